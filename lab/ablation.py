@@ -10,7 +10,7 @@ from common import draw, study, with_error, write_table
 from data_sets import add_sets, chosen_sets
 
 import psd
-from psd.apps.evaluation.evaluate import class_errors, geometric_mean
+from psd.apps.evaluation.true_errors import class_errors, geometric_mean
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 
@@ -32,7 +32,9 @@ def scores(one, truth, epsilon, runs):
     """Scores of every variant, build by build."""
 
     def built(settings):
-        return draw(truth.counts, one.domain, psd.method("cascade", settings), epsilon)
+        return draw(
+            truth.counts, one.domain, psd.decompositions.method("cascade", settings), epsilon
+        )
 
     def score(release):
         return geometric_mean(class_errors(release, truth))

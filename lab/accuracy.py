@@ -15,7 +15,7 @@ from common import CLASSES, study, write_page
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.apps.evaluation.compare import compare
+from psd.apps.evaluation.comparison import compare
 
 # Scores on the same rectangles, measured once with three seeds.
 PEERS = ("best peer", "oracle", "adaptive grid", "PrivTree", "cascade sketch")

@@ -40,8 +40,8 @@ from common import (
 from data_sets import add_sets, chosen_sets
 from local_peers import answer, hdg, uniform_grid
 
-from psd.apps.evaluation.evaluate import geometric_mean
 from psd.apps.evaluation.true_counts import count_in_boxes, relative_base
+from psd.apps.evaluation.true_errors import geometric_mean
 from psd.apps.evaluation.workload import draw_workload
 from psd.apps.local import device
 from psd.apps.local.aggregation import counted_groups, release_of
@@ -295,10 +295,16 @@ def errors_of_methods(box, points, unit, queries, size, epsilon, run):
     estimates = []
     for rounds in (4, 1, 7):
         first = design(box, epsilon, size, rounds=rounds)
-        estimates.append(draw_campaign(first, x, y, weight, random).estimate(boxes))
+        estimates.append(
+            draw_campaign(first, x, y, weight, random).query(boxes, errors=False).arrays["estimate"]
+        )
     corner, side = np.array(box[:2]), np.diff(np.reshape(box, (2, 2)), axis=0)[0]
     inside = (boxes - np.tile(corner, 2)) / np.tile(side, 2)
-    estimates.append(uniform_grid(box, x, y, weight, epsilon, random).estimate(boxes))
+    estimates.append(
+        uniform_grid(box, x, y, weight, epsilon, random)
+        .query(boxes, errors=False)
+        .arrays["estimate"]
+    )
     estimates.append(size * answer(hdg(unit, weight, epsilon, random), inside))
     return [relative_errors(queries, estimate, true, size) for estimate in estimates]
 

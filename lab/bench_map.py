@@ -43,7 +43,7 @@ def make_release(name: str, leaves: int) -> psd.Release:
     density = AssumedDensity(kind="clustered")
     people = draw_population(records, DOMAIN, density, np.random.default_rng(0))
     settings = {"height": round(np.log(leaves) / np.log(4))} if name == "quadtree" else {}
-    return draw(people, DOMAIN, psd.method(name, settings), "10")
+    return draw(people, DOMAIN, psd.decompositions.method(name, settings), "10")
 
 
 def open_page(browser: Any, path: Path) -> tuple[float, float, float]:

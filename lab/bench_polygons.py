@@ -34,7 +34,9 @@ def release(size: int) -> psd.Release:
     towns = random.random((30, 2))
     near = sum(np.exp(-((x - a) ** 2 + (y - b) ** 2) * 300) for a, b in towns)
     counts = random.poisson(40 * near).astype(np.int64) + random.integers(-3, 4, (size, size))
-    made = psd.Release.from_counts(psd.grid_tree(DOMAIN, size), counts, 1.0, domain=DOMAIN)
+    made = psd.Release.from_counts(
+        psd.decompositions.grid_tree(DOMAIN, size), counts, 1.0, domain=DOMAIN
+    )
     land = Covariate(domain=DOMAIN, raster=random.integers(0, 1000, (1024, 1024)).astype(np.uint16))
     return changed(made, covariate=land)
 
@@ -85,7 +87,7 @@ def main() -> int:
     for density in DENSITIES:
         for crs in (DOMAIN.crs, "EPSG:5179"):
             viewed = changed(made, post_processing=PostProcessing(density=density))
-            _ = viewed.estimates, viewed.index.fit.density, viewed.index.fit.dispersion
+            _ = viewed.index.fit, viewed.index.fit.density, viewed.index.fit.dispersion
             given = regions.to_crs(crs)
             seconds, answers = timed(partial(viewed.query, given))
             estimates[density, crs] = answers["estimate"].to_numpy()

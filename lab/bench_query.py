@@ -63,7 +63,7 @@ def points_of(one: PointSet) -> tuple[Tally, np.ndarray]:
 def built(method: str, counts: Tally, domain: psd.Domain, folder: Path) -> Path:
     """Release file of a method, large enough."""
     settings, epsilon = LARGE.get(method, ({}, "1"))
-    release = draw(counts, domain, psd.method(method, settings), epsilon)
+    release = draw(counts, domain, psd.decompositions.method(method, settings), epsilon)
     if len(release.tree) < LEAST:
         sys.exit(f"{method} has {len(release.tree):,} nodes, not {LEAST:,}; see LARGE")
     path = folder / f"{method}.psd.parquet"
@@ -96,13 +96,13 @@ def measured(method: str, path: Path, boxes: np.ndarray, runs: int) -> tuple[lis
     some = boxes[: len(boxes) // 10]
     found = (
         cpu_seconds(lambda: release.query(some).table, runs),
-        cpu_seconds(lambda: release.estimate(boxes), runs),
+        cpu_seconds(lambda: release.query(boxes, errors=False).arrays["estimate"], runs),
     )
     both, alone = (seconds * len(boxes) / 10**6 for seconds in limits(method))
     cells = [
         method,
         f"{len(release.tree):,}",
-        f"{release.post_processing.estimate}, {release.post_processing.density}",
+        f"{release.record.post_processing.estimate}, {release.record.post_processing.density}",
     ]
     cells += [f"{loading:.2f}"]
     for seconds, limit in zip(found, (both, alone), strict=True):
@@ -114,8 +114,10 @@ def measured(method: str, path: Path, boxes: np.ndarray, runs: int) -> tuple[lis
 
 def compiling(domain: psd.Domain) -> float:
     """Seconds to compile both forms of the walk, or to fetch them from where they are kept."""
-    release = psd.Release.from_counts(psd.grid_tree(domain, 2), [1, 2, 3, 4], 1.0, domain=domain)
-    boxes, count = np.array([[0.0, 0, 1, 1]]), release.estimates.count
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 2), [1, 2, 3, 4], 1.0, domain=domain
+    )
+    boxes, count = np.array([[0.0, 0, 1, 1]]), release.index.fit.estimates.count
 
     def first() -> None:
         from psd.query import compiled_walk as compiled

@@ -24,7 +24,7 @@ from psd.ingest.sources import Columns, read
 
 domain = psd.Domain(bounds=(126, 37, 128, 38))
 where, table, compared = sys.argv[1:4]
-data = psd.PostGIS(where, table=table) if table else where
+data = psd.sources.PostGIS(where, table=table) if table else where
 begun = time.process_time()
 compare = {} if compared else {"on_copy": None}
 rows = sum(len(batch.x) for batch in read(data, Columns(user="id"), domain, **compare))

@@ -51,15 +51,15 @@ def scaled(one: PointSet, times: float) -> Tally:
 
 def errors(release: psd.Release, true: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """Errors of the answers to boxes, then that of the total of all leaves."""
-    off = release.estimates.count - true
+    off = release.index.fit.estimates.count - true
     return np.append(box_totals(release.index, off, boxes), off[release.tree.is_leaf].sum())
 
 
 def evenly(release: psd.Release, view: str | None) -> psd.Release:
     """The same counts with a uniform density, and another view where one is asked for."""
-    choice = release.index.record.post_processing
-    return release.with_post_processing(
-        replace(choice, density="uniform", estimate=view or choice.estimate)
+    choice = release.record.post_processing
+    return release.replace(
+        post_processing=replace(choice, density="uniform", estimate=view or choice.estimate)
     )
 
 
@@ -76,7 +76,7 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
     parameters = dict(item.split("=") for item in options.parameters)
     for epsilon in options.epsilons:
         for name in options.methods:
-            method, drawn = psd.method(name, parameters), []
+            method, drawn = psd.decompositions.method(name, parameters), []
             for _ in range(options.builds):
                 release = draw(counts, one.domain, method, epsilon)
                 true = exact_counts(release.tree, counts)

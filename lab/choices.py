@@ -129,7 +129,7 @@ def times(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         made_up(path, options.rows)
         ledger = psd.Ledger.create(folder + "/l")
         ledger.register("bids", 900)
-        account = psd.Account(ledger, "bids")
+        account = psd.ledger.Account(ledger, "bids")
         pay: dict[str, Any] = {"epsilon": "0.1", "account": account}
         rng = np.random.default_rng(25)
         centres = np.clip(rng.normal(0, 0.08, (10_000, 2)), -0.2, 0.2) + np.array([127, 37.5])

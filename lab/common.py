@@ -125,7 +125,7 @@ def draw(
         counts,
         domain,
         budget=Budget(parse_epsilon(epsilon)),
-        method=psd.method(method) if isinstance(method, str) else method,
+        method=psd.decompositions.method(method) if isinstance(method, str) else method,
         unit=PrivacyUnit(),
         **more,
     )

@@ -115,7 +115,7 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[Row]:
     for epsilon in options.epsilons:
         for method in options.methods:
             start, builds = time.perf_counter(), []
-            decomposition = psd.method(method)
+            decomposition = psd.decompositions.method(method)
             with_density = variant.boundary is not None or variant.covariate is not None
             choice = resolve_post_processing(
                 decomposition, estimate=None, density="covariate" if with_density else None

@@ -18,7 +18,7 @@ from data_sets import add_sets, chosen_sets
 from variants import Variant, changed_variants
 
 import psd
-from psd.apps.evaluation.evaluate import geometric_mean
+from psd.apps.evaluation.true_errors import geometric_mean
 from psd.ingest.tally import Tally
 from psd.publish.public_inputs import resolve_post_processing
 
@@ -46,7 +46,9 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[tuple[str, .
 
 def built(tally: Tally, domain: psd.Domain, epsilon: str, density: str) -> psd.Release:
     """Release of the default method."""
-    view = resolve_post_processing(psd.method("auto"), estimate=None, density=density)
+    view = resolve_post_processing(
+        psd.decompositions.method("auto"), estimate=None, density=density
+    )
     return draw(tally, domain, "auto", epsilon, post_processing=view)
 
 

@@ -27,8 +27,8 @@ from common import holds, means_by_class, study, whole_numbers, write_page
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.apps.evaluation.evaluate import class_errors, geometric_mean
 from psd.apps.evaluation.true_counts import TrueCounts
+from psd.apps.evaluation.true_errors import class_errors, geometric_mean
 from psd.privacy.budget import Budget
 from psd.privacy.loss import Loss, parse_delta, parse_epsilon
 from psd.privacy.unit import PrivacyUnit
@@ -125,7 +125,7 @@ def measured(folder: Path | None, delta: str, cell: Cell) -> dict[str, float]:
         replace(truth.counts, contributions=cell.unit.contributions),
         one.domain,
         budget=budget,
-        method=psd.method(cell.method),
+        method=psd.decompositions.method(cell.method),
         unit=cell.unit,
         squared_sensitivity=squared_of(budget, cell.unit, "series", slices),
     )
@@ -181,7 +181,7 @@ def rows_of(options: argparse.Namespace, done: dict[str, dict[str, float]]) -> I
             epsilon=parse_epsilon(epsilon), delta=parse_delta(options.delta),
             contributions=slices * rows, per_question=rows, slices=slices,
         )  # fmt: skip
-        chosen = chosen_law(psd.method(method), plan)
+        chosen = chosen_law(psd.decompositions.method(method), plan)
         ratio = scores["gaussian"] / scores["laplace"]
         bar = bar_of(method, epsilon, slices, rows)
         gaussian, (pooled, each) = cells["gaussian"], COVERED.get(method, COVERED["quadtree"])

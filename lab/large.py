@@ -13,7 +13,7 @@ from common import draw, means_by_class, study, write_table
 from data_sets import add_sets, chosen_sets
 
 import psd
-from psd.apps.evaluation.evaluate import class_errors
+from psd.apps.evaluation.true_errors import class_errors
 from psd.apps.evaluation.workload import Workload, draw_workload
 from psd.query.boxes import box_totals
 from psd.release.post_processing import PostProcessing
@@ -32,7 +32,7 @@ def large_queries(x, y, bounds):
 def signed_errors(release, truth):
     """Mean relative error per class of the signed least-squares estimates, spread evenly."""
     plain = changed(release, post_processing=PostProcessing())
-    estimate = box_totals(plain.index, plain.estimates.signed, truth.queries.boxes)
+    estimate = box_totals(plain.index, plain.index.fit.estimates.signed, truth.queries.boxes)
     return means_by_class(truth.queries.classes, np.abs(estimate - truth.true) / truth.base)
 
 

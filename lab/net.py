@@ -39,6 +39,7 @@ import shapely
 from common import ROOT, items, table
 
 import psd
+from psd.curator.private_bounds import PrivateBounds
 from psd.mechanisms.random_words import bytes_from
 
 RECORDED = ROOT / "lab" / "net.parquet"
@@ -136,9 +137,9 @@ def weeks() -> psd.TimeSlices:
     return psd.TimeSlices.parse("week", "2026-W10..2026-W13", "Asia/Seoul")
 
 
-def wards(**how: Any) -> psd.RegionFiles:
+def wards(**how: Any) -> psd.regions.RegionFiles:
     """The wards of the sample, under their districts."""
-    return psd.RegionFiles(
+    return psd.regions.RegionFiles(
         paths=(str(WARDS),), ids=("ward",), parents=("district",), gaps="elsewhere", **how
     )
 
@@ -168,7 +169,7 @@ BUILDS: dict[str, Callable[[], Any]] = {
     "users counted": lambda: build("adaptive-grid", user="user_id", count="users"),
     "users, bound chosen": lambda: build("grid", user="user_id", max_contributions="auto"),
     "parquet": lambda: build("kd-hybrid", data="visits.parquet"),
-    "bounds estimated": lambda: build("grid", domain=psd.PrivateBounds()),
+    "bounds estimated": lambda: build("grid", domain=PrivateBounds()),
     "in metres": lambda: build("cascade", domain=KOREA, input_crs="EPSG:4326"),
     "rounded coordinates": lambda: build("auto", domain=ROUNDED),
     "smallest cell": lambda: build("privtree", domain=COARSE),
@@ -231,14 +232,14 @@ def districts() -> Any:
     return geopandas.read_file(DISTRICTS)
 
 
-def cells() -> psd.CellRegions:
+def cells() -> psd.regions.CellRegions:
     """Squares of a public grid."""
-    return psd.CellRegions(kind="grid-cells", cells="5km,20km")
+    return psd.regions.CellRegions(kind="grid-cells", cells="5km,20km")
 
 
 def questions(release: psd.Release) -> tuple[np.ndarray, list[Any]]:
     """Boxes of all sizes, some of them across the bounds or of no area; and polygons."""
-    west, south, east, north = release.bounds
+    west, south, east, north = release.domain.bounds
     random = np.random.default_rng(46)
     centre = random.uniform(0.001, 0.999, (BOXES, 2))
     side = 10 ** random.uniform(-4, 0, (BOXES, 2))
@@ -263,14 +264,14 @@ def answers_of(release: Any) -> Iterator[tuple[str, np.ndarray]]:
     """500 answers in each way of answering, and those of the release as a whole."""
     boxes, polygons = questions(release)
     at_once = values(release.query(boxes).table)
-    drawn = values(release.query(polygons, crs=release.crs).table)
+    drawn = values(release.query(polygons, crs=release.domain.crs).table)
     yield "boxes", at_once
     yield "polygons", drawn
     compiled = release.query(np.tile(boxes, (-(-MANY // BOXES), 1))).table
     yield "many boxes", values(compiled)[:BOXES]
     near = [type(release)(release.record).query(box[None]).table for box in boxes[:NEAR]]
     yield "near", np.concatenate([values(one) for one in near])
-    yield "cells", np.asarray(release.estimates.count, np.float64)[:BOXES, None]
+    yield "cells", np.asarray(release.index.fit.estimates.count, np.float64)[:BOXES, None]
     yield "joint", release.query(boxes[:8]).joint().covariance
     for level in getattr(release, "levels", ()):
         yield f"level {level}", values(release.query(level=level).table)
@@ -312,9 +313,9 @@ def find(name: str) -> Found:
     for slice_name in (next(iter(made)), list(made)[-1]):
         for part, numbers in answers_of(made[slice_name]):
             answers[f"{slice_name}: {part}"] = numbers
-    boxes, _ = questions(made.releases[0])
+    boxes, _ = questions(made[next(iter(made))])
     answers["total"] = values(made.query(boxes[:50]).table)
-    return Found(drawn.digest, counts_digest(list(made.releases)), answers)
+    return Found(drawn.digest, counts_digest([made[name] for name in made]), answers)
 
 
 def recorded() -> dict[tuple[str, str], dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 from common import study, write_page
 from data_sets import PointSet, add_sets, chosen_sets
 
-from psd.apps.evaluation.compare import compare
+from psd.apps.evaluation.comparison import compare
 from psd.apps.planning.plan import METHODS, plan
 
 INTRODUCTION = """# Plans and truth

@@ -67,7 +67,7 @@ def drawn(
     method = psd.decompositions.Regions(levels_share=share)
     release = draw(tally, regions.domain, method, epsilon, regions=regions)
     assert release.levels
-    signed, tree = release.estimates.signed, release.regions_tree
+    signed, tree = release.index.fit.estimates.signed, release.tree
     levels = [signed[tree.named(tier)] for tier in range(len(regions.levels))]
     parents = [level.parent for level in regions.levels[1:]]
     pairs = zip(parents, levels[1:], levels, strict=False)

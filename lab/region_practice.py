@@ -113,7 +113,7 @@ def rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
 
 def planned(known: Districts, epsilon: str) -> tuple[str, ...]:
     """Predicted errors of regions with cells inside."""
-    expected = psd.plan_regions(
+    expected = psd.apps.planning.plan_regions(
         known.regions,
         domain=known.regions.domain,
         epsilon=[epsilon],

@@ -24,8 +24,8 @@ from common import counts_in_shapes, draw, holds, study, whole_numbers, write_ta
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
-from psd.apps.evaluation.evaluate import class_errors, geometric_mean
 from psd.apps.evaluation.true_counts import TrueCounts
+from psd.apps.evaluation.true_errors import class_errors, geometric_mean
 from psd.ingest.tally import Tally
 from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons

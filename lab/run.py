@@ -72,7 +72,7 @@ def _build_row(
         PSD, "build", path, "-o", target, "--overwrite", "--epsilon", 1, "--method", name,
         "--bounds", *SEOUL_BOUNDS, *unit,
     )  # fmt: skip
-    method = psd.method(name)
+    method = psd.decompositions.method(name)
     after = cpu_seconds(
         lambda: method.build(Curator(counts, DOMAIN, budget=Budget(NANO), sampler=SecureSampler()))
     )

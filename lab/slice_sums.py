@@ -63,7 +63,9 @@ def series_of(
 
 def covered(totals: QueryTotals, series: psd.Release, true: Floats) -> NDArray[np.bool_]:
     """Whether the intervals of totals hold the true counts."""
-    answers = answer_columns(totals, series.releases[0].record, confidence=0.95, threshold=0.3)
+    answers = answer_columns(
+        totals, series[next(iter(series))].index.record, confidence=0.95, threshold=0.3
+    )
     return (answers["lower"] <= true) & (true <= answers["upper"])
 
 
@@ -87,7 +89,7 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
         for epsilon in options.epsilons:
             for method in options.methods:
                 series = series_of(x, y, domain, int(days), epsilon, method, options.delta)
-                indexes = [release.index for release in series.releases]
+                indexes = [series[name].index for name in series]
                 parts = [checked_totals(i, *parse_boxes(workload.boxes)) for i in indexes]
                 total = sum_over_slices(parts)
                 own = covered(total, series, true)

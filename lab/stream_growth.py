@@ -14,8 +14,9 @@ With `--counter` the stream has running totals, and blocks are stand-ins as well
 `toeplitz` multiplies all earlier blocks.
 
 With `--parts` a ledger pays for the stream and has each of its slices. The second addition is run
-by the command, and once more on the same files by `psd.Stream.add`, in a process that has imported
-what it needs: CPU time of the call, of it for the ledger and for the file of the series.
+by the command, and once more on the same files by `psd.apps.streams.Stream.add`, in a process that
+has imported what it needs: CPU time of the call, of it for the ledger and for the file of the
+series.
 """
 
 import json
@@ -66,13 +67,13 @@ def timed(part, call):
     return run
 
 state, rows, hour, small = sys.argv[1:]
-psd.Stream(small).add(rows, hour)
+psd.apps.streams.Stream(small).add(rows, hour)
 for name in ("state", "draw_slice", "finish"):
     setattr(Ledger, name, timed("ledger", getattr(Ledger, name)))
 for name in ("of", "add", "publish"):
     setattr(Output, name, timed("series", getattr(Output, name)))
 start = time.process_time()
-psd.Stream(state).add(rows, hour)
+psd.apps.streams.Stream(state).add(rows, hour)
 print(json.dumps({"add": time.process_time() - start, **spent}))
 """
 
@@ -99,7 +100,7 @@ def hours(number):
 def create(state, output, slices, size, **more):
     """A stream on a grid."""
     grid = psd.decompositions.Grid(size=size)
-    psd.Stream.create(
+    psd.apps.streams.Stream.create(
         state, output, domain=BOUNDS, epsilon=1, slices=slices, method=grid, time="time", **more
     )
 
@@ -260,7 +261,7 @@ def main():
         if options.parts:
             ledger = psd.Ledger.create(files.ledger)
             ledger.register("visits", 1, columns=Columns(time="time"))
-            account = psd.Account(ledger, "visits")
+            account = psd.ledger.Account(ledger, "visits")
         create(
             files.state,
             files.output,

@@ -85,7 +85,7 @@ def split_visits(grid):
 
 def empty_grid():
     """Regions before there is a release: where visits lie depends on no density."""
-    tree = psd.grid_tree(DOMAIN, 1)
+    tree = psd.decompositions.grid_tree(DOMAIN, 1)
     return RegionGrid.of_release(psd.Release.from_counts(tree, [1], 1, domain=DOMAIN), CELLS)
 
 

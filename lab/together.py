@@ -22,6 +22,7 @@ from psd.space.box_tree import Tree
 from psd.space.ground_areas import ground_areas
 from psd.statistics.overlay import raster_overlay
 from psd.statistics.quantiles import weighted_quantiles
+from psd.statistics.raster import density_raster
 from support.releases import changed
 
 
@@ -31,7 +32,7 @@ def drawn_again(release, truth, rng):
     p = -np.expm1(-np.maximum(tree.loss, 1) / NANO)
     noise = rng.geometric(p) - rng.geometric(p)
     count = np.where(tree.loss > 0, truth + noise, 0)
-    names = ("boxes", "parent", "level", "epsilon")
+    names = ("boxes", "parent", "level", "loss")
     return changed(release, tree=Tree(count=count, **{n: getattr(tree, n) for n in names}))
 
 
@@ -46,7 +47,7 @@ def together(release, truth, boxes, count):
     rng = np.random.default_rng(0)
     draws = []
     for _ in range(count):
-        signed = drawn_again(release, truth, rng).estimates.signed
+        signed = drawn_again(release, truth, rng).index.fit.estimates.signed
         draws.append(np.abs(weighted_total(covered, signed - truth)) / deviation)
     off = np.array(draws)
     return [
@@ -61,7 +62,8 @@ def breaks(release, truth, weight, number):
     rng = np.random.default_rng(0)
     found = []
     for _ in range(number):
-        table = drawn_again(release, truth, rng).quantiles(5, weight=weight, draws=50)
+        again = drawn_again(release, truth, rng)
+        table = again.query(quantiles=True, weight=weight, draws=50).table
         area = ground_areas(release.domain, overlay.boxes)
         weights = np.asarray(area if weight == "area" else count, np.float64)
         at = weighted_quantiles(count / area, weights, table.share.to_numpy())
@@ -97,9 +99,9 @@ def main():
     low = rng.random((5000, 2)) * 0.8
     sides = np.concatenate([low, low + 0.02 + 0.1 * rng.random((5000, 2))], axis=1)
     boxes = np.array([126.4, 37] * 2) + sides * np.array([1.2, 1] * 2)
-    timed("raster of 1,000 x 1,000", lambda: built.raster(1000, 1000))
-    timed("top 10 of 400 x 250", lambda: built.top(10, size=(400, 250)))
-    timed("class breaks of 64 x 64", lambda: built.quantiles(5))
+    timed("raster of 1,000 x 1,000", lambda: density_raster(built.index.fit, 1000, 1000))
+    timed("top 10 of 400 x 250", lambda: built.query(top=10, size=(400, 250)))
+    timed("class breaks of 64 x 64", lambda: built.query(quantiles=True))
     for m in (100, 1000, 5000):
         timed(f"{m:,} joint answers", lambda m=m: built.query(boxes[:m]).joint())
 

@@ -18,8 +18,8 @@ from common import draw, holds, items, means_by_class, study, write_table
 from data_sets import Bounds, PointSet, add_sets, chosen_sets
 
 import psd
-from psd.apps.evaluation.evaluate import class_errors
 from psd.apps.evaluation.true_counts import TrueCounts
+from psd.apps.evaluation.true_errors import class_errors
 from psd.apps.evaluation.workload import Workload
 from psd.decompositions import Decomposition
 from psd.decompositions._workload_shares import CLASSES, class_boxes
@@ -34,16 +34,16 @@ def candidates(name: str, height: int) -> Iterator[tuple[str, Decomposition]]:
     for budget in ("geometric", "uniform", "leaf"):
         yield (
             f"quadtree {height}, {budget}",
-            psd.method("quadtree", {"height": f"{height}", "budget": budget}),
+            psd.decompositions.method("quadtree", {"height": f"{height}", "budget": budget}),
         )
     declared = {"height": f"{height}", "budget": "workload", "workload": name}
-    yield f"quadtree {height}, workload", psd.method("quadtree", declared)
+    yield f"quadtree {height}, workload", psd.decompositions.method("quadtree", declared)
     if name == "tiny":
-        yield "grid, workload", psd.method("grid", {"workload": "tiny"})
+        yield "grid, workload", psd.decompositions.method("grid", {"workload": "tiny"})
         for size in SIZES:
-            yield f"grid {size}", psd.method("grid", {"size": f"{size}"})
+            yield f"grid {size}", psd.decompositions.method("grid", {"size": f"{size}"})
     for other in ("grid", "adaptive-grid", "privtree", "cascade"):
-        yield other, psd.method(other)
+        yield other, psd.decompositions.method(other)
 
 
 def queries(name: str, size: int, x: np.ndarray, y: np.ndarray, bounds: Bounds) -> Workload:
@@ -64,9 +64,9 @@ def queries(name: str, size: int, x: np.ndarray, y: np.ndarray, bounds: Bounds) 
 def views(called: str, release: psd.Release) -> Iterator[tuple[str, psd.Release]]:
     """The release by its name, and with posterior medians where it declares tiny boxes."""
     yield called, release
-    if release.post_processing.estimate == "signed" and called == "grid, workload":
-        medians = replace(release.post_processing, estimate="posterior")
-        yield f"{called}, posterior", release.with_post_processing(medians)
+    if release.record.post_processing.estimate == "signed" and called == "grid, workload":
+        medians = replace(release.record.post_processing, estimate="posterior")
+        yield f"{called}, posterior", release.replace(post_processing=medians)
 
 
 def figures(runs: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[str]:

@@ -23,16 +23,7 @@ if TYPE_CHECKING:
     from psd.apps import choosing as choosing
     from psd.apps import local as local
     from psd.apps import suggest as suggest
-    from psd.apps.auditing.audit import audit as audit
-    from psd.apps.evaluation.compare import compare as compare
-    from psd.apps.evaluation.evaluate import evaluate as evaluate
     from psd.apps.planning.plan import plan as plan
-    from psd.apps.planning.region_plan import plan_regions as plan_regions
-    from psd.apps.spark.engine import Spark as Spark
-    from psd.apps.spark.engine import SparkTable as SparkTable
-    from psd.apps.streams.stream import Stream as Stream
-    from psd.apps.suggest.training import train_factors as train_factors
-    from psd.apps.suggest.training import train_weights as train_weights
 
 __all__ = [
     "COMMANDS",
@@ -50,6 +41,7 @@ __all__ = [
     "has_command",
     "load_app",
     "load_member",
+    "member_of",
 ]
 
 USES: Final[dict[str, tuple[str, ...]]] = {
@@ -67,19 +59,19 @@ USES: Final[dict[str, tuple[str, ...]]] = {
 """The apps, and the other apps that each may import."""
 
 MEMBERS: Final = {
-    "Spark": "psd.apps.spark.engine",
-    "SparkTable": "psd.apps.spark.engine",
-    "Stream": "psd.apps.streams.stream",
-    "audit": "psd.apps.auditing.audit",
-    "compare": "psd.apps.evaluation.compare",
-    "evaluate": "psd.apps.evaluation.evaluate",
+    "auditing.audit": "psd.apps.auditing.attacks",
+    "evaluation.compare": "psd.apps.evaluation.comparison",
+    "evaluation.evaluate": "psd.apps.evaluation.true_errors",
     "local.plan": "psd.apps.planning.local_plan",
     "plan": "psd.apps.planning.plan",
-    "plan_regions": "psd.apps.planning.region_plan",
-    "train_factors": "psd.apps.suggest.training",
-    "train_weights": "psd.apps.suggest.training",
+    "planning.plan_regions": "psd.apps.planning.region_plan",
+    "spark.Spark": "psd.apps.spark.engine",
+    "spark.SparkTable": "psd.apps.spark.engine",
+    "streams.Stream": "psd.apps.streams.stream",
+    "suggest.train_factors": "psd.apps.suggest.training",
+    "suggest.train_weights": "psd.apps.suggest.training",
 }
-"""Names of `psd` that an app has, and their modules; of `psd.apps` where a name has a dot."""
+"""Names of `psd.apps`, or of `psd` where they have no dot, that are imported when first used."""
 
 COMMANDS: Final = {
     "check audit": "auditing",
@@ -108,11 +100,41 @@ VARIANTS: Final = {"psd.ingest.engine": {"spark": "psd.apps.spark.engine"}}
 """Variants of families of the core that are apps: their modules by family and name."""
 
 MOVED: Final = {
+    "psd.Account": "psd.ledger.Account",
+    "psd.CellRegions": "psd.regions.CellRegions",
+    "psd.ContributionChoice": "psd.build(max_contributions=, choice_share=, choice_over=)",
+    "psd.DuckDB": "psd.sources.DuckDB",
+    "psd.Observer": "psd.build(observer=)",
+    "psd.PostGIS": "psd.sources.PostGIS",
+    "psd.PrivateBounds": "psd.build(bounds=, bounds_share=, bounds_beyond=)",
+    "psd.RegionFiles": "psd.regions.RegionFiles",
+    "psd.RegionHierarchy": "psd.regions.RegionHierarchy",
+    "psd.SeriesRelease": "psd.Release",
+    "psd.Spark": "psd.apps.spark.Spark",
+    "psd.SparkTable": "psd.apps.spark.SparkTable",
+    "psd.Stream": "psd.apps.streams.Stream",
+    "psd.Tree": "psd.decompositions.Tree",
+    "psd.audit": "psd.apps.auditing.audit",
     "psd.choosing": "psd.apps.choosing",
+    "psd.compare": "psd.apps.evaluation.compare",
+    "psd.difference": "psd.Release.query(difference=)",
+    "psd.evaluate": "psd.apps.evaluation.evaluate",
+    "psd.grid_tree": "psd.decompositions.grid_tree",
     "psd.local": "psd.apps.local",
+    "psd.method": "psd.decompositions.method",
+    "psd.new_key": "psd.signing.new_key",
+    "psd.plan_regions": "psd.apps.planning.plan_regions",
+    "psd.ratio": "psd.Release.query(difference=, ratio=)",
+    "psd.sign": "psd.signing.sign",
     "psd.suggest": "psd.apps.suggest",
+    "psd.train_factors": "psd.apps.suggest.train_factors",
+    "psd.train_weights": "psd.apps.suggest.train_weights",
+    "psd.verify": "psd.signing.verify",
 }
-"""Public modules that had another name; they answer with the new one until version 1.0.0."""
+"""Public names that had another one; they answer with the new one until version 1.0.0.
+
+Words in brackets are arguments.
+"""
 
 
 @cache
@@ -180,6 +202,20 @@ def load_member(name: str) -> Any:
     """
     module = load_app(MEMBERS[name], what=f"psd.{'apps.' * ('.' in name)}{name}")
     return getattr(module, name.rpartition(".")[2])
+
+
+def member_of(module: str, name: str) -> Any:
+    """Member of the package of an app by its name; for `__getattr__` of such packages.
+
+    Raises
+    ------
+    AttributeError
+        If it has none of this name.
+    """
+    app = module.rpartition(".")[2]
+    if f"{app}.{name}" not in MEMBERS:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    return load_member(f"{app}.{name}")
 
 
 class _OldNames:

@@ -49,7 +49,7 @@ class PsdError(Exception):
     --------
     >>> import psd
     >>> try:
-    ...     psd.method("quadtree", {"height": "99"})
+    ...     psd.decompositions.method("quadtree", {"height": "99"})
     ... except psd.errors.ParameterError as error:
     ...     error.name, error.value
     ('height', 99)

@@ -21,7 +21,7 @@ from ..output.columns import Column, print_columns
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
-    from psd.apps.auditing.audit import Audit
+    from psd.apps.auditing.attacks import Audit
     from psd.apps.auditing.canaries import Plot
     from psd.privacy.unit import PrivacyUnit
 
@@ -114,7 +114,7 @@ def run_audit(
       psd check audit --method grid --epsilon 1 --unit user --max-contributions 4 --format json
     """  # noqa: D301
     from psd._util.processes import available_processors
-    from psd.apps.auditing.audit import audit
+    from psd.apps.auditing.attacks import audit
     from psd.decompositions import method as method_by_name
     from psd.errors import AuditError
 

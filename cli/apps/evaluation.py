@@ -20,8 +20,8 @@ from ..output.terminal import print_success, show_builds, show_stage
 
 if TYPE_CHECKING:
     from psd.api.release import Release
-    from psd.apps.evaluation.compare import Comparison
-    from psd.apps.evaluation.evaluate import Evaluation
+    from psd.apps.evaluation.comparison import Comparison
+    from psd.apps.evaluation.true_errors import Evaluation
     from psd.decompositions import Decomposition
 
 __all__ = ["COMMANDS"]
@@ -79,9 +79,9 @@ def run_evaluate(
           --tally year.tally
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
-    from psd.apps.evaluation.evaluate import PRIVATE_NOTICE, evaluate
     from psd.apps.evaluation.reporting.evaluation_page import RASTER
     from psd.apps.evaluation.reporting.plots import check_plot, check_report
+    from psd.apps.evaluation.true_errors import PRIVATE_NOTICE, evaluate
     from psd.publish.inputs import inputs_of
     from psd.regions.files import read_boxes
 
@@ -135,7 +135,7 @@ def _print_summary(evaluation: Evaluation) -> None:
 def _write_answers(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
     """Every query as CSV, under a first line that marks the file."""
     from psd._util.atomic_write import write_file
-    from psd.apps.evaluation.evaluate import PRIVATE_NOTICE
+    from psd.apps.evaluation.true_errors import PRIVATE_NOTICE
 
     rows = csv_text(evaluation.answers)
     content = f"# {PRIVATE_NOTICE}\n{rows}".encode()
@@ -252,7 +252,7 @@ def run_compare(
     options |= parse_values({key: read.pop(key) for key in ("max_contributions",) if key in read})
     domain = public_domain_from_values(parse_values(area))
     with show_builds() as finished:
-        from psd.apps.evaluation.compare import COMPARISON_NOTICE, compare
+        from psd.apps.evaluation.comparison import COMPARISON_NOTICE, compare
 
         comparison = compare(
             inputs_of(inputs, table, query),
@@ -339,7 +339,7 @@ def _save_files(
 ) -> None:
     """Table as CSV under a first line that marks it, picture and page: all files or none."""
     from psd._util.atomic_write import temporary_target
-    from psd.apps.evaluation.compare import COMPARISON_NOTICE
+    from psd.apps.evaluation.comparison import COMPARISON_NOTICE
     from psd.apps.evaluation.reporting.comparison_page import comparison_page
     from psd.apps.evaluation.reporting.plots import plot_comparison
 

@@ -661,7 +661,7 @@ def aggregate_reports(
     release = aggregate(campaign, folder)
     release.save(output, overwrite=overwrite)
     reports = release.index.record.local.reports if release.index.record.local else 0
-    print_success(f"wrote {output}: {reports:,} reports, {release.guarantee_text}")
+    print_success(f"wrote {output}: {reports:,} reports, {release.record.guarantee_text}")
 
 
 def _write_words(

@@ -139,30 +139,26 @@ def write_statistic(
     with show_stage() as stage:
         stage("reading")
         loaded = release_when(release, when)
-        sources = [loaded.source]
+        sources = [loaded.record.source]
         if kind == "difference":
-            from psd.api import differences as between
-
             other = release_at(
                 options["difference"], stated.pop("other_slice", None), "--other-slice"
             )
-            sources.append(other.source)
+            sources.append(other.record.source)
             stage("answering")
-            verb = between.ratio if options["ratio"] else between.difference
-            table = verb(loaded, other, regions, **stated)
+            answers = loaded.query(regions, difference=other, ratio=options["ratio"], **stated)
         elif kind == "quantiles":
             stage("drawing")
-            table = loaded.quantiles(**stated)
+            answers = loaded.query(quantiles=True, **stated)
         else:
             _check_level(loaded, options["level"])
             stage("drawing")
-            table = loaded.top(areas=regions, **stated)
+            answers = loaded.query(regions, top=stated.pop("k"), **stated)
     if kind == "difference":
-        from psd.query.areas import read_areas
-
         from ..output.answers import warn_of_areas_beyond
 
-        warn_of_areas_beyond(read_areas(regions, loaded.domain, loaded.tree), loaded.domain)
+        warn_of_areas_beyond(answers.areas, loaded.domain)
+    table = answers.table
     state_source(table, *sources)
     write_table(table, form, output, overwrite=overwrite)
 

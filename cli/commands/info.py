@@ -146,14 +146,14 @@ def _release_facts(release: Release) -> dict[str, Any]:
     from psd.space.place_text import place_text
 
     return {
-        "about": release.about,
+        "about": release.record.about_texts,
         "method": release.method,
-        "parameters": dict(release.parameters),
+        "parameters": dict(release.index.record.parameters),
         "epsilon": epsilon_text(release.record.epsilon),
         **loss_facts(release.metadata),
         "unit": release.unit.kind,
-        "guarantee": release.guarantee_text,
-        "source": release.source,
+        "guarantee": release.record.guarantee_text,
+        "source": release.record.source,
         **_local_facts(release),
         "counts": release.record.counted_text,
         "max_contributions": release.unit.max_contributions,
@@ -167,12 +167,14 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "cells": len(release.tree),
         "leaves": int(release.tree.is_leaf.sum()),
         "estimated_total": round(release.total, 1),
-        "total_perturbation_error": round(float(np.sqrt(release.estimates.variance[0])), 1),
-        "estimate": release.post_processing.estimate,
-        "density": release.post_processing.density,
+        "total_perturbation_error": round(
+            float(np.sqrt(release.index.fit.estimates.variance[0])), 1
+        ),
+        "estimate": release.record.post_processing.estimate,
+        "density": release.record.post_processing.density,
         "covariate": _covariate_text(release),
         "boundary": _boundary_text(release),
-        "library": release.library,
+        "library": release.record.library,
         "digest": release.digest,
     }
 
@@ -202,7 +204,7 @@ def _local_facts(release: Release) -> dict[str, Any]:
 
 def _covariate_text(release: Release) -> str:
     """Size of the covariate, and the share of its cells where people can be."""
-    covariate = release.covariate
+    covariate = release.index.record.covariate
     if covariate is None:
         return "none"
     return (
@@ -212,9 +214,10 @@ def _covariate_text(release: Release) -> str:
 
 def _boundary_text(release: Release) -> str:
     """How much of the domain is inside the boundary."""
-    if not release.boundary or release.covariate is None:
+    record = release.index.record
+    if not record.boundary or record.covariate is None:
         return "none"
-    return f"{release.covariate.covered:.1%} of the bounds; records outside were dropped"
+    return f"{record.covariate.covered:.1%} of the bounds; records outside were dropped"
 
 
 def _level_rows(release: Release) -> list[dict[str, Any]]:

@@ -242,7 +242,7 @@ def command(
         )
         joint = answers.joint() if kind == "joint" else None
         explanations = answers.explain() if kind == "explain" else []
-        rings = loaded.nested(asked["areas"], **certainty) if kind == "nested" else None
+        rings = answers.nested() if kind == "nested" else None
     warn_of_areas_beyond(answers.areas, loaded.domain)
     lost = getattr(answers.areas, "outside", None)
     if lost is not None and lost.skipped:
@@ -252,7 +252,9 @@ def command(
             err=True,
         )
     if not kind and unreliable == "keep" and options["box"] and form in ("table", "csv"):
-        _show_boxes(answers, loaded.source, form, output, overwrite=overwrite, details=details)
+        _show_boxes(
+            answers, loaded.record.source, form, output, overwrite=overwrite, details=details
+        )
         _note_unit(loaded, form)
         return
 
@@ -261,7 +263,7 @@ def command(
 
     table: Any = answers.table if rings is None else rings
     table = table if joint is None else joint.answers
-    state_source(table, loaded.source)
+    state_source(table, loaded.record.source)
     if unreliable != "keep" or form in (*FILES, "geojson"):
         table = beside_shapes(table, answers.areas, loaded.domain)
         shown = treat_unreliable(table, unreliable, certainty["threshold"])

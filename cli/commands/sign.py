@@ -36,7 +36,7 @@ def make_key(key: str) -> None:
     Examples:
       psd sign new office.pem
     """  # noqa: D301
-    from psd.release.signing import new_key
+    from psd.signing import new_key
 
     public = new_key(key)
     print_success(f"wrote {key} (PRIVATE) and {public} (public)")
@@ -57,7 +57,7 @@ def sign_file(release: str, key: str, overwrite: bool) -> None:
     Examples:
       psd sign file seoul.psd.parquet --key office.pem
     """  # noqa: D301
-    from psd.release.signing import sign
+    from psd.signing import sign
 
     signature = sign(release, key, overwrite=overwrite, max_nodes=chosen_max_nodes())
     print_success(f"wrote {signature}")
@@ -84,7 +84,7 @@ def check_file(release: str, key: str | None, signature: str | None) -> None:
       psd sign check seoul.psd.parquet
       psd sign check seoul.psd.parquet --key office.pub.pem
     """  # noqa: D301
-    from psd.release.signing import verify
+    from psd.signing import verify
 
     if key is None and signature is not None:
         raise click.UsageError(

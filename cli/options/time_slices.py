@@ -57,7 +57,9 @@ def release_or_series_at(path: str, name: str | None, option: str = "--slice") -
         raise click.UsageError(
             f"{option} must be given with a series, but {path} is a single release"
         )
-    return _note_source(loaded.with_cache() if name is None else loaded[name])
+    from psd.api.fits import with_cache
+
+    return _note_source(with_cache(loaded) if name is None else loaded[name])
 
 
 def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
@@ -91,7 +93,7 @@ def release_when(path: str, when: str | None) -> Release:
             f"--when must be one time slice for this question, got {when[:80]}, which is "
             f"{len(found):,}"
         )
-    return _note_source(loaded.releases[found[0]])
+    return _note_source(loaded[loaded.slices.names[found[0]]])
 
 
 def slice_at(path: str, name: str) -> TimeSlices:
@@ -135,6 +137,6 @@ def _whole_series(loaded: Release, path: str) -> str:
 
 def _note_source(loaded: Release) -> Release:
     """Print the guarantee to standard error if the counts are not of the curator."""
-    if loaded.source != "curator":
-        click.echo(f"({loaded.guarantee_text})", err=True)
+    if loaded.record.source != "curator":
+        click.echo(f"({loaded.record.guarantee_text})", err=True)
     return loaded

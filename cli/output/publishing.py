@@ -124,7 +124,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     from psd.publish.pipeline import run_build
     from psd.publish.request_warnings import warn_of_columns, warn_of_request
     from psd.publish.tally_files import tallies_in
-    from psd.release.signing import sign
+    from psd.signing import sign
 
     private, releases = recipe.private, recipe.releases
     data, engine = _open_inputs(private)
@@ -187,7 +187,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
                     overwrite=overwrite,
                 )
         what = built.method if request.slices is None else _series_text(built)
-        print_success(f"wrote {release.output}: {what}, {built.guarantee_text}")
+        print_success(f"wrote {release.output}: {what}, {built.record.guarantee_text}")
         if request.noise_text is not None:
             print_success(request.noise_text)
         if account is not None:

@@ -37,15 +37,15 @@ def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
     from psd.privacy.loss import epsilon_text
     from psd.space.place_text import place_text
 
-    first = series.releases[0]
+    first = record.releases[0]
     return {
-        "about": series.about,
+        "about": series.record.about_texts,
         "method": first.method,
         "epsilon": epsilon_text(record.epsilon),
         **{name: series.metadata[name] for name in ("delta", "rho") if name in series.metadata},
         "unit": series.unit.kind,
-        "guarantee": series.guarantee_text,
-        "source": series.source,
+        "guarantee": series.record.guarantee_text,
+        "source": series.record.source,
         "counts": record.counted_text,
         "max_contributions": series.unit.max_contributions,
         "max_per_slice": series.unit.max_per_slice or "none",
@@ -73,10 +73,12 @@ def _slice_rows(series: Release) -> list[dict[str, Any]]:
     return [
         {
             "slice": name,
-            "cells": len(release.tree),
-            **({"epsilon": epsilon_text(release.record.epsilon)} if is_pure else {}),
-            "estimated_total": round(release.total, 1),
-            "total_perturbation_error": round(float(release.estimates.variance[0]) ** 0.5, 1),
+            "cells": len(series[name].tree),
+            **({"epsilon": epsilon_text(series[name].record.epsilon)} if is_pure else {}),
+            "estimated_total": round(series[name].total, 1),
+            "total_perturbation_error": round(
+                float(series[name].index.fit.estimates.variance[0]) ** 0.5, 1
+            ),
         }
-        for name, release in zip(series, series.releases, strict=True)
+        for name in series
     ]

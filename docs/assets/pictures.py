@@ -27,10 +27,10 @@ DOMAIN = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
 METHODS = (
     Grid(),
     Quadtree(height=6),
-    psd.method("kd-standard", {"height": "10"}),
-    psd.method("htree", {}),
-    psd.method("privtree", {}),
-    psd.method("cascade", {}),
+    psd.decompositions.method("kd-standard", {"height": "10"}),
+    psd.decompositions.method("htree", {}),
+    psd.decompositions.method("privtree", {}),
+    psd.decompositions.method("cascade", {}),
 )
 
 

@@ -28,7 +28,7 @@ def main() -> None:
     release = psd.load(sys.argv[1])
     if not release.levels:
         sys.exit("regions_picture.py draws a release with regions")
-    tree, domain = release.regions_tree, release.domain
+    tree, domain = release.tree, release.domain
     wards, districts = (release.to_geopandas(level=name) for name in ("ward", "district"))
     wards, districts = (t[t["id"] != "elsewhere"] for t in (wards, districts))
     leaf = np.flatnonzero(tree.is_leaf & np.isin(tree.region, wards.index))

@@ -14,8 +14,7 @@ import psd
 HEAD = """\
 # Python API
 
-`import psd` gives the names of this page, with the modules `psd.apps.choosing`,
-`psd.decompositions`, `psd.errors`, `psd.apps.local`, `psd.apps.suggest` and `psd.testing`. What is
+`import psd` gives the names of this page: the everyday ones, and modules with the others. What is
 not listed here is internal and may change.
 
 This page is generated from the docstrings by `python docs/generate.py`.
@@ -32,7 +31,7 @@ def page() -> str:
     listed = {name: attrgetter(name)(psd) for name in names}
     parts = [HEAD]
     for title, chosen in (
-        ("Functions", inspect.isfunction),
+        ("Functions", inspect.isroutine),
         ("Classes", inspect.isclass),
         ("Modules", inspect.ismodule),
     ):

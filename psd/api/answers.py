@@ -12,8 +12,7 @@ import numpy as np
 
 from psd.api.guesses import guessed_of_answers
 from psd.errors import ParameterError
-from psd.query.answer_table import COLUMNS
-from psd.query.areas import Areas, answer_areas, beside_shapes
+from psd.query.areas import Areas, beside_shapes
 from psd.query.reliability import Threshold
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     import geopandas
     import pandas
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
     from psd.query.derived import Derived
     from psd.query.explain import Explanation
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from psd.query.joint import Joint
     from psd.space.domain import Domain
 
-__all__ = ["Answers", "answer_question"]
+__all__ = ["Answers"]
+
+# What a map shows if no column is named.
+_SHOWN = ("estimate", "difference", "ratio")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -53,12 +56,14 @@ class Answers:
         Epsilon and unit of privacy.
     confidence, threshold
         As in `Release.query`.
+    statistic : str
+        ``top``, ``quantiles`` or ``difference`` if it was asked for in place of counts.
 
     Examples
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> tree = psd.grid_tree(domain, 2)
+    >>> tree = psd.decompositions.grid_tree(domain, 2)
     >>> release = psd.Release.from_counts(tree, [50, 10, 0, 20], 1.0, domain=domain)
     >>> answers = release.query([(0, 0, 1, 1), (1, 0, 2, 1)])
     >>> len(answers), answers["estimate"].round(1).tolist()
@@ -75,13 +80,16 @@ class Answers:
     guarantee: str
     confidence: float
     threshold: Threshold
+    statistic: str = ""
+    _made: Any = None  # the table of a statistic
+    _rows: Any = None  # numbers of the areas in a table of ranks
 
     __iter__ = None
     """A table is not a sequence of rows; `table` has rows and columns."""
 
     def __len__(self) -> int:
         """Number of answers."""
-        return len(self.areas) * len(self.blocks)
+        return len(self.areas) * len(self.blocks) if self._made is None else len(self._made)
 
     def __getitem__(self, name: str) -> pandas.Series[Any]:
         """One column of the table."""
@@ -109,8 +117,11 @@ class Answers:
         Relative errors are divided by the estimate, and infinite where it is 0 and the error is
         not. An answer is reliable if its relative error is at most the threshold and its interval
         lies above 0. Its quality is ``good``, ``use with care`` or, if it is not reliable,
-        ``poor``.
+        ``poor``. Statistics have the columns that `Release.query` states.
         """
+        if self._made is not None:
+            made: pandas.DataFrame = self._made
+            return made
         if "" in self.blocks:
             return self.areas.table(self.blocks[""])
         import pandas
@@ -125,13 +136,15 @@ class Answers:
     @property
     def arrays(self) -> dict[str, Any]:
         """The columns of the answers alone, with ids, as lists and arrays; needs no pandas."""
+        if self._made is not None:
+            return {str(name): self._made[name].to_numpy() for name in self._made}
         blocks = list(self.blocks.values())
         ids = self.areas.labels()
         named = {"id": np.resize(np.array(ids, object), len(self)).tolist()}
         if "" not in self.blocks:
             names = [name for name in self.blocks for _ in range(len(self.areas))]
             named = {"slice": names, **named}
-        return {**named, **{n: np.concatenate([each[n] for each in blocks]) for n in COLUMNS}}
+        return {**named, **{n: np.concatenate([each[n] for each in blocks]) for n in blocks[0]}}
 
     def joint(self) -> Joint:
         """Answer the areas together, with their covariance, for differences and ratios.
@@ -169,6 +182,42 @@ class Answers:
         """
         return self.joint().total()
 
+    def nested(
+        self, *, parents: ArrayLike | None = None
+    ) -> pandas.DataFrame | geopandas.GeoDataFrame:
+        """Count areas that lie in each other so that they add up, and the rings between them.
+
+        Each area lies inside the next; or the table that was asked about has columns ``id`` and
+        ``parent``, the id of the area that each lies in.
+
+        Parameters
+        ----------
+        parents : array_like of int, optional
+            Index of the area that contains each area, from 0; -1 for an area without a parent.
+
+        Returns
+        -------
+        DataFrame or GeoDataFrame
+            As `table`, and ``ring, ring_error, ring_lower, ring_upper``: the count inside an area
+            but outside the areas directly inside it. The estimate of an area is the sum of its
+            ring and of the areas inside it, and no ring is negative.
+
+        Raises
+        ------
+        ParameterError
+            If an area does not lie inside its parent, areas of one parent overlap, or several time
+            slices were answered.
+        """
+        from psd.statistics.nested import answer_nested
+
+        return answer_nested(
+            self._one_slice("nested answers"),
+            self.areas,
+            parents=parents,
+            confidence=self.confidence,
+            threshold=self.threshold,
+        )
+
     def explain(self) -> list[Explanation]:
         """Explain the error of each answer, and what would reduce it.
 
@@ -186,7 +235,7 @@ class Answers:
         --------
         >>> import psd
         >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
-        >>> tree = psd.grid_tree(domain, 2)
+        >>> tree = psd.decompositions.grid_tree(domain, 2)
         >>> release = psd.Release.from_counts(tree, [500, 100, 0, 200], 1.0, domain=domain)
         >>> [found] = release.query([(0, 0, 1, 2)]).explain()
         >>> found.noise_share < 0.01
@@ -200,17 +249,25 @@ class Answers:
 
     def to_geopandas(self) -> geopandas.GeoDataFrame:
         """`table` with the geometry of each area, in the CRS of the caller or of the release."""
-        return beside_shapes(self.table, self.areas, self._domain)
+        import geopandas as gpd
+
+        if self.statistic == "quantiles":
+            raise ParameterError("quantiles must be left out for a map; class breaks have no place")
+        if self._rows is None or isinstance(self.table, gpd.GeoDataFrame):
+            return beside_shapes(self.table, self.areas, self._domain)
+        shapes = self.areas.shapes(self._domain)[self._rows]
+        return gpd.GeoDataFrame(self.table, geometry=shapes, crs=self._domain.crs)
 
     def plot(
-        self, column: str = "estimate", *, ax: Axes | None = None, cmap: Any = "viridis"
+        self, column: str | None = None, *, ax: Axes | None = None, cmap: Any = "viridis"
     ) -> Axes:
         """Draw the areas in the colours of a column, with matplotlib.
 
         Parameters
         ----------
-        column : str
-            A column of `table`. Relative errors that are infinite are left blank.
+        column : str, optional
+            A column of `table`; by default the estimate, difference or ratio. Relative errors that
+            are infinite are left blank.
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         cmap : str or matplotlib Colormap
@@ -230,6 +287,8 @@ class Answers:
         from psd._util.extras import require_matplotlib
 
         require_matplotlib("a map of answers")
+        if column is None:
+            column = next((name for name in _SHOWN if name in self.table), "estimate")
         shapes = self._drawn(column)
         values = shapes[column]
         if values.dtype.kind == "f":
@@ -257,7 +316,8 @@ class Answers:
         column : {"estimate", "relative_error", "reliable", "quality"}
             What the colours show.
         tiles : str or folium.TileLayer, optional
-            Background, as in `Release.explore`.
+            Background, such as ``"OpenStreetMap"``; none by default. The browser fetches it, and
+            folium's own scripts, from servers on the internet; this library fetches nothing.
 
         Returns
         -------
@@ -300,6 +360,11 @@ class Answers:
 
     def _one_slice(self, what: str) -> QueryIndex:
         """The release, or the only slice, that was answered."""
+        if self.statistic:
+            raise ParameterError(
+                f"{self.statistic} must be left out for {what}, which are of counts",
+                name=self.statistic,
+            )
         if len(self.slices) > 1:
             raise ParameterError(
                 f"when must be one time slice for {what}, such as {next(iter(self.slices))}, got "
@@ -321,25 +386,3 @@ class Answers:
                 f"column must be one of the answers, such as estimate, got {str(column)[:80]!r}"
             )
         return shapes
-
-
-def answer_question(
-    areas: Areas,
-    slices: Mapping[str, QueryIndex],
-    *,
-    each: str | None,
-    guarantee: str,
-    confidence: float,
-    threshold: Threshold,
-) -> Answers:
-    """Answer areas for all slices together, or for each; see `Release.query`."""
-    certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
-    if each is None:
-        blocks = {"": answer_areas(list(slices.values()), areas, **certainty)}
-    else:
-        if "slice" in getattr(areas.given, "columns", ()):
-            raise ParameterError(
-                "areas must not have a column slice, which the answers add; rename it"
-            )
-        blocks = {name: answer_areas([index], areas, **certainty) for name, index in slices.items()}
-    return Answers(areas=areas, slices=slices, blocks=blocks, guarantee=guarantee, **certainty)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from psd.api.old_members import MOVED
 from psd.query.answer_table import COLUMNS
 
 __all__ = ["guessed_of_answers", "guessed_of_release"]
@@ -27,7 +28,7 @@ _SAID_OF_RELEASE: Final = {
     **dict.fromkeys(("error", "lower", "upper"), "query(areas) has it for each answer"),
     **dict.fromkeys(("summary", "info", "describe"), "print it, or run `psd info FILE`"),
     **dict.fromkeys(("regions", "ids"), "query(level=NAME) answers the regions of a level"),
-    "guarantee": "guarantee_text is the guarantee in words",
+    "guarantee": "record.guarantee_text is the guarantee in words",
 }
 _TABLE_WRITERS: Final = (
     "to_csv", "to_dict", "to_excel", "to_html", "to_json", "to_markdown", "to_parquet", "to_string",
@@ -52,6 +53,8 @@ def guessed_of_release(release: Any, name: str) -> Any:
     """
     if name in _OF_RELEASE:
         return getattr(release, _OF_RELEASE[name])
+    if name in MOVED:
+        raise AttributeError(f"Release.{name} is {MOVED[name]} now", name=name)
     raise _unknown("Release", name, _SAID_OF_RELEASE.get(name))
 
 

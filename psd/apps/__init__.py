@@ -1,6 +1,6 @@
 """Apps: neighbours that build on public names of the core, each in a folder that can be removed.
 
-`choosing`, `local` and `suggest` are public. Of the others, `psd` has names such as `psd.plan`.
+What a folder lists in its `__all__` is public; `psd.plan` is of `planning`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,27 @@ from typing import TYPE_CHECKING, Any
 from psd._apps import USES, load_app
 
 if TYPE_CHECKING:
-    from psd.apps import choosing, local, suggest
+    from psd.apps import (
+        auditing,
+        choosing,
+        evaluation,
+        local,
+        planning,
+        spark,
+        streams,
+        suggest,
+    )
 
-__all__ = ["choosing", "local", "suggest"]
+__all__ = [
+    "auditing",
+    "choosing",
+    "evaluation",
+    "local",
+    "planning",
+    "spark",
+    "streams",
+    "suggest",
+]
 
 
 def __getattr__(name: str) -> Any:

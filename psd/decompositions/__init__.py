@@ -26,7 +26,7 @@ from psd.errors import ParameterError
 from psd.privacy.budget import share, split_total, uniform_shares
 from psd.release.record import GIVEN_METHOD
 from psd.space.box_tree import Tree
-from psd.space.grids import cut_grid, cut_grids
+from psd.space.grids import cut_grid, cut_grids, grid_tree
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ __all__ = [
     "choice",
     "cut_grid",
     "cut_grids",
+    "grid_tree",
     "integer_between",
     "method",
     "method_class",

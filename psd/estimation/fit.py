@@ -190,7 +190,7 @@ def fit(record: ReleaseRecord, near: Floats | None = None, *, cache: FitCache | 
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> tree = psd.grid_tree(domain, 2)
+    >>> tree = psd.decompositions.grid_tree(domain, 2)
     >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
     >>> round(fit(release.record).total, 1)
     8.0

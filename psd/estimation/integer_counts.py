@@ -60,7 +60,7 @@ def round_counts(tree: Hierarchy, count: Floats, uniform: float) -> Floats:
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 2, 1), crs="EPSG:3857", lattice=(2, 1))
-    >>> round_counts(psd.grid_tree(domain, (2, 1)), np.array([3.0, 1.4, 1.6]), 0.7)
+    >>> round_counts(psd.decompositions.grid_tree(domain, (2, 1)), np.array([3.0, 1.4, 1.6]), 0.7)
     array([3., 2., 1.])
     """
     start, stop = _leaf_ranges(tree)

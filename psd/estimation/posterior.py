@@ -295,7 +295,7 @@ def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
-    >>> subtree_parts(psd.grid_tree(domain, 4), 10)
+    >>> subtree_parts(psd.decompositions.grid_tree(domain, 4), 10)
     (1, [[slice(1, 3, None), slice(5, 13, None)], [slice(3, 5, None), slice(13, 21, None)]])
     """
     if len(tree) <= max_nodes:
@@ -321,7 +321,7 @@ def halfway_level(tree: Hierarchy) -> int:
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
-    >>> halfway_level(psd.grid_tree(domain, 4))
+    >>> halfway_level(psd.decompositions.grid_tree(domain, 4))
     1
     """
     return _halfway(tree, _subtree_sizes(tree))

@@ -12,6 +12,8 @@ from psd._util.extras import require_matplotlib
 from psd.export._maps import classes_of
 
 if TYPE_CHECKING:
+    import folium
+
     from psd.release.record import ReleaseRecord
 
 __all__ = ["CellTable"]
@@ -20,7 +22,8 @@ __all__ = ["CellTable"]
 class CellTable(gpd.GeoDataFrame):  # type: ignore[misc]
     """A GeoDataFrame of cells.
 
-    `plot` without the name of a column shows the density in classes, with a legend.
+    `plot` without the name of a column shows the density in classes, with a legend, and `explore`
+    a map of classes that can be moved.
     """
 
     _metadata = [*gpd.GeoDataFrame._metadata, "_record"]  # noqa: RUF012, SLF001
@@ -47,3 +50,25 @@ class CellTable(gpd.GeoDataFrame):  # type: ignore[misc]
                 defaults | {"edgecolor": "face", "linewidth": 0.2} | options,
             )
         return GeoplotAccessor(self)(column=column, **options)
+
+    def explore(self, column: str = "density", *, tiles: Any = None) -> folium.Map:
+        """Make an interactive map for a notebook, with folium.
+
+        Parameters
+        ----------
+        column : {"density", "estimate", "relative_error", "reliable", "quality"}
+            What the colours show.
+        tiles : str or folium.TileLayer, optional
+            Background, such as ``"OpenStreetMap"``; none by default. The browser fetches it, and
+            folium's own scripts, from servers on the internet; this library fetches nothing.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such column.
+        MissingExtraError
+            If folium is not installed.
+        """
+        from psd.export._views import explore_release
+
+        return explore_release(self._record, gpd.GeoDataFrame(self), column, tiles=tiles)

@@ -33,7 +33,7 @@ def entry(described: Described) -> dict[str, Any]:
     if interval is None:
         raise ParameterError(
             "about must have a reference_date for an item of STAC, whose format requires a time, "
-            "got none; build with it, or add it by release.with_about"
+            "got none; build with it, or add it by release.replace(about=...)"
         )
     bbox = described.bbox
     item: dict[str, Any] = {

@@ -91,7 +91,7 @@ def _picture(fit: Fit) -> str:
 def explore_release(
     record: ReleaseRecord, cells: geopandas.GeoDataFrame, kind: str, *, tiles: Any
 ) -> folium.Map:
-    """Interactive map of cells or of areas; see `Release.explore` and `Answers.explore`."""
+    """Interactive map of cells or of areas; see `CellTable.explore` and `Answers.explore`."""
     choice(*KINDS)("kind", kind)
     try:
         import folium

@@ -23,7 +23,7 @@ from psd.ledger.ledger import Ledger
 from psd.ledger.receipts import ChargeReceipt, check_releases, read_receipt
 from psd.ledger.state import LedgerState
 from psd.release.file import stated_digest
-from psd.release.signing import verify
+from psd.signing import verify
 
 __all__ = ["Account"]
 

@@ -217,7 +217,7 @@ class Ledger:
         name : str
             A registered dataset.
         inputs : sequence
-            Paths, `psd.PostGIS`, `psd.SparkTable`, or tallies and their files. Private.
+            Paths, `psd.sources.PostGIS`, tables of an engine, or tallies and their files. Private.
 
         Returns
         -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -114,7 +114,7 @@ def build(
     domain: Domain | PrivateBounds | tuple[float, float, float, float] | None = None,
     account: Account | None = None,
     sampler: Sampler | None = None,
-    observer: Observer = SILENT,
+    observer: Observer | Mapping[str, Callable[..., None]] = SILENT,
 ) -> Release:
     """Build a differentially private release of the numbers of records, or users, by location.
 
@@ -137,8 +137,9 @@ def build(
         Points: paths of files (CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf, GeoJSON), folders
         and patterns, addresses ``s3://``, ``gs://`` and ``postgresql://``, a DataFrame,
         GeoDataFrame or GeoSeries, an array of NumPy, an Arrow stream, a LazyFrame of Polars, a
-        relation of DuckDB, a `psd.DuckDB`, a `psd.PostGIS`. The items of a list are one input. Or
-        tallies of parts, or their files, which state area, unit and slices themselves. Private.
+        relation of DuckDB, a `psd.sources.DuckDB`, a `psd.sources.PostGIS`. The items of a list are
+        one input. Or tallies of parts, or their files, which state area, unit and slices
+        themselves. Private.
     epsilon : str, int, float or Decimal
         Epsilon of the release, or of the whole series; see
         `psd.privacy.loss.parse_epsilon`. Public, as are all arguments that are not said to be
@@ -172,8 +173,8 @@ def build(
     memory : str or int, optional
         Limit on the memory that reading takes, such as ``"2GB"``; see `psd.ingest.memory_limit`.
     engine : Engine or str, optional
-        Where records are read and counted, such as ``psd.Spark(url="spark://node1:7077")``, which
-        takes paths as the cluster sees them and `psd.SparkTable`; this process by default. The
+        Where records are read and counted, such as ``"spark"``, or ``Spark(url=...)`` of that app,
+        which takes paths as the cluster sees them and its tables; this process by default. The
         counts are the same, and the release does not state the engine.
     bounds_crs : str, optional
         CRS of the four numbers of ``bounds``, if it is not ``crs``.
@@ -264,8 +265,14 @@ def build(
         Source of random draws: `psd.testing.SeededSampler` for demonstrations, which no account is
         charged for, or another one for tests. A release of another sampler than `SecureSampler`
         cannot be saved or exported.
-    observer : Observer
-        Functions that are called with stages and private counts.
+    observer : mapping of callables, optional
+        Functions that are called with what a build reports. ``progress``: with the name of each
+        stage, which depends on no data; by default stages are logged as INFO under the name
+        ``psd``. ``private_report``: with the PRIVATE numbers of records read, outside and dropped.
+        ``private_fault``: with the PRIVATE reason why an input could not be read, where a ledger is
+        used. ``private_copy``: with a PRIVATE message that names two files of equal content; by
+        default the build is refused. ``private_tally``: with the PRIVATE exact tally. What is
+        private must be shown as such, and kept secret.
 
     Returns
     -------
@@ -296,6 +303,7 @@ def build(
     <Release: quadtree, 21 cells, epsilon 0.5 per record>
     """
     stated = locals()
+    observer = Observer.of(observer)
     data = points_of(data)
     values = with_stated_crs({name: stated[name] for name in (*_PUBLIC, "domain")}, data)
     inputs, found = inputs_and_engine(data, table, query, engine)
@@ -328,4 +336,4 @@ def build(
         sampler=sampler,
         observer=observer,
     )
-    return built if own is None else replace(built, note_saved=own.finish)
+    return built if own is None else replace(built, _note_saved=own.finish)

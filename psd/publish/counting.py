@@ -194,8 +194,8 @@ class EngineInput:
         request = terms.of_records()
         if not hasattr(self.engine, "tally"):
             raise ParameterError(
-                "engine must be an engine such as psd.Spark(url=...), got a value of type "
-                f"{type(self.engine).__name__}"
+                "engine must have a function tally, as Spark(url=...) of the app spark, got a "
+                f"value of type {type(self.engine).__name__}"
             )
         broken_rules = {
             "bounds must be public": isinstance(request.domain, PrivateBounds),

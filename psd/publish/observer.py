@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from psd._util.instances import check_names, type_text
 from psd._util.stage_log import log_stage
+from psd.errors import ParameterError
 from psd.ingest.sources import refuse_copy
 
 if TYPE_CHECKING:
@@ -44,8 +46,8 @@ class Observer:
         Called with a PRIVATE message that names two files of equal content. By default the build is
         refused; a build with a ledger calls `private_fault` instead.
     private_tally : callable, optional
-        Called with the PRIVATE exact tally, which `psd.evaluate` needs for bounded users. A caller
-        that stores it must keep it secret.
+        Called with the PRIVATE exact tally, which true errors of bounded
+        users need. A caller that stores it must keep it secret.
     """
 
     progress: Callable[[str], None] = log_stage
@@ -54,6 +56,26 @@ class Observer:
     private_fault: Callable[[str], None] = _ignore_report
     private_copy: Callable[[str], None] = refuse_copy
     private_tally: Callable[[Tally], None] | None = None
+
+    @classmethod
+    def of(cls, functions: Observer | Mapping[str, Callable[..., None]]) -> Observer:
+        """Observer of a mapping of functions by the names of the fields.
+
+        Raises
+        ------
+        ParameterError
+            If it is no mapping, or a name does not exist.
+        """
+        if isinstance(functions, cls):
+            return functions
+        if not isinstance(functions, Mapping):
+            raise ParameterError(
+                'observer must be a mapping of functions, such as {"progress": print}, got '
+                f"{type_text(functions)}",
+                name="observer",
+            )
+        check_names("observer", functions, [field.name for field in fields(cls)])
+        return cls(**functions)
 
     def __repr__(self) -> str:
         return "<Observer>"

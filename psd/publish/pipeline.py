@@ -117,7 +117,7 @@ def run_build(
         If the account cannot be charged.
     """
     if account is not None:
-        check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
+        check_instance("account", account, Account, 'psd.ledger.Account("city.ledger", "visits")')
         # A refusal would tell whether files are equal, at no cost.
         observer = replace(observer, private_copy=observer.private_fault)
         files: dict[str, Any] = {"regions": terms.region_source}

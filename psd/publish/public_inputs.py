@@ -202,8 +202,8 @@ def check_regions(value: Any) -> RegionSource:
     if isinstance(value, RegionHierarchy | RegionFiles | CellRegions):
         return value
     raise ParameterError(
-        "regions must be paths, a GeoDataFrame, cells such as h3=5..9, or a psd.RegionHierarchy, "
-        f"got {type_text(value)}",
+        "regions must be paths, a GeoDataFrame, cells such as h3=5..9, or a "
+        f"psd.regions.RegionHierarchy, got {type_text(value)}",
         name="regions",
     )
 

@@ -282,7 +282,7 @@ class BuildTerms:
                 f"{self.method.name}; regions= has the public hierarchy"
             )
         if self.regions is not None:
-            check_instance("regions", self.regions, RegionHierarchy, "psd.RegionHierarchy")
+            check_instance("regions", self.regions, RegionHierarchy, "psd.regions.RegionHierarchy")
             if self.regions.domain != self.domain:
                 raise ParameterError("regions must be those of the domain of the release")
 

@@ -7,6 +7,7 @@ boxes that cells must not cut.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -123,7 +124,7 @@ def ask(
     max_per_slice: int | None = None,
     account: Account | None = None,
     sampler: Sampler | None = None,
-    observer: Observer = SILENT,
+    observer: Observer | Mapping[str, Callable[..., None]] = SILENT,
 ) -> Answer:
     """Count the records, or users, in one box or polygon, with noise of the whole epsilon.
 
@@ -233,7 +234,7 @@ def ask(
         draw_counts,
         account=own or account,
         sampler=sampler,
-        observer=observer,
+        observer=Observer.of(observer),
     )
     if own is not None:
         own.finish()

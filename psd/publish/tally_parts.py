@@ -38,6 +38,7 @@ from psd.privacy.budget import spent_before_counting
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
 from psd.release.codecs import regions_of
+from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
 from psd.space.bounds import check_ground
 
@@ -317,21 +318,25 @@ def tally_of_build(
     return PartialTally(rules=rules, origins=(origin,), counts=counts, release=file_digest(release))
 
 
+def _first(built: Release) -> ReleaseRecord:
+    """Record of a release, or of its first slice."""
+    record = built.record
+    return record.releases[0] if isinstance(record, SeriesRecord) else record
+
+
 def _spent_before_counting(built: Release) -> int:
     """Nano-epsilon that a build has spent before it counted, as its release states."""
-    first = built.releases[0]
-    return spent_before_counting(first.parameters)
+    return spent_before_counting(_first(built).parameters)
 
 
 def _regions_of(built: Release) -> RegionHierarchy | None:
     """Regions of a build; records in none of them were dropped."""
-    first = built.releases[0]
-    return regions_of(first.index.record)
+    return regions_of(_first(built))
 
 
 def _boundary_digest(built: Release) -> str | None:
     """Digest of the boundary of a build; records outside of it were dropped."""
-    first = built.releases[0]
+    first = _first(built)
     if not first.boundary or first.covariate is None:
         return None
     return blake2b(first.covariate.raster.tobytes(), digest_size=32).hexdigest()

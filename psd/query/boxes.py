@@ -182,7 +182,7 @@ def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]
 
 
 def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
-    """Estimate the counts of boxes, without errors; see `Release.estimate`."""
+    """Estimate the counts of boxes, without errors; see `Release.query`."""
     boxes, ids = parse_boxes(regions)
     _check_boxes(index.record.domain, boxes, ids)
     return np.maximum(box_totals(index, index.fit.estimates.count, boxes), 0.0)

@@ -60,7 +60,7 @@ class Joint:
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> tree = psd.grid_tree(domain, 2)
+    >>> tree = psd.decompositions.grid_tree(domain, 2)
     >>> release = psd.Release.from_counts(tree, [50, 10, 0, 20], 1.0, domain=domain)
     >>> joint = release.query([(0, 0, 1, 1), (1, 0, 2, 1)]).joint()
     >>> np.diagonal(joint.covariance).round(2).tolist()

@@ -1,4 +1,9 @@
-"""Leaves that form a table of rows and columns: estimates by four look-ups for any size."""
+"""Leaves that form a table of rows and columns: estimates by four look-ups for any size.
+
+References
+----------
+.. [1] Crow. "Summed-Area Tables for Texture Mapping." SIGGRAPH 1984.
+"""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes) -> str:
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> content_digest(b"psd", {"psd_release": 1}, psd.grid_tree(domain, 1))[:16]
+    >>> content_digest(b"psd", {"psd_release": 1}, psd.decompositions.grid_tree(domain, 1))[:16]
     '3b4df141d6e7146d'
     """
     return _digest(kind, canonical_json(header), *_node_arrays(tree))

@@ -5,7 +5,7 @@ from it.
 
 A local release states its reports as well: how many, by which law, level by level. Its counts of a
 level are support counts: numbers of reports that support a cell. With these numbers a reader
-computes estimates and variances (`psd.estimation.measurements`).
+computes estimates and variances (`psd.estimation.local_measurements`).
 """
 
 from __future__ import annotations
@@ -269,8 +269,8 @@ class ReleaseRecord:
     Notes
     -----
     `source` is a statement, not a proof: any program can write a file that states
-    ``curator``. It prevents confusion, not forgery. Signatures (`psd.verify`) show who vouches for
-    a file.
+    ``curator``. It prevents confusion, not forgery. Signatures (`psd.signing.verify`) show who
+    vouches for a file.
     """
 
     tree: Tree
@@ -289,6 +289,11 @@ class ReleaseRecord:
     about: About | None = None
     rho: int | None = None
     delta: Fraction | None = None
+
+    @property
+    def about_texts(self) -> dict[str, str]:
+        """What the publisher states, such as title and licence, by name."""
+        return {} if self.about is None else self.about.texts
 
     def __post_init__(self) -> None:
         """Check that the fields fit together."""

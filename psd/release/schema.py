@@ -316,7 +316,8 @@ def record_header(record: ReleaseRecord) -> dict[str, Any]:
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> release = psd.Release.from_counts(psd.grid_tree(domain, 1), [5], 1, domain=domain)
+    >>> tree = psd.decompositions.grid_tree(domain, 1)
+    >>> release = psd.Release.from_counts(tree, [5], 1, domain=domain)
     >>> record_header(release.record)["psd_release"]
     1
     """

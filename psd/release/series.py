@@ -10,7 +10,8 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import ContributionScope
 from psd.release.codecs import regions_of
-from psd.release.record import ReleaseRecord, guarantee_note
+from psd.release.post_processing import PostProcessing
+from psd.release.record import CountSource, ReleaseRecord, guarantee_note
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["SeriesRecord", "receipt_of"]
@@ -79,6 +80,36 @@ class SeriesRecord:
         each = self.releases[0].epsilon
         is_sum = self.scope == "slice" and self.releases[0].rho is None
         return each * self._slices_in_all if is_sum else each
+
+    @property
+    def source(self) -> CountSource:
+        """Where the counts of all slices come from."""
+        return self.releases[0].source
+
+    @property
+    def about_texts(self) -> dict[str, str]:
+        """What the publisher states, such as title and licence, by name."""
+        return self.releases[0].about_texts
+
+    @property
+    def post_processing(self) -> PostProcessing:
+        """Post-processing of all slices."""
+        return self.releases[0].post_processing
+
+    @property
+    def boundary(self) -> bool:
+        """Whether the covariates are rasters of a public boundary."""
+        return self.releases[0].boundary
+
+    @property
+    def library(self) -> str:
+        """Version of the library that made the releases."""
+        return self.releases[0].library
+
+    @property
+    def inference(self) -> int:
+        """Version of the estimates."""
+        return self.releases[0].inference
 
     @property
     def _slices_in_all(self) -> int:

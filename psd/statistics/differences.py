@@ -37,7 +37,7 @@ class CountPair:
 def count_pair(
     first: QueryIndex, second: QueryIndex, areas: Areas, *, confidence: float
 ) -> CountPair:
-    """Query both releases; the arguments are those of `psd.difference`.
+    """Query both releases; the arguments are those of `Release.query`.
 
     P1. Only the two releases are read, and no noise is drawn.
     """
@@ -67,7 +67,7 @@ def count_pair(
 
 
 def differences(pair: CountPair) -> pandas.DataFrame:
-    """Subtract the second counts from the first, with errors; see `psd.difference`.
+    """Subtract the second counts from the first, with errors; see `Release.query`.
 
     P2. Variances of the two releases are added, because their noise is independent.
     """
@@ -85,7 +85,7 @@ def differences(pair: CountPair) -> pandas.DataFrame:
 
 
 def ratios(pair: CountPair) -> pandas.DataFrame:
-    """Divide the first counts by the second, with errors; see `psd.ratio`.
+    """Divide the first counts by the second, with errors; see `Release.query`.
 
     P3. Intervals are Fieller's; the upper end is infinite if the second count may be 0.
     """

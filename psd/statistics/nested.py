@@ -31,7 +31,7 @@ def answer_nested(
     confidence: float,
     threshold: Threshold,
 ) -> pandas.DataFrame:
-    """Answer nested regions and the rings between them; see `Release.nested`.
+    """Answer nested regions and the rings between them; see `Answers.nested`.
 
     P1. The count of a region is the sum of its ring and of the regions directly inside it.
 

@@ -31,7 +31,7 @@ def class_breaks(
     draws: int,
     seed: int,
 ) -> pandas.DataFrame:
-    """Compute the breaks between classes of density; see `Release.quantiles`.
+    """Compute the breaks between classes of density; see `Release.query`.
 
     P1. The same release, arguments and seed give the same table.
     """

@@ -29,15 +29,22 @@ _REACH = 6.0
 
 def rank_top(
     index: QueryIndex,
-    k: int,
+    k: int | None,
     *,
     size: tuple[int, int] | None,
     areas: Areas | None,
     by: str,
     draws: int,
     seed: int,
-) -> pandas.DataFrame:
-    """Rank the k cells or regions with the largest counts; see `Release.top`.
+) -> tuple[pandas.DataFrame, Integers | None]:
+    """Rank the k cells or regions with the largest counts; see `Release.query`.
+
+    Returns
+    -------
+    table : DataFrame
+        k rows.
+    rows : ndarray, shape (k,), int64, optional
+        Numbers of the regions; None for cells.
 
     P1. The same release, arguments and seed give the same table.
     """
@@ -53,14 +60,14 @@ def rank_top(
         return rank_jointly(together, k, draws=draws, seed=seed)
     fit = index.fit
     overlay = raster_overlay(fit, *size) if size else leaf_overlay(fit)
-    return _top_cells(overlay, _check_k(k, overlay.cells, "cells"), by, draws, seed)
+    return _top_cells(overlay, _check_k(k, overlay.cells, "cells"), by, draws, seed), None
 
 
-def _check_k(k: int, limit: int, what: str) -> int:
+def _check_k(k: int | None, limit: int, what: str) -> int:
     """Check k against the number of cells or regions."""
     if type(k) is not int or not 1 <= k <= limit:
         raise ParameterError(
-            f"k must be an integer from 1 to {limit:,}, the number of {what}, got {k}"
+            f"top must be an integer from 1 to {limit:,}, the number of {what}, got {k}"
         )
     return k
 
@@ -104,8 +111,13 @@ def _cell_table(
     )
 
 
-def rank_jointly(together: Joint, k: int, *, draws: int, seed: int) -> pandas.DataFrame:
-    """Rank the k regions with the largest answers; a table of regions keeps its columns."""
+def rank_jointly(
+    together: Joint, k: int, *, draws: int, seed: int
+) -> tuple[pandas.DataFrame, Integers]:
+    """Rank the k regions with the largest answers, and give their numbers.
+
+    A table of regions keeps its columns.
+    """
     check_draws(draws, seed)
     k = _check_k(k, len(together), "regions")
     answers = together.answers
@@ -116,7 +128,7 @@ def rank_jointly(together: Joint, k: int, *, draws: int, seed: int) -> pandas.Da
     others = [name for name in answers.columns if name not in _LEFT_OUT]
     table = answers[others].iloc[first].assign(probability=probability[first])
     table.insert(0, "rank", np.arange(1, k + 1))
-    return table
+    return table, first
 
 
 _LEFT_OUT = (

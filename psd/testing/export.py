@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd.errors import WriteError
+from psd.statistics.raster import density_raster
 from psd.testing.releases import release_from_counts
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _check_written(
     else:
         raise AssertionError("the format must not replace a file")
     if is_array:
-        raster = release.raster(256, 256)
+        raster = density_raster(release.index.fit, 256, 256)
         expected = np.stack([raster.count, raster.density, raster.error])
         _expect(np.allclose(read(path), expected, equal_nan=True), "must write the raster")
         return

@@ -230,7 +230,7 @@ def check_release(method: Decomposition) -> None:
     same = again.query(boxes).table.equals(release.query(boxes).table)
     _expect(same, "must give the same answers from a file")
     stated = {**method_parameters(method)}
-    loaded = {name: again.parameters.get(name) for name in stated}
+    loaded = {name: again.index.record.parameters.get(name) for name in stated}
     _expect(loaded == stated, "must have its parameters in the release file")
     _expect(again.method == method.name, "must have its name in the release file")
 

@@ -87,7 +87,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("columns")
     domain = psd.Domain(bounds=(0, 0, 8, 8))
     release = psd.Release.from_counts(
-        psd.grid_tree(domain, 2), [500, 100, 0, 200], 1, domain=domain
+        psd.decompositions.grid_tree(domain, 2), [500, 100, 0, 200], 1, domain=domain
     )
     as_drawn(release).save(folder / "r")
     arrays = {name: typed(kind, value) for name, (kind, value, _) in COLUMNS.items()}

@@ -69,7 +69,7 @@ def test_a_release_in_place_of_an_older_one_and_one_line(out):
     release = psd.load(out)
     assert (release.method, release.unit.kind) == ("quadtree", "record")
     assert release.record.epsilon == 500_000_000
-    assert dict(release.parameters) == {
+    assert dict(release.record.parameters) == {
         "height": 2,
         "budget": "geometric",
         "workload": None,
@@ -124,14 +124,14 @@ def test_boxes_are_those_that_were_asked_for(out, subtests, here):
             passes(f"{BUILD} --epsilon 1 --overwrite {options}", *BOUNDS)
             release = psd.load(out)
             assert release.method == method
-            assert parameters.items() <= dict(release.parameters).items()
+            assert parameters.items() <= dict(release.record.parameters).items()
     boxes = here / "plans-of-ours.csv"
     boxes.write_text("id,west,south,east,north\na,-4,-4,0,0\nb,-4,0,0,4\nc,0,0,99,99\n")
     passes(f"{BUILD} --epsilon 1 --overwrite --set workload={boxes} --set height=2", *BOUNDS)
     release = psd.load(out)
     # Quarters alone: next to nothing is left for what is above and below them.
-    assert release.parameters["budget"] == "workload"
-    root, quarters, leaves = map(int, str(release.parameters["workload"]).split())
+    assert release.record.parameters["budget"] == "workload"
+    root, quarters, leaves = map(int, str(release.record.parameters["workload"]).split())
     assert quarters > 1000 * max(root, leaves)
     assert b"plans" not in out.read_bytes()
 
@@ -269,8 +269,8 @@ def test_no_message_of_a_failed_build_quotes_the_file(here):
 
 
 VIEWS = {
-    "": psd.method("auto").post_processing,
-    "--method cascade": psd.method("cascade").post_processing,
+    "": psd.decompositions.method("auto").post_processing,
+    "--method cascade": psd.decompositions.method("cascade").post_processing,
     QUAD: PostProcessing(),
     f"{QUAD} --estimate posterior": PostProcessing(estimate="posterior"),
     f"{QUAD} --density smooth": PostProcessing(density="smooth"),
@@ -282,4 +282,4 @@ def test_views_are_those_that_were_asked_for(out, subtests):
     for options, view in VIEWS.items():
         with subtests.test(options):
             passes(f"{BUILD} --epsilon 1 --overwrite {options}", *BOUNDS)
-            assert psd.load(out).post_processing == view
+            assert psd.load(out).record.post_processing == view

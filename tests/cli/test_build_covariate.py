@@ -41,7 +41,7 @@ def test_answers_follow_the_covariate_which_the_release_needs_no_more(here):
     boxes = [(-4, -4, 0, 0), (-4, 0, 0, 4), (0, -4, 4, 4), (-4, -4, -2, 0), (-4, -4, 4, 4)]
     assert estimates(*boxes) == pytest.approx([5, 15, 0, 2.5, 20], abs=0.1)
     assert estimates((0, -4, 4, 4)) == [0]
-    assert psd.load("r.psd.parquet").covariate.raster.shape == (32, 32)
+    assert psd.load("r.psd.parquet").record.covariate.raster.shape == (32, 32)
     assert b"land.gpkg" not in (here / "r.psd.parquet").read_bytes()
     facts = as_json("info r.psd.parquet")
     assert facts["covariate"] == "32 x 32 cells, 50.0% of them not empty"
@@ -55,14 +55,14 @@ def test_another_density_the_default_size_and_missing_rasterio(here, monkeypatch
     land = polygons(here / "land.geojson")
     passes(*FLAT, "--covariate", land, "--density", "uniform")
     assert estimates((0, -4, 4, 4)) == pytest.approx([10], abs=0.1)
-    assert psd.load("r.psd.parquet").covariate is not None
+    assert psd.load("r.psd.parquet").record.covariate is not None
     monkeypatch.setitem(sys.modules, "rasterio", None)
     (here / "land.tif").write_bytes(b"II*\0")
     outcome = cli(*BUILD, "--overwrite", "--covariate", "land.tif")
     assert outcome.code == 7
     assert ".[raster]" in outcome.err
     passes(*BUILD, "--overwrite", "--covariate", polygons(here / "land.parquet.gpkg"))
-    assert psd.load("r.psd.parquet").covariate.raster.shape == (1024, 1024)
+    assert psd.load("r.psd.parquet").record.covariate.raster.shape == (1024, 1024)
 
 
 def test_python_takes_polygons_or_a_covariate():
@@ -72,7 +72,7 @@ def test_python_takes_polygons_or_a_covariate():
     made = psd.Covariate.from_polygons(west, SQUARE, size=16)
     for given in (west, west.geometry, made):
         release = psd.build(table, covariate=given, **options)
-        assert release.post_processing.density == "covariate"
+        assert release.record.post_processing.density == "covariate"
         assert release.query([(0, -4, 4, 4)])["estimate"].tolist() == [0]
     other = psd.Domain(bounds=(-4, -4, 4, 5))
     with pytest.raises(psd.PsdError, match="the domain of the release"):

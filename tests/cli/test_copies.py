@@ -123,6 +123,6 @@ def test_with_a_ledger_tallies_of_copies_are_counted_and_told_in_the_private_rep
     assert told.count("PRIVATE, do not publish: two tallies are of the same file") == 1
     assert psd.load("r").tree.count.tolist() == [4]
     parts = [psd.tally(name, domain=(-4, -4, 4, 4)) for name in ("v.csv", "v2.csv")]
-    psd.build(parts, epsilon=1, account=psd.Account("city.ledger", "rows"))
+    psd.build(parts, epsilon=1, account=psd.ledger.Account("city.ledger", "rows"))
     with pytest.raises(psd.errors.InputDataError, match="of the same file"):
         psd.build(parts, epsilon=1)

@@ -37,8 +37,8 @@ def test_a_series_has_gaussian_noise_where_it_is_less():
     assert guarantee in told
     assert "noise is discrete Gaussian (auto)" in told
     series = psd.load("r.psd.parquet")
-    assert series.guarantee_text == guarantee
-    noise = series.releases[0].tree.noise
+    assert series.record.guarantee_text == guarantee
+    noise = series.record.releases[0].tree.noise
     assert (noise.law, noise.squared_sensitivity) == ("discrete-gaussian", 20)
     assert as_json("info r.psd.parquet")["guarantee"] == guarantee
     made = psd.build(
@@ -54,7 +54,7 @@ def test_a_series_has_gaussian_noise_where_it_is_less():
         delta="1e-6",
         noise="auto",
     )
-    assert made.guarantee_text == guarantee
+    assert made.record.guarantee_text == guarantee
 
 
 def test_where_laplace_is_less_noise_no_delta_is_spent(subtests):
@@ -71,8 +71,8 @@ def test_where_laplace_is_less_noise_no_delta_is_spent(subtests):
             assert text in told
             assert "delta 1e-6" not in told
             loaded = psd.load("r.psd.parquet")
-            assert "delta" not in loaded.guarantee_text
-            first = loaded.releases[0] if hasattr(loaded, "releases") else loaded
+            assert "delta" not in loaded.record.guarantee_text
+            first = loaded._releases[0]
             assert (first.record.delta, first.record.rho) == (None, None)
 
 
@@ -120,7 +120,7 @@ def test_a_ledger_with_delta_is_charged_in_rho():
     assert "has no delta, so it takes no Gaussian noise" in said
     laplace = cli(f"build v.csv -o yes {TREE} --noise laplace", *paid, "pure")
     assert laplace.code == 0
-    assert "delta" not in psd.load("yes").guarantee_text
+    assert "delta" not in psd.load("yes").record.guarantee_text
 
 
 def test_rows_of_slices_state_no_epsilon_where_rho_is_that_of_all_slices():

@@ -61,7 +61,7 @@ def test_rows_per_user_and_the_view_are_shown_and_no_release(here, release, subt
     assert (facts["unit"], facts["max_contributions"], facts["epsilon"]) == ("user", 7, "0.25")
     assert facts["parameters"] == {"size": 2, "total_share": "0.02", "workload": None}
     view = PostProcessing(estimate="posterior", density="smooth")
-    three_by_three().with_post_processing(view).save("v")
+    three_by_three().replace(post_processing=view).save("v")
     facts = as_json("info v")
     assert (facts["estimate"], facts["density"]) == ("posterior", "smooth")
     shown = [line.split() for line in passes("info v").splitlines()]

@@ -3,6 +3,7 @@
 import pytest
 
 import psd
+from psd.curator.private_bounds import PrivateBounds
 from psd.publish.request import BuildRequest
 from psd.publish.request_values import request_from_toml as from_toml
 from psd.publish.request_values import request_to_toml as to_toml
@@ -35,10 +36,10 @@ def test_tallies_and_recipes_keep_it():
     for options, limit in (("", "200"), (" --min-cell 900", "900")):
         passes(f"build t -o r --overwrite --epsilon 2{options}")
         assert stated() == limit
-    bounds = psd.PrivateBounds(min_cell=10_000_000)
+    bounds = PrivateBounds(min_cell=10_000_000)
     assert psd.build("rows.csv", domain=bounds, epsilon=5).domain.min_cell is not None
     for bounds in ({"bounds": (126.4, 37, 127.6, 38)}, {}):
         for min_cell in ("usual", "0", "80"):
-            domain = (psd.Domain if bounds else psd.PrivateBounds)(**bounds, min_cell=min_cell)
+            domain = (psd.Domain if bounds else PrivateBounds)(**bounds, min_cell=min_cell)
             request = BuildRequest(domain=domain, epsilon=1, method="auto")
             assert from_toml(to_toml(request)).domain.min_cell == domain.min_cell

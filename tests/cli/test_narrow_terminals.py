@@ -45,7 +45,7 @@ def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("narrow")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        tree, counts = psd.grid_tree(DOMAIN, 8), 1_234_567 + 98_765 * np.arange(64)
+        tree, counts = psd.decompositions.grid_tree(DOMAIN, 8), 1_234_567 + 98_765 * np.arange(64)
         for name, factor in (("a", 1), ("b", 2)):
             made = psd.Release.from_counts(tree, counts * factor, f"0.{factor}", domain=DOMAIN)
             as_drawn(made).save(name)

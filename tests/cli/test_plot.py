@@ -16,7 +16,7 @@ SIGNATURES = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 @pytest.fixture(autouse=True)
 def folder(here):
     """A release and a series of two."""
-    tree = psd.grid_tree(DOMAIN, 4)
+    tree = psd.decompositions.grid_tree(DOMAIN, 4)
     releases = [
         as_drawn(psd.Release.from_counts(tree, counts, 1, domain=DOMAIN))
         for counts in (np.arange(16) * 100, np.arange(16)[::-1] * 10)

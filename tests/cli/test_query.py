@@ -90,7 +90,7 @@ def test_formats_tell_what_the_library_does():
 
 def test_geojson_in_degrees_and_relative_errors_of_nothing():
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
-    tree = psd.grid_tree(domain, 1)
+    tree = psd.decompositions.grid_tree(domain, 1)
     as_drawn(psd.Release.from_counts(tree, [7], "1", domain=domain)).save("r")
     (feature,) = features_of("query r --box 900000 1900000 1000000 2000000")
     west, south, east, north = shapely.geometry.shape(feature["geometry"]).bounds
@@ -98,7 +98,7 @@ def test_geojson_in_degrees_and_relative_errors_of_nothing():
     assert 37 < south < north < 39
     domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857")
     counts = [20_000, -90, 20_000, 20_000]
-    tree = psd.grid_tree(domain, 2)
+    tree = psd.decompositions.grid_tree(domain, 2)
     as_drawn(psd.Release.from_counts(tree, counts, "5", domain=domain)).save("q")
     line = "query q --box 0 0 2 2 --box 1 0 2 1"
     assert "infinite" in passes(f"{line} --details")

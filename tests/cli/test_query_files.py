@@ -28,7 +28,7 @@ CODES = ["11040", "11010", "=1+2"]
 def folder(tmp_path_factory):
     """A release, and districts in metres with columns of several kinds, not in the order of ids."""
     folder = tmp_path_factory.mktemp("files")
-    tree, counts = psd.grid_tree(DOMAIN, 8), 100 + np.arange(64)
+    tree, counts = psd.decompositions.grid_tree(DOMAIN, 8), 100 + np.arange(64)
     as_drawn(psd.Release.from_counts(tree, counts, 1, domain=DOMAIN)).save(folder / "r")
     boxes = [(126.9, 37.5, 127.1, 37.6), (126.5, 37.1, 126.9, 37.3), (127.2, 37.7, 127.5, 37.9)]
     districts = gpd.GeoDataFrame(

@@ -50,7 +50,10 @@ def test_a_recipe_is_built_exported_and_signed(folder):
     told = passes("build release.toml")
     assert told == "wrote r.psd.parquet: quadtree, epsilon 1 per record\nwrote cells.csv\n"
     release = psd.load("r.psd.parquet")
-    assert (release.parameters["height"], release.post_processing.estimate) == (2, "signed")
+    assert (release.record.parameters["height"], release.record.post_processing.estimate) == (
+        2,
+        "signed",
+    )
     assert len(pd.read_csv("cells.csv")) == 16
     passes("sign new office.pem")
     text = RECIPE.replace("[private]\n", '[private]\nsign_key = "office.pem"\n')
@@ -192,7 +195,7 @@ def about(**texts):
 
 
 def stated(path="r.psd.parquet"):
-    return psd.load(path).about
+    return psd.load(path).record.about_texts
 
 
 def test_a_licence_has_two_spellings(here):

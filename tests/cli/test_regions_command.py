@@ -33,7 +33,7 @@ def test_a_build_counts_the_regions_of_a_file_or_cells():
     passes(f"{BUILD} --overwrite {tiles}")
     release = psd.load("r")
     assert sorted(release.query()["estimate"]) == [1, 1, 2, 2]
-    assert release.post_processing.estimate == "integer"
+    assert release.record.post_processing.estimate == "integer"
 
 
 def test_recipes_and_tallies_have_the_regions(here):

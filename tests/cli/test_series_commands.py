@@ -46,7 +46,7 @@ def folder(prepared, here):
 
 
 def totals(series):
-    return [round(release.total) for release in series.releases]
+    return [round(release.total) for release in series._releases]
 
 
 def test_users_of_all_slices_or_of_each(subtests):
@@ -62,7 +62,7 @@ def test_users_of_all_slices_or_of_each(subtests):
         with subtests.test(per):
             text, series = built(f"{SURE} {USER} {per} --overwrite")
             assert text.endswith(told)
-            total_found = round(sum(release.total for release in series.releases))
+            total_found = round(sum(release.total for release in series._releases))
             assert total_found == total  # one day in each month
             table = cli("query made --box 0 0 8 8 --each slice")
             assert ("in each slice" in table.err) == ("slice" in per)
@@ -103,14 +103,14 @@ def test_a_limit_in_each_slice_by_recipe_and_by_tally(folder):
     passes(f"build a.tally b.tally -o parts {SURE}")
     passes(f"build all.tally -o whole {SURE}")
     parts, whole = (psd.load(name) for name in ("parts", "whole"))
-    assert parts.guarantee_text == whole.guarantee_text
-    assert "at most 2 records of each, at most 1 of them" in whole.guarantee_text
+    assert parts.record.guarantee_text == whole.record.guarantee_text
+    assert "at most 2 records of each, at most 1 of them" in whole.record.guarantee_text
     cells = [(c, 0, c + 1, 8) for c in range(8)]
     answers = [
         series.query(cells, each="slice")["estimate"].round().tolist() for series in (parts, whole)
     ]
     assert answers[0] == answers[1]
-    assert round(sum(release.total for release in whole.releases)) == 9 * 2
+    assert round(sum(release.total for release in whole._releases)) == 9 * 2
     tally("b", f"{USER} --max-per-slice 2 {keyed}")
     told = fails(8, f"build a.tally b.tally -o no {SURE}")
     assert "different numbers of records per user and slice" in told
@@ -271,7 +271,7 @@ def test_slices_go_with_units_and_boundaries(words):
     told, series = built(f"{SURE} {words} --keep-tally kept")
     assert GOES[words] in told
     if "--count" in words:
-        assert sum(r.total for r in series.releases) == pytest.approx(9, abs=0.25)  # sd 0.02
+        assert sum(r.total for r in series._releases) == pytest.approx(9, abs=0.25)  # sd 0.02
     if "--boundary" in words:
-        assert all(release.boundary for release in series.releases)
+        assert all(release.record.boundary for release in series._releases)
         assert series.query([(4.5, 0, 8, 8)])["estimate"].max() == 0

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 import psd
-from psd.release.signing import sign, signature_name
+from psd.signing import sign, signature_name
 from support.cli_runner import check_refusals, cli, fails, files, passes, three_by_three
 
 GOLDEN = Path(__file__).parents[1] / "golden"

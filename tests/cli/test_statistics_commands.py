@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("release")
 @pytest.fixture
 def other():
     domain = three_by_three().domain
-    tree = psd.grid_tree(domain, 3)
+    tree = psd.decompositions.grid_tree(domain, 3)
     made = as_drawn(psd.Release.from_counts(tree, np.arange(9) + 40, "0.5", domain=domain))
     made.save("other")
     return made
@@ -100,7 +100,7 @@ def test_joint_and_nested_columns_of_every_format(here):
 
 def test_what_is_refused(other, subtests):
     domain = psd.Domain(bounds=(-4, -4, 5, 6), lattice=(3, 3))
-    tree = psd.grid_tree(domain, 3)
+    tree = psd.decompositions.grid_tree(domain, 3)
     as_drawn(psd.Release.from_counts(tree, np.ones(9, int), "1", domain=domain)).save("taller")
     table = [
         (2, f"query {R} --box -4 -4 5 5 {FIRST} --nested", "parent"),
@@ -126,7 +126,7 @@ def test_what_is_refused(other, subtests):
 
 
 def test_top_of_cells_rasters_and_regions(here):
-    expected = loaded().top(2)
+    expected = loaded().query(top=2).table
     lines = passes(f"query {R} --top 2").splitlines()
     assert lines[-2].split()[0] == "1"
     assert lines[0].split()[-1] == "probability"
@@ -142,15 +142,16 @@ def test_top_of_cells_rasters_and_regions(here):
 
 def test_quantiles_rasters_and_differences(other):
     line = f"query {R} --quantiles --classes 3 --size 3 3"
-    expected = loaded().quantiles(3, size=(3, 3))
+    expected = loaded().query(quantiles=True, classes=3, size=(3, 3)).table
     assert len(passes(line).splitlines()) == 3
     for table in (as_table(line), pd.DataFrame(as_json(line))):
         pd.testing.assert_frame_equal(table, expected)
     assert passes(f"export {R} a.npy --size 4 6") == "wrote a.npy\n"
     assert np.load("a.npy").shape == (3, 6, 4)
-    for verb, name in ((psd.difference, ""), (psd.ratio, "--ratio")):
+    for name in ("", "--ratio"):
         line = f"query {R} --difference other {THREE} {name}"
-        pd.testing.assert_frame_equal(as_table(line), verb(loaded(), other, BOXES))
+        expected = loaded().query(BOXES, difference=other, ratio=bool(name)).table
+        pd.testing.assert_frame_equal(as_table(line), expected)
         assert (name.removeprefix("--") or "difference") in passes(line).split()
 
 

@@ -42,7 +42,7 @@ def without(monkeypatch):
 
 def test_each_name_of_the_table_is_of_an_app():
     variants = [module for family in VARIANTS.values() for module in family.values()]
-    assert {*map(app_of, [*MEMBERS.values(), *variants, *FAMILIES, *MOVED.values()])} <= {*USES}
+    assert {*map(app_of, [*MEMBERS.values(), *variants, *FAMILIES])} <= {*USES}
     assert {*COMMANDS.values(), *OPTIONS.values()} <= {*USES}
     assert {used for each in USES.values() for used in each} <= {*USES}
     folders = {path.name for path in Path(psd.apps.__path__[0]).iterdir() if path.is_dir()}
@@ -94,7 +94,7 @@ def test_old_names_are_answered_once_in_a_process():
 # What needs an app, and the app.
 NEEDS = {
     "psd.plan": ("planning", lambda: psd.plan),
-    "psd.Stream": ("streams", lambda: psd.Stream),
+    "psd.apps.streams.Stream": ("streams", lambda: psd.apps.streams.Stream),
     "psd.apps.local": ("local", lambda: psd.apps.__getattr__("local")),
     "psd.apps.local.plan": ("planning", lambda: _apps.load_member("local.plan")),
 }
@@ -153,8 +153,10 @@ def test_an_engine_of_a_missing_app_is_one_sentence(without, tmp_path):
         fails(7, f"build {rows} -o {tmp_path / 'r'} {line}")
         == f"psd: error: engine 'spark' {MISSING.format('spark')} psd\n"
     )
-    with pytest.raises(MissingExtraError, match=r"^psd\.Spark must have the app 'spark'"):
-        psd.Spark  # noqa: B018
+    with pytest.raises(
+        MissingExtraError, match=r"^psd\.apps\.spark\.Spark must have the app 'spark'"
+    ):
+        psd.apps.spark.Spark  # noqa: B018
 
 
 def test_tests_are_left_out_by_what_they_import_and_none_with_all_apps(without):

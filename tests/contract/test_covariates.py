@@ -75,7 +75,7 @@ def test_releases_come_back_and_keep_their_totals(method, rows):
 def test_counts_of_cells_are_what_was_measured(method):
     release = built(method, TALLIES["spread"])
     plain = changed(release, covariate=None, post_processing=PostProcessing())
-    assert np.array_equal(plain.estimates.count, release.estimates.count)
+    assert np.array_equal(plain.index.fit.estimates.count, release.index.fit.estimates.count)
     assert np.array_equal(plain.tree.count, release.tree.count)
 
 
@@ -110,7 +110,7 @@ def test_a_cascade_divides_no_empty_cell(columns, share):
 def test_only_cascades_are_steered():
     """A covariate that changed the cells of another method would have to be written about."""
     for name in psd.methods():
-        method = psd.method(name)
+        method = psd.decompositions.method(name)
         sizes = set()
         for known in (None, half(small_domain(SIDE))):
             tally = small_tally(SIDE, ())

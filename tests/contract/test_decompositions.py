@@ -10,6 +10,7 @@ import pytest
 import psd
 from psd.decompositions import method_class
 from psd.privacy.loss import NANO
+from psd.statistics.raster import density_raster
 from psd.testing import SCRIPTS
 from psd.testing.method import (
     DATA_SETS,
@@ -63,7 +64,9 @@ def test_a_coordinate_resolution_of_any_lattice_is_built_and_no_cell_is_below_it
     expected = (x < middle[0][2]).sum()
     if domain.lattice[0] < 100:  # every value is a cell at this epsilon
         assert release.query(middle).table.estimate[0] == pytest.approx(expected, abs=25)
-    assert release.raster(3, 2).count.sum() == pytest.approx(release.total, abs=1e-6)
+    assert density_raster(release.index.fit, 3, 2).count.sum() == pytest.approx(
+        release.total, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", psd.methods())

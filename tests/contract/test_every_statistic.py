@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import shapely
 
-import psd
 from psd.privacy.budget import Budget
 from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
 from psd.release.post_processing import PostProcessing
+from psd.statistics.raster import density_raster
 from psd.testing import small_domain, small_tally
 from support.privacy.replay import small_cases
 
@@ -38,8 +38,8 @@ def built(method, rows, view, epsilon=NANO):
 def test_statistics_of_every_method(method, rows):
     for estimate in ("least-squares", "posterior", "signed"):
         release = built(method, rows, PostProcessing(estimate=estimate))
-        raster = release.raster(3, 5)
-        assert raster.count.sum() == pytest.approx(release.estimates.count[0], abs=1e-6)
+        raster = density_raster(release.index.fit, 3, 5)
+        assert raster.count.sum() == pytest.approx(release.index.fit.estimates.count[0], abs=1e-6)
         assert np.isfinite(raster.error).all()
         halves = [(0, 0, 3.3, SIDE), (3.3, 0, SIDE, SIDE)]
         total = release.query(halves).joint().total()
@@ -47,13 +47,13 @@ def test_statistics_of_every_method(method, rows):
         assert total.perturbation_error == pytest.approx(whole["perturbation_error"], rel=1e-9)
         if estimate != "signed":  # its answers alone are cut off at 0
             assert total.estimate == pytest.approx(release.total, abs=1e-6)
-        top = release.top(2, size=(3, 3), draws=20)
+        top = release.query(top=2, size=(3, 3), draws=20).table
         assert ((top.probability >= 0) & (top.probability <= 1)).all()
-        assert len(release.top(1, draws=5)) == 1
-        breaks = release.quantiles(3, size=(4, 4), draws=5)
+        assert len(release.query(top=1, draws=5).table) == 1
+        breaks = release.query(quantiles=True, classes=3, size=(4, 4), draws=5).table
         assert (np.diff(breaks.density) >= 0).all()
         assert (breaks.lower <= breaks.upper).all()
-        rings = release.nested([(2, 2, 4, 5), (1, 1, 6.5, 7), (0, 0, SIDE, SIDE)])
+        rings = release.query([(2, 2, 4, 5), (1, 1, 6.5, 7), (0, 0, SIDE, SIDE)]).nested()
         assert (rings.ring >= 0).all()
         assert rings.ring.sum() == pytest.approx(rings.estimate[2], abs=1e-6)
 
@@ -65,11 +65,11 @@ def test_two_releases_of_every_method(method):
         built(method, ROWS["spread"], PostProcessing(), epsilon) for epsilon in (NANO, NANO // 2)
     )
     shapes = [shapely.box(0, 0, 4, 4), shapely.Point(4, 4).buffer(3)]
-    table = psd.difference(a, b, shapes, crs=a.domain.crs)
+    table = a.query(shapes, difference=b, crs=a.domain.crs).table
     assert table.difference.to_numpy() == pytest.approx((table["first"] - table["second"]).tolist())
     squares = sum(release.query(shapes, crs=a.domain.crs).table.error ** 2 for release in (a, b))
     assert table.error.to_numpy() ** 2 == pytest.approx(squares.to_numpy())
-    ratios = psd.ratio(a, b, shapes, crs=a.domain.crs)
+    ratios = a.query(shapes, difference=b, ratio=True, crs=a.domain.crs).table
     known = ratios.ratio.notna()
     assert (ratios.lower[known] <= ratios.ratio[known]).all()
     assert (ratios.ratio[known] <= ratios.upper[known]).all()

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import psd
+from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Quadtree
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.privacy.count_noise import CountNoise
@@ -46,7 +47,7 @@ def paid(folder, **registration):
     ledger = psd.Ledger.create(folder / "city.ledger")
     ledger.register("visits", **registration)
     table().to_csv(folder / "visits.csv", index=False)
-    return str(folder / "visits.csv"), psd.Account(ledger, "visits")
+    return str(folder / "visits.csv"), psd.ledger.Account(ledger, "visits")
 
 
 def series(**arguments):
@@ -60,11 +61,11 @@ def test_a_release_states_epsilon_delta_and_rho(tmp_path):
     assert release.record.loss == LOSS
     assert release.tree.noise == CountNoise.gaussian(9)
     assert release.tree.max_path_loss == LOSS.rho
-    assert release.guarantee_text == (
+    assert release.record.guarantee_text == (
         f"{STATED} per user, at most 3 records of each; "
         "with a probability of at most 1e-6 it may reveal more than epsilon allows"
     )
-    assert release.guarantee_text == request(user="id", max_contributions=3).guarantee_text
+    assert release.record.guarantee_text == request(user="id", max_contributions=3).guarantee_text
     release.save(tmp_path / "r.psd.parquet")
     assert psd.load(tmp_path / "r.psd.parquet").digest == release.digest
 
@@ -78,11 +79,11 @@ def test_every_slice_has_all_of_rho_and_the_noise_of_k_times_cap(subtests):
     ):
         with subtests.test(str(bounds)):
             built = series(**bounds)
-            noises = {release.tree.noise for release in built.releases}
+            noises = {release.tree.noise for release in built._releases}
             assert noises == {CountNoise.gaussian(squared)}
-            assert {release.tree.max_path_loss for release in built.releases} == {LOSS.rho}
+            assert {release.tree.max_path_loss for release in built._releases} == {LOSS.rho}
             assert built.record.epsilon == LOSS.epsilon
-            assert built.guarantee_text.startswith(f"{STATED} per user")
+            assert built.record.guarantee_text.startswith(f"{STATED} per user")
 
 
 def test_the_squared_sensitivity_of_units():
@@ -102,13 +103,13 @@ def test_methods_share_out_rho_as_they_share_out_epsilon(method):
     release = run_build(request(method=method), table(), draw_counts)
     assert 0 < release.tree.max_path_loss <= LOSS.rho
     assert release.record.rho == LOSS.rho
-    assert not any("epsilon" in name for name in release.parameters)
+    assert not any("epsilon" in name for name in release.record.parameters)
 
 
 def test_a_chosen_limit_and_private_bounds_are_paid_in_rho():
-    asked = request(domain=psd.PrivateBounds(), user="id", max_contributions="auto")
+    asked = request(domain=PrivateBounds(), user="id", max_contributions="auto")
     release = run_build(asked, table(), draw_counts)
-    stated = release.parameters
+    stated = release.record.parameters
     paid = Fraction(stated["bound_rho"]) + Fraction(stated["bounds_rho"])
     spent = Fraction(release.tree.max_path_loss, 10**12)
     assert paid > 0
@@ -147,7 +148,7 @@ def test_losses_that_do_not_exist_are_refused():
 def test_with_laplace_noise_no_delta_is_spent_or_stated():
     asked = replace(request(), noise="laplace")
     release = run_build(asked, table(), draw_counts)
-    assert asked.guarantee_text == release.guarantee_text == "epsilon 1 per record"
+    assert asked.guarantee_text == release.record.guarantee_text == "epsilon 1 per record"
     assert (release.record.rho, release.record.delta) == (None, None)
 
 
@@ -155,7 +156,7 @@ def test_a_ledger_is_charged_rho_and_refuses_what_is_left_of_no_rho(tmp_path):
     path, account = paid(tmp_path, budget="1.5", delta="1e-6")
     first = run_build(request(), path, draw_counts, account=account)
     assert first.record.rho == LOSS.rho
-    assert first.parameters["charge"]
+    assert first.record.parameters["charge"]
     run_build(
         request(), path, draw_counts, account=account
     )  # .049 of the .053 that (1.5, 1e-6) has

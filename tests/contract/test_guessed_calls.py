@@ -88,14 +88,14 @@ def ledger():
 
 def test_01_bounds_of_polygons_in_metres(gdf, wards, west):
     release = psd.build(gdf, epsilon=1, bounds=wards.total_bounds)
-    assert release.crs == gdf.crs
-    assert release.bounds == tuple(wards.total_bounds)
+    assert release.domain.crs == gdf.crs
+    assert release.domain.bounds == tuple(wards.total_bounds)
     assert near(release.query(wards)["estimate"].iloc[0], west)
 
 
 def test_02_polygons_as_bounds(gdf, wards):
     release = psd.build(gdf, epsilon=1, bounds=wards)
-    assert (release.crs, release.bounds) == (gdf.crs, tuple(wards.total_bounds))
+    assert (release.domain.crs, release.domain.bounds) == (gdf.crs, tuple(wards.total_bounds))
     assert near(release.total, COUNT)
 
 
@@ -106,13 +106,13 @@ def test_03_regions_alone(gdf, wards, west):
 
 def test_04_a_boundary_alone(gdf, city):
     release = psd.build(gdf, epsilon=1, boundary=city)
-    assert (release.crs, release.boundary) == (gdf.crs, True)
+    assert (release.domain.crs, release.record.boundary) == (gdf.crs, True)
     assert near(release.total, COUNT)
 
 
 def test_05_degrees(df):
     release = psd.build(df, epsilon=1, bounds=(126.5, 37.1, 127.5, 37.9))
-    assert (release.crs, release.bounds) == ("EPSG:4326", DEGREES)
+    assert (release.domain.crs, release.domain.bounds) == ("EPSG:4326", DEGREES)
     assert near(release.total, COUNT)
 
 
@@ -136,7 +136,7 @@ def test_08_columns_with_long_names(df):
 
 def test_09_a_series_of_points(gdf, wards):
     release = psd.build(gdf.geometry, epsilon=1, bounds=wards)
-    assert release.crs == gdf.crs
+    assert release.domain.crs == gdf.crs
     assert near(release.total, COUNT)
 
 
@@ -188,17 +188,17 @@ def test_16_a_method_by_name(df):
 
 def test_17_gaussian_noise(df):
     release = psd.build(df, epsilon=1, delta=1e-6, bounds=DEGREES, noise="gaussian")
-    assert "delta" in release.guarantee_text
+    assert "delta" in release.record.guarantee_text
 
 
 def test_18_a_polygon_as_bounds(df):
     release = psd.build(df, epsilon=1, bounds=shapely.box(*DEGREES))
-    assert release.bounds == DEGREES
+    assert release.domain.bounds == DEGREES
 
 
 def test_19_the_number_of_a_crs(gdf, wards):
     release = psd.build(gdf, epsilon=1, bounds=wards.total_bounds, crs=5179)
-    assert release.crs == "EPSG:5179"
+    assert release.domain.crs == "EPSG:5179"
 
 
 def test_20_polygons_in_metres_around_degrees(df, wards, west):
@@ -277,7 +277,7 @@ def test_29_a_count_that_is_charged(df, ledger):
     )
     true = df["lon"].between(126.8, 127.2) & df["lat"].between(37.3, 37.6)
     assert near(answer.estimate, true.sum(), within=30)
-    assert psd.Account(ledger, "visits").left == 2_500_000_000
+    assert psd.ledger.Account(ledger, "visits").left == 2_500_000_000
 
 
 # Ledgers
@@ -448,7 +448,10 @@ def test_wards_that_do_not_fill_their_box(gdf, wards, west):
     with pytest.raises(ParameterError, match='gaps="elsewhere"'):
         psd.build(gdf, epsilon=1, regions=ragged, bounds=wards)
     tally = psd.tally(gdf, regions=ragged, part="all")
-    assert psd.build(tally, epsilon=1, regions=ragged, gaps="outside").bounds == release.bounds
+    assert (
+        psd.build(tally, epsilon=1, regions=ragged, gaps="outside").domain.bounds
+        == release.domain.bounds
+    )
 
 
 def test_the_records_are_no_bounds(gdf):

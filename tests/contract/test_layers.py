@@ -35,7 +35,8 @@ def test_public_side_loads_without_the_private_side():
     script = f"""
 import sys, psd
 domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857")
-release = psd.Release.from_counts(psd.grid_tree(domain, 4), list(range(16)), 1.0, domain=domain)
+tree = psd.decompositions.grid_tree(domain, 4)
+release = psd.Release.from_counts(tree, list(range(16)), 1.0, domain=domain)
 import tempfile, shapely
 with tempfile.TemporaryDirectory() as folder:
     release.save(folder + "/r.psd.parquet")
@@ -44,8 +45,10 @@ with tempfile.TemporaryDirectory() as folder:
         release.export(folder + "/cells." + suffix)
 release.query([(0, 0, 1, 1)]).table; release.query(shapely.box(0, 0, 1, 1), crs=domain.crs).table
 release.to_geopandas("all")
-release.query([(0, 0, 1, 1)]).joint().total(); release.nested([(0, 0, 1, 1), (0, 0, 2, 2)])
-release.raster(3, 3); release.top(2, size=(3, 3)); release.quantiles(3, size=(3, 3))
+release.query([(0, 0, 1, 1)]).joint().total()
+release.query([(0, 0, 1, 1), (0, 0, 2, 2)]).nested()
+release.query(top=2, size=(3, 3)); release.query(quantiles=True, size=(3, 3))
+import psd.statistics.raster; psd.statistics.raster.density_raster(release.index.fit, 3, 3)
 import geopandas, numpy, psd.space.boundary
 west = geopandas.GeoSeries([shapely.box(0, 0, 2, 4)], crs=domain.crs)
 psd.space.boundary.Boundary.from_polygons(west, domain)

@@ -103,13 +103,13 @@ def test_the_page_registers_what_the_test_installs():
 
 
 def test_the_method_is_built_saved_loaded_and_queried(outside, points, tmp_path):
-    method = psd.method("stripes", {"doublings": "3"})
+    method = psd.decompositions.method("stripes", {"doublings": "3"})
     domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
     release = psd.build(points, domain=domain, epsilon=1, method=method)
     assert release.tree.is_leaf.sum() == 8
     release.save(tmp_path / "out.psd.parquet")
     again = psd.load(tmp_path / "out.psd.parquet")
-    assert (again.method, dict(again.parameters)) == ("stripes", {"doublings": 3})
+    assert (again.method, dict(again.record.parameters)) == ("stripes", {"doublings": 3})
     boxes = [(126.4, 37.0, 127.6, 38.0), (126.5, 37.1, 127.0, 37.6)]
     pd.testing.assert_frame_equal(again.query(boxes).table, release.query(boxes).table)
 

@@ -136,7 +136,7 @@ def lazy(folder, table, database):
 def query(folder, table, database):
     connection = duckdb.connect()
     connection.register("visits", pa.Table.from_pandas(table))
-    return psd.DuckDB(connection, "SELECT * FROM visits")
+    return psd.sources.DuckDB(connection, "SELECT * FROM visits")
 
 
 def relation(folder, table, database):
@@ -147,7 +147,7 @@ def relation(folder, table, database):
 def postgis(folder, table, database):
     execute(database, "DROP TABLE IF EXISTS plain")
     ingest(database, "plain", pa.Table.from_pandas(table, preserve_index=False))
-    return psd.PostGIS(database, table="public.plain")
+    return psd.sources.PostGIS(database, table="public.plain")
 
 
 def postgis_shapes(folder, points, database):
@@ -157,7 +157,7 @@ def postgis_shapes(folder, points, database):
     srid = points.crs.to_epsg()
     shape = f"ST_SetSRID(wkb::geometry, {srid}) AS geom"
     execute(database, f"CREATE TABLE shaped AS SELECT id, number, seen, {shape} FROM raw")
-    return psd.PostGIS(database, query="SELECT * FROM shaped")
+    return psd.sources.PostGIS(database, query="SELECT * FROM shaped")
 
 
 TABLES = {

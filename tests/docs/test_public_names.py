@@ -6,12 +6,11 @@ from operator import attrgetter
 import pytest
 
 import psd
-from psd._apps import MOVED
+from psd._apps import MOVED, USES
 from support.pages import ROOT
 
-MODULES = {"apps", "decompositions", "errors", "testing"}
-APPS = {"choosing", "local", "suggest"}
-PUBLIC = {"psd", *(f"psd.{name}" for name in MODULES), *(f"psd.apps.{name}" for name in APPS)}
+MODULES = {name for name in psd.__all__ if name.islower() and not callable(getattr(psd, name))}
+PUBLIC = {"psd", *(f"psd.{name}" for name in MODULES), *(f"psd.apps.{name}" for name in USES)}
 PAGES = sorted(
     [ROOT / "README.md"]
     + [page for page in (ROOT / "docs").rglob("*.md") if "contributing" not in page.parts]

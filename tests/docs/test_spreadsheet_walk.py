@@ -59,7 +59,7 @@ def test_the_page_leads_to_a_map(tmp_path, monkeypatch):
     write_export(folder / "stops.csv")
     run_page(PAGE, ready=NEEDS)
     release = psd.load(folder / "stops.psd.parquet")
-    assert (release.crs, release.epsilon) == ("EPSG:27700", 1)
+    assert (release.domain.crs, release.epsilon) == ("EPSG:27700", 1)
     # Estimates are the true counts and noise, so every stop is in its own square.
     true, found = true_counts(5000), release.query(level="5km").table.set_index("id")["estimate"]
     names = [f"CRS27700RES5000mN{5000 * int(y)}E{5000 * int(x)}" for x, y in true.index]

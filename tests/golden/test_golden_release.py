@@ -44,7 +44,7 @@ BOXES = [
 def made_once():
     """Quadtree of 16 x 16 leaves: a hill of counts, with fixed noise of both signs."""
     domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
-    tree = psd.grid_tree(domain, 16)
+    tree = psd.decompositions.grid_tree(domain, 16)
     width, height = domain.lattice
     west, south, east, north = (tree.boxes.astype(float) / [width, height, width, height]).T
     share = (east - west) * (north - south)
@@ -70,7 +70,7 @@ def test_the_stored_release_is_the_one_that_was_made():
     assert release.domain == made.domain
     assert (release.unit.kind, release.unit.max_contributions) == ("user", 2)
     assert release.record.epsilon == 1_000_000_000
-    assert release.post_processing == PostProcessing(
+    assert release.record.post_processing == PostProcessing(
         estimate="least-squares", density="uniform", prune=0
     )
     assert release.digest == changed(release).digest == DIGEST
@@ -80,7 +80,7 @@ def test_the_stored_release_is_the_one_that_was_made():
 def test_statements_of_the_publisher_and_losses_in_rho():
     release = psd.Release.load(GOLDEN / "about.psd.parquet")
     assert release.digest == "f894071cb3cc37ea24809a1996cfc8d6656cd03e7231e4be06300b2294de0553"
-    assert release.about == {
+    assert release.record.about_texts == {
         "title": "Visits in Seoul, 방문",
         "publisher": "Office of Seoul",
         "licence": "CC-BY-4.0",
@@ -90,7 +90,7 @@ def test_statements_of_the_publisher_and_losses_in_rho():
     check_answers(release.query([(126.4, 37, 127, 37.5)]).table, {"estimate": [60.0]})
     series = psd.load(GOLDEN / "gaussian.psd.parquet")
     assert series.digest == "36a7efa8fba18278f2058eae722a8ab83c9a8d8fddff7cd1ca59ffee357b903e"
-    assert series.guarantee_text == (
+    assert series.record.guarantee_text == (
         "epsilon 1 and delta 1e-6 (rho 0.024355970359) per user, at most 3 records of each, at "
         "most 1 of them in each time slice; with a probability of at most 1e-6 it may reveal more "
         "than epsilon allows"

@@ -47,7 +47,7 @@ def covariate_of(domain, seed=0, columns=11, rows=7):
 
 def compare(release, boxes):
     """All sums of the compiled walk, and totals alone, with those of numpy's walk."""
-    count = release.estimates.count
+    count = release.index.fit.estimates.count
     covered = traverse(release.tree, len(boxes), engine.box_fraction(release.index.fit, boxes))
     expected, found = (
         query_totals(release.index.fit, covered, boxes),
@@ -113,12 +113,12 @@ def test_compiled_sums_are_those_of_brute_force(kind):
         boxes = sound(edge_queries(rng, (SIDE, SIDE), 10))
         weights = np.array([leaf_fractions(tree, box) for box in boxes])
         _, covariance = dense_least_squares(tree)
-        leaf = release.estimates.count[tree.is_leaf]
+        leaf = release.index.fit.estimates.count[tree.is_leaf]
         overdispersion, cluster_size = (
             release.index.fit.dispersion.overdispersion[tree.is_leaf],
             release.index.fit.dispersion.cluster_size,
         )
-        found = walk_query_totals(release.index.flat_tree, release.estimates.count, boxes)
+        found = walk_query_totals(release.index.flat_tree, release.index.fit.estimates.count, boxes)
         noise = np.einsum("ij,jk,ik->i", weights, covariance, weights)
         uneven = (weights * (1 - weights) * leaf * (cluster_size + overdispersion * leaf)).sum(
             axis=1
@@ -145,9 +145,11 @@ def test_every_method_is_answered_the_same_by_all_engines(method):
     )
     boxes = sound(edge_queries(rng, (SIDE, SIDE), 60))
     compare(release, boxes)
-    for density in {"uniform", "covariate"} - {release.post_processing.density}:
+    for density in {"uniform", "covariate"} - {release.record.post_processing.density}:
         compare(
-            changed(release, post_processing=replace(release.post_processing, density=density)),
+            changed(
+                release, post_processing=replace(release.record.post_processing, density=density)
+            ),
             boxes,
         )
 
@@ -158,7 +160,7 @@ def test_every_method_is_answered_the_same_by_all_engines(method):
 def test_a_table_answers_like_leaves_and_their_parts(lattice, density, size):
     rng = np.random.default_rng(size)
     domain = domain_of(lattice)
-    tree = psd.grid_tree(domain, size)
+    tree = psd.decompositions.grid_tree(domain, size)
     counts = rng.integers(-3, 60, size * size)
     release = psd.Release.from_counts(tree, counts, 1.0, domain=domain)
     release = changed(release, post_processing=PostProcessing(density=density))
@@ -189,7 +191,10 @@ def test_what_is_no_table_is_not_taken_for_one():
     assert 0 < meshes < 200
     by_covariate = PostProcessing(density="covariate")
     grid = psd.Release.from_counts(
-        psd.grid_tree(domain_of((8, 8)), 2), [1, 2, 3, 4], 1.0, domain=domain_of((8, 8))
+        psd.decompositions.grid_tree(domain_of((8, 8)), 2),
+        [1, 2, 3, 4],
+        1.0,
+        domain=domain_of((8, 8)),
     )
     grid = changed(grid, covariate=covariate_of(grid.domain), post_processing=by_covariate)
     assert grid.index.mesh is None

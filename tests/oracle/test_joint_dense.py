@@ -28,7 +28,7 @@ SIGNED = PostProcessing(estimate="signed")
 def naive_nonuniformity(release, boxes):
     """Leaf by leaf, n (cluster_size + phi n) (f_ij - f_i f_j); and lines that two boxes share."""
     leaves = release.tree.is_leaf
-    n = np.maximum(release.estimates.count[leaves], 0)
+    n = np.maximum(release.index.fit.estimates.count[leaves], 0)
     uneven = release.index.fit.dispersion
     scale = n * (uneven.cluster_size + uneven.overdispersion[leaves] * n)
     covariance = np.empty((len(boxes), len(boxes)))
@@ -134,14 +134,14 @@ def test_drawn_errors_have_the_covariance_of_the_estimates(kind):
         _, dense = dense_least_squares(tree)
         some = np.random.default_rng(seed).permutation(leaves)[:5]
         for wanted in (leaves, some):
-            made = innovation_tree(tree, release.estimates, wanted)
+            made = innovation_tree(tree, release.index.fit.estimates, wanted)
             factor = draw_node_errors(made, Columns(len(made.nodes)), len(made.nodes))
             rows = factor[np.searchsorted(made.nodes, wanted)]
             number = np.searchsorted(leaves, wanted)
             expected = dense[np.ix_(number, number)]
             assert np.abs(rows @ rows.T - expected).max() < 1e-9 * dense.max()
         # Only what some leaves need is drawn for them.
-        few = innovation_tree(tree, release.estimates, some[:1])
+        few = innovation_tree(tree, release.index.fit.estimates, some[:1])
         assert len(few.nodes) <= 1 + 4 * (len(tree.levels) - 1)
 
 
@@ -181,7 +181,9 @@ def test_cells_of_a_raster_are_what_queries_answer(view):
         for overlay in (raster_overlay(fit, columns, rows), leaf_overlay(fit)):
             answers = release.query(release.domain.from_lattice(overlay.boxes)).table
             counts = overlay.counts()
-            assert counts.sum() == pytest.approx(release.estimates.count[0], rel=1e-9, abs=1e-9)
+            assert counts.sum() == pytest.approx(
+                release.index.fit.estimates.count[0], rel=1e-9, abs=1e-9
+            )
             assert np.maximum(counts, 0) == pytest.approx(answers.estimate, rel=1e-9, abs=1e-9)
             assert np.sqrt(overlay.perturbation_variance()) == pytest.approx(
                 answers.perturbation_error, rel=1e-9

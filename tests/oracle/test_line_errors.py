@@ -43,7 +43,9 @@ def test_both_walks_and_the_sum_over_leaves_agree(release):
     by_numpy = concatenate(
         [query_totals(release.index.fit, t, b) for b, t in _traversals(release.index.fit, lattice)]
     )
-    compiled = walk_query_totals(release.index.flat_tree, release.estimates.count, lattice)
+    compiled = walk_query_totals(
+        release.index.flat_tree, release.index.fit.estimates.count, lattice
+    )
     assert compiled.line_variance == pytest.approx(by_numpy.line_variance, rel=1e-9)
     for box, variance in zip(lattice[:40], by_numpy.line_variance, strict=False):
         assert variance == pytest.approx(naive_line_variance(release, box), rel=1e-9, abs=1e-9)

@@ -60,7 +60,7 @@ def naive_variance(release, shape):
                 cut = deviation * np.sqrt(share * (1 - share))
                 if weight == 1:
                     width = np.diff(release.tree.boxes[leaves][:, [axis, axis + 2]]).ravel()
-                    count = np.maximum(release.estimates.count[leaves], 0)
+                    count = np.maximum(release.index.fit.estimates.count[leaves], 0)
                     cut = np.hypot(cut, count / width * abs(share * width - np.rint(share * width)))
                 error = weight * sign * (cut * part).sum()
                 errors[line] = errors.get(line, 0.0) + error

@@ -52,7 +52,7 @@ def part_share(release, rank, box, shape):
 
 def mass_share(release, box, shape):
     """Share of a leaf in a shape by the covariate: raster cells one by one."""
-    raster = release.covariate.raster
+    raster = release.record.covariate.raster
     (rows, columns), (west, south, east, north) = raster.shape, box
     wide, high = SIDE / columns, SIDE / rows
     inside = whole = 0.0
@@ -77,9 +77,9 @@ def leaf_shares(release, shape):
     shares = []
     for rank, box in enumerate(boxes):
         fraction = area_in(shape, *box) / ((box[2] - box[0]) * (box[3] - box[1]))
-        if release.post_processing.density == "smooth" and 0 < fraction < 1:
+        if release.record.post_processing.density == "smooth" and 0 < fraction < 1:
             fraction = part_share(release, rank, box, shape)
-        if release.post_processing.density == "covariate" and 0 < fraction < 1:
+        if release.record.post_processing.density == "covariate" and 0 < fraction < 1:
             fraction = mass_share(release, box, shape)
         shares.append(fraction)
     return np.array(shares)
@@ -101,7 +101,7 @@ def test_answers_and_both_errors_are_those_of_the_naive_way(density, seed):
     table = release.query(given, crs=METRES).table
     weights = np.array([leaf_shares(release, shape) for shape in given])
     assert ((weights > 0) & (weights < 1)).sum() > 100
-    count = release.estimates.count[tree.is_leaf]
+    count = release.index.fit.estimates.count[tree.is_leaf]
     assert table["estimate"].to_numpy() == pytest.approx(weights @ count, rel=1e-9, abs=1e-9)
     _, covariance = dense_least_squares(tree)
     deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))

@@ -38,7 +38,7 @@ def test_answers_and_errors_are_those_of_brute_force(kind):
         weights = np.array([leaf_fractions(tree, box) for box in boxes])
         _, covariance = dense_least_squares(tree, contributions)
         deviation = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
-        leaf = release.estimates.count[tree.is_leaf]
+        leaf = release.index.fit.estimates.count[tree.is_leaf]
         phi, cluster_size = (
             release.index.fit.dispersion.overdispersion[tree.is_leaf],
             release.index.fit.dispersion.cluster_size,

@@ -18,6 +18,7 @@ import pytest
 from shapely import Point
 
 import psd
+from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Quadtree
 from psd.errors import BudgetError, InputDataError, ParameterError, ResourceError
 from psd.ingest.sources import Columns
@@ -114,7 +115,7 @@ class Room:
         self.ledger.register(name, budget, unit=unit, columns=Columns(user=user, time=time))
 
     def account(self, name="rows", analyst=None):
-        return psd.Account(self.ledger, name, analyst=analyst)
+        return psd.ledger.Account(self.ledger, name, analyst=analyst)
 
     def charges(self):
         """Epsilon of each charge, and whether it is done."""
@@ -443,7 +444,7 @@ class Unbuildable:
         ({"data": "no such file.csv"}, InputDataError),
         ({"data": 5}, InputDataError),
         ({"data": "in.csv", "layer": "points"}, ParameterError),
-        ({"data": iter(()), "domain": psd.PrivateBounds()}, InputDataError),
+        ({"data": iter(()), "domain": PrivateBounds()}, InputDataError),
     ],
     ids=["method", "epsilon", "budget", "path", "type", "layer", "stream"],
 )
@@ -566,6 +567,6 @@ def test_a_link_is_followed_once_before_the_first_check(tmp_path):
             paths["link"].symlink_to(paths["secret"])
 
     observer = Observer(progress=flip, private_report=reports.append)
-    paid = {"epsilon": 1, "account": psd.Account(ledger, "rows")}
+    paid = {"epsilon": 1, "account": psd.ledger.Account(ledger, "rows")}
     psd.build(str(paths["link"]), domain=BOX, observer=observer, **paid)
     assert [report["read"] for report in reports] == [len(BASE)]

@@ -61,7 +61,7 @@ def test_mass_grows_with_the_box(seed, corners):
 @pytest.mark.parametrize("seed", range(8))
 def test_parts_of_a_cell_and_of_the_domain_add_up(seed):
     made, domain = release(seed, height=4), shapely.box(0, 0, 16, 16)
-    share = parent_shares(made.tree, made.covariate)
+    share = parent_shares(made.tree, made.record.covariate)
     sums = np.bincount(made.tree.parent[1:], share[1:], len(made.tree))
     assert sums[~made.tree.is_leaf] == pytest.approx(1, rel=1e-12)
     assert (share >= 0).all()
@@ -77,15 +77,15 @@ def test_boxes_are_answered_by_shares_of_mass(seed):
     made = release(seed, height=3)
     boxes = random_queries(np.random.default_rng(seed), (16, 16), 40)
     leaf = made.tree.boxes[made.tree.is_leaf].astype(float)
-    count = made.estimates.count[made.tree.is_leaf]
-    mass = made.covariate.mass(leaf)
+    count = made.index.fit.estimates.count[made.tree.is_leaf]
+    mass = made.record.covariate.mass(leaf)
     for box, answer in zip(boxes, made.query(boxes)["estimate"], strict=True):
         low, high = np.maximum(leaf[:, :2], box[:2]), np.minimum(leaf[:, 2:], box[2:])
         met = (low < high).all(axis=1)
         inside = np.concatenate([low, high], axis=1)[met]
         area = (inside[:, 2:] - inside[:, :2]).prod(axis=1)
         even = area / (leaf[met, 2:] - leaf[met, :2]).prod(axis=1)
-        part = made.covariate.mass(inside)
+        part = made.record.covariate.mass(inside)
         share = np.where(mass[met] > 0, part / np.maximum(mass[met], 1e-300), even)
         assert answer == pytest.approx((share * count[met]).sum(), rel=1e-9, abs=1e-9)
 
@@ -105,8 +105,8 @@ def test_polygons_are_answered_as_the_boxes_that_they_are(seed):
 
 def test_nobody_is_where_the_covariate_is_zero():
     made = release(1, height=0)
-    zero = np.argwhere(made.covariate.raster == 0)
-    wide, high = 16 / made.covariate.columns, 16 / made.covariate.rows
+    zero = np.argwhere(made.record.covariate.raster == 0)
+    wide, high = 16 / made.record.covariate.columns, 16 / made.record.covariate.rows
     boxes = [(c * wide, r * high, (c + 1) * wide, (r + 1) * high) for r, c in zero]
     assert (made.query(boxes)["estimate"] == 0).all()
     assert made.query([(0, 0, 16, 16)])["estimate"][0] == made.total

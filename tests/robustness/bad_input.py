@@ -340,7 +340,9 @@ def with_release(path, name, content):
     """A release of the world, and what is asked beside it."""
     domain = psd.Domain(bounds=(-180, -90, 180, 90))
     counts = np.arange(64)
-    made = psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 1.0, domain=domain)
+    made = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 8), counts, 1.0, domain=domain
+    )
     as_drawn(made).save(path)
     path.with_name(name).write_text(content)
 

@@ -21,7 +21,9 @@ BOUNDS = (0, 0, 8, 8)
 def release(counts=range(64), bounds=BOUNDS):
     """A release with a density."""
     domain = psd.Domain(bounds=bounds, lattice=(8, 8))
-    return psd.Release.from_counts(psd.grid_tree(domain, 8), list(counts), 1, domain=domain)
+    return psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 8), list(counts), 1, domain=domain
+    )
 
 
 def prepare():

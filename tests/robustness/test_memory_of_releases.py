@@ -40,7 +40,7 @@ def measured(*args):
 
 def record(columns, rows, **choice):
     """A release of a grid in which all counts are 0: it shrinks best."""
-    tree = psd.grid_tree(DOMAIN, (columns, rows))
+    tree = psd.decompositions.grid_tree(DOMAIN, (columns, rows))
     zeros = np.zeros(len(tree), np.int64)
     counted = Tree(
         boxes=tree.boxes,
@@ -69,7 +69,7 @@ def test_a_box_on_four_million_nodes_is_answered_within_1_gb(tmp_path):
 
 def malformed(rows):
     """Nodes that are those of a tree, and then zeros."""
-    tree = psd.grid_tree(DOMAIN, 256)
+    tree = psd.decompositions.grid_tree(DOMAIN, 256)
     own = {name: np.zeros(rows, SCHEMA.field(name).type.to_pandas_dtype()) for name in SCHEMA.names}
     for name, side in zip(("x0", "y0", "x1", "y1"), tree.boxes.T, strict=True):
         own[name][: len(tree)] = side
@@ -106,7 +106,7 @@ def test_posterior_medians_in_parts_take_less_memory(monkeypatch):
     equal = record(200, 200, estimate="posterior")
     counts = 10**6 + np.random.default_rng(0).permutation(len(equal.tree))
     made = Release(replace(equal, tree=replace(equal.tree, count=counts)))
-    together = peak_of(lambda: Release(made.record).estimates)
+    together = peak_of(lambda: Release(made.record).index.fit.estimates)
     monkeypatch.setattr(psd.estimation.posterior, "_MOST_KEPT", 2**10)
     monkeypatch.setattr(psd.estimation.likelihoods, "_ROWS_PER_BATCH", 2**8)
     assert peak_of(lambda: Release(made.record).estimates) < together / 2
@@ -114,7 +114,7 @@ def test_posterior_medians_in_parts_take_less_memory(monkeypatch):
 
 def test_a_smooth_density_of_many_leaves_takes_no_more_memory_than_its_raster(monkeypatch):
     made = Release(record(500, 500, density="smooth"))
-    _ = made.estimates
+    _ = made.index.fit.estimates
     raster = 2050**2 * 8
     monkeypatch.setattr(psd.estimation.density, "_MOST_KEPT", 1)
     assert peak_of(lambda: made.index.fit.density) < 13 * raster
@@ -122,7 +122,7 @@ def test_a_smooth_density_of_many_leaves_takes_no_more_memory_than_its_raster(mo
 
 
 def test_masses_of_all_cells_are_computed_in_batches():
-    tree = psd.grid_tree(DOMAIN, 400)
+    tree = psd.decompositions.grid_tree(DOMAIN, 400)
     raster = np.random.default_rng(1).integers(1, 99, (64, 64)).astype(np.uint16)
     covariate = Covariate(domain=DOMAIN, raster=raster)
     mass = covariate.mass(tree.boxes)
@@ -133,10 +133,10 @@ def test_masses_of_all_cells_are_computed_in_batches():
 
 def test_a_box_that_cuts_all_leaves_is_measured_some_leaves_at_a_time():
     domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(2**18, 2))
-    tree = psd.grid_tree(domain, (2**17, 1))
+    tree = psd.decompositions.grid_tree(domain, (2**17, 1))
     counts = np.zeros(2**17, int)
     made = psd.Release.from_counts(tree, counts, 1, domain=domain)
-    made = made.with_post_processing(PostProcessing(density="smooth"))
+    made = made.replace(post_processing=PostProcessing(density="smooth"))
     boxes = [(0.1, 0.1, 3.7, 3.9)]
     made.query(boxes)
     assert peak_of(lambda: made.query(boxes).table) < 2**17 * 600

@@ -47,7 +47,7 @@ def drawn():
     Cells are small, so that answers add up many numbers and are nearly normal.
     """
     rng = np.random.default_rng(7)
-    tree = unmeasured(psd.grid_tree(domain_of((64, 64)), 16), NANO // 8)
+    tree = unmeasured(psd.decompositions.grid_tree(domain_of((64, 64)), 16), NANO // 8)
     leaves = rng.integers(200, 900, 256)
     truth = leaf_matrix(tree) @ leaves
     draws = (infer_counts(redrawn(tree, truth, rng)) for _ in range(DRAWS))
@@ -109,12 +109,12 @@ def test_probabilities_of_the_top_are_frequencies():
     """True counts all alike beforehand: cells given 70 % are in the top 70 times of 100."""
     rng = np.random.default_rng(11)
     said, true = [], []
-    tree = unmeasured(psd.grid_tree(domain_of((64, 64)), 8), NANO // 30)
+    tree = unmeasured(psd.decompositions.grid_tree(domain_of((64, 64)), 8), NANO // 30)
     places = {tuple(box): n for n, box in enumerate(tree.boxes[tree.is_leaf][:, :2].tolist())}
     for seed in range(250):
         leaves = rng.integers(1_000, 1_400, 64)
         release = release_of(redrawn(tree, leaf_matrix(tree) @ leaves, rng))
-        table = release.top(20, draws=400, seed=seed)
+        table = release.query(top=20, draws=400, seed=seed).table
         corners = table[["west", "south"]].astype(int).to_numpy()
         order = [places[tuple(corner)] for corner in corners.tolist()]
         said.append(table.probability.to_numpy())
@@ -130,7 +130,7 @@ def test_probabilities_of_the_top_are_frequencies():
 @pytest.mark.parametrize("weight", ["area", "people"])
 def test_breaks_are_covered(weight):
     rng = np.random.default_rng(5)
-    shape = psd.grid_tree(domain_of((64, 64)), 16)
+    shape = psd.decompositions.grid_tree(domain_of((64, 64)), 16)
     leaves = np.round(rng.lognormal(5, 1, 256)).astype(int)
     tree = unmeasured(shape, np.where(shape.is_leaf, NANO // 4, 0))
     truth = leaf_matrix(tree) @ leaves
@@ -139,7 +139,9 @@ def test_breaks_are_covered(weight):
     covered = []
     for seed in range(60):
         release = changed(base, tree=redrawn(tree, truth, rng))
-        table = release.quantiles(5, size=(16, 16), weight=weight, draws=60, seed=seed)
+        table = release.query(
+            quantiles=True, classes=5, size=(16, 16), weight=weight, draws=60, seed=seed
+        ).table
         area = (64 / 16) ** 2 / 1e6
         weights = np.ones(256) if weight == "area" else count
         at = weighted_quantiles(count / area, weights, table.share.to_numpy())

@@ -128,7 +128,7 @@ def test_variances_hold_where_weights_follow_counts(name, settings, contribution
     well. Here the cells are kept, so answers are off on average, by less than a fifth of the error
     over all boxes. The benchmark of bias (`docs/measured/bias.md`) redraws the cells.
     """
-    release = built(psd.method(name, settings), contributions)
+    release = built(psd.decompositions.method(name, settings), contributions)
     boxes, weights, counts = redrawn(release)
     answers = np.empty((DRAWS, QUERIES))
     count = np.zeros(len(release.tree), np.int64)
@@ -146,7 +146,7 @@ def test_errors_are_predicted_where_few_cells_are_full(name, estimate):
     """Six heavy cells among 1,024: least squares predicts the noise of all the empty ones."""
     rng = np.random.default_rng(5)
     cells = np.repeat(rng.integers(0, SIDE**2, 6), 400)
-    tree = exact_tree(psd.method(name), cells)
+    tree = exact_tree(psd.decompositions.method(name), cells)
     boxes, weights = boxes_of(rng, tree)
     row, column = np.divmod(cells, SIDE)
     west, south, east, north = tree.boxes.T[:, :, None]

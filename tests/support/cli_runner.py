@@ -155,7 +155,7 @@ def three_by_three(crs="EPSG:4326"):
     domain = psd.Domain(bounds=(-4, -4, 5, 5), crs=crs, lattice=(3, 3))
     counts = {(0, 2): 2, (1, 2): 6, (2, 2): 1, (0, 1): 3, (1, 1): 4, (2, 1): 3}
     counts |= {(0, 0): 0, (1, 0): 1, (2, 0): 2}
-    tree = psd.grid_tree(domain, 3)
+    tree = psd.decompositions.grid_tree(domain, 3)
     leaves = tree.boxes[tree.is_leaf][:, :2].tolist()
     made = psd.Release.from_counts(tree, [counts[x, y] for x, y in leaves], "1", domain=domain)
     return as_drawn(made)

@@ -474,9 +474,10 @@ def spark_verdicts(url, table, folder):
 
 def facts(release, noise):
     """A release of replayed noise, and what the noise was asked for."""
+    records = getattr(release.record, "releases", (release.record,))
     cells = [
         [getattr(each.tree, name).tolist() for name in ("boxes", "parent", "count", "loss")]
-        for each in getattr(release, "releases", (release,))
+        for each in records
     ]
-    stated = [dict(each.parameters) for each in getattr(release, "releases", (release,))]
+    stated = [dict(each.parameters) for each in records]
     return cells, stated, [call.true.tolist() for call in noise.draws]

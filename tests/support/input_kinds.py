@@ -47,4 +47,4 @@ KINDS = {
 def builds_all_rows(given):
     passes(f"build {given} -o r --overwrite", *BUILD)
     release = psd.load("r")
-    assert release.estimates.count[release.tree.is_leaf].sum() == pytest.approx(100)
+    assert release.index.fit.estimates.count[release.tree.is_leaf].sum() == pytest.approx(100)

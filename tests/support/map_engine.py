@@ -66,7 +66,7 @@ def drawn(release):
 
 
 def viewed(release, **options):
-    return release.with_post_processing(PostProcessing(**options))
+    return release.replace(post_processing=PostProcessing(**options))
 
 
 def of_raster():
@@ -133,7 +133,7 @@ def of_zooms(cells, **options):
     """Release of tiles of some zooms, in metres."""
     rows = (points() * [100_000, 110_000]).set_axis(["x", "y"], axis=1)
     domain = psd.Domain(bounds=(12.64e6, 4.07e6, 12.76e6, 4.18e6), crs="EPSG:3857")
-    regions = psd.CellRegions(kind="tiles", cells=cells)
+    regions = psd.regions.CellRegions(kind="tiles", cells=cells)
     return built(rows, domain=domain, x="x", y="y", regions=regions, **options)
 
 
@@ -150,7 +150,7 @@ def of_wards(**options):
         path = str(Path(folder) / "wards.gpkg")
         ids = [f"w{number}" for number in range(len(wards))]
         gpd.GeoDataFrame({"id": ids}, geometry=wards, crs=4326).to_file(path)
-        regions = psd.RegionFiles(paths=(path,), ids=("id",), gaps="elsewhere")
+        regions = psd.regions.RegionFiles(paths=(path,), ids=("id",), gaps="elsewhere")
         return built(regions=regions, method="cascade", **options)
 
 

@@ -28,7 +28,7 @@ LOSS = Loss.gaussian(NANO, Fraction(1, 10**6))
 def gaussian_record(squared_sensitivity=12, **fields):
     """Record of four cells whose counts were charged in rho; S^2 is that of 12 slices."""
     domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    cells = psd.grid_tree(domain, 2)
+    cells = psd.decompositions.grid_tree(domain, 2)
     counts = np.where(cells.is_leaf, 1_000 + np.arange(len(cells)), 0)
     tree = replace(
         cells,

@@ -30,7 +30,9 @@ def day_of(folder, day, number, users=1):
 def create(folder, **arguments):
     """A stream in a folder, without noise unless it is said."""
     options = {"domain": BOUNDS, "slices": WEEK, "time": "time", **CERTAIN, **arguments}
-    return psd.Stream.create(folder / "city.stream", folder / "city.psd.parquet", **options)
+    return psd.apps.streams.Stream.create(
+        folder / "city.stream", folder / "city.psd.parquet", **options
+    )
 
 
 def rewrite(state, facts):
@@ -44,4 +46,4 @@ def rewrite(state, facts):
 
 def totals(series):
     """Noisy totals of the slices."""
-    return [round(release.total) for release in series.releases]
+    return [round(series[name].total) for name in series]

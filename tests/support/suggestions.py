@@ -16,7 +16,9 @@ TRAIN = {"user": "id", "cells": CELLS, **PRICE}
 def city_release(seed=0):
     """A release of counts that grow towards one corner."""
     counts = np.random.default_rng(seed).poisson(np.add.outer(np.arange(10), np.arange(10)).ravel())
-    return psd.Release.from_counts(psd.grid_tree(DOMAIN, 10), counts, 1.0, domain=DOMAIN)
+    return psd.Release.from_counts(
+        psd.decompositions.grid_tree(DOMAIN, 10), counts, 1.0, domain=DOMAIN
+    )
 
 
 def visits(people=60, seed=1):

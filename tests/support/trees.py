@@ -114,7 +114,7 @@ def dense_least_squares(tree, contributions=1):
 
 def published_noise(release):
     """Covariance of the published counts of all nodes, family by family from the root down."""
-    tree, estimates = release.tree, release.estimates
+    tree, estimates = release.tree, release.index.fit.estimates
     covariance = np.zeros((len(tree), len(tree)))
     covariance[0, 0] = estimates.variance[0]
     for node in np.flatnonzero(~tree.is_leaf):
@@ -159,7 +159,7 @@ def naive_line_errors(release, box):
         if release.index.fit.column_records is not None:
             # The distance to the nearest line; only leaves that the side is inside of are cut.
             place = np.where((share > 0) & (share < 1), abs(position - np.rint(position)), 0.0)
-            count = np.maximum(release.estimates.count[leaf], 0)
+            count = np.maximum(release.index.fit.estimates.count[leaf], 0)
             cut = np.sqrt(cut**2 + (count / size * place) ** 2)
         error = (cut * along).sum()
         errors[axis, position] = -error if side < 2 else error
@@ -185,7 +185,9 @@ def grid_release(counts, epsilon=1.0, crs="EPSG:3857"):
     counts = np.asarray(counts)
     side = len(counts)
     domain = domain_of((side, side), crs)
-    return psd.Release.from_counts(psd.grid_tree(domain, side), counts, epsilon, domain=domain)
+    return psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, side), counts, epsilon, domain=domain
+    )
 
 
 # Counts of a square grid of 3 x 3, from the south row up.

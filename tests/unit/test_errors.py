@@ -43,10 +43,10 @@ def build(**arguments):
 
 UNIT = (0, 0, 1, 1)
 PARAMETERS = [
-    (lambda: psd.method("quadtree", {"height": "99"}), "height", 99),
-    (lambda: psd.method("quadtree", {"height": "x"}), "height", "x"),
-    (lambda: psd.method("quadtree", {"budget": "x"}), "budget", "x"),
-    (lambda: psd.method("quadtree", {"hight": "8"}), "hight", None),
+    (lambda: psd.decompositions.method("quadtree", {"height": "99"}), "height", 99),
+    (lambda: psd.decompositions.method("quadtree", {"height": "x"}), "height", "x"),
+    (lambda: psd.decompositions.method("quadtree", {"budget": "x"}), "budget", "x"),
+    (lambda: psd.decompositions.method("quadtree", {"hight": "8"}), "hight", None),
     (lambda: build(epsilon=0), "epsilon", 0),
     (lambda: build(domain="d"), "domain", None),
     (lambda: build(method=psd.decompositions.Grid), "method", None),
@@ -82,11 +82,11 @@ def test_parameters_domains_files_budgets_and_extras_are_named(subtests, tmp_pat
         assert refused.value.path == tmp_path / name
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
     with pytest.raises(errors.MissingExtraError) as refused:
-        psd.new_key(tmp_path / "office.pem")
+        psd.signing.new_key(tmp_path / "office.pem")
     assert refused.value.extra == "sign"
     ledger = psd.Ledger.create(tmp_path / "l.ledger")
     ledger.register("visits", budget="0.5")
-    account = psd.Account(ledger, "visits")
+    account = psd.ledger.Account(ledger, "visits")
     with pytest.raises(errors.BudgetError) as refused:
         psd.build([], domain=DOMAIN, epsilon="0.7", account=account)
     assert (refused.value.requested, refused.value.left) == (Decimal("0.7"), Decimal("0.5"))

@@ -189,7 +189,7 @@ def choose(
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = psd.Ledger.create(folder.name + "/city.ledger")
     >>> ledger.register("visits", budget=20)
-    >>> account = psd.Account(ledger, "visits")
+    >>> account = psd.ledger.Account(ledger, "visits")
     >>> points = pd.DataFrame({"lon": [126.98] * 9, "lat": [37.57] * 9})
     >>> places = [[126.98, 37.57], [127.03, 37.50]]
     >>> sites = Sites(catchments=CandidateAreas.around(["north", "south"], places, radius=2000))
@@ -206,7 +206,7 @@ def choose(
     at most; permute-and-flip is never worse.
     """
     objective = as_objective(objective)
-    check_instance("account", account, Account, 'psd.Account("city.ledger", "visits")')
+    check_instance("account", account, Account, 'psd.ledger.Account("city.ledger", "visits")')
     files = tuple(getattr(objective, "files", ()))
     account.refuse_records(files)
     refuse_record_files(files, files_of(data if isinstance(data, list) else [data]))

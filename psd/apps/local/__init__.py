@@ -68,10 +68,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plan":  # of another app; it simulates curators too
-        return _apps.load_member("local.plan")
-    if name not in _MODULES:
-        raise AttributeError(f"module 'psd.apps.local' has no attribute {name!r}")
+    if name not in _MODULES:  # `plan` is of another app; it simulates curators too
+        return _apps.member_of(__name__, name)
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 

@@ -127,7 +127,7 @@ def _leaf_shares(release: Release, reports: int) -> tuple[Floats, Floats, Floats
         total[level] += np.where(same, total[up], 0.0)
     leaves = tree.levels[-1]
     pooled = precision[leaves]
-    estimate = release.estimates.count[leaves] / reports
+    estimate = release.index.fit.estimates.count[leaves] / reports
     return estimate, 1 / np.sqrt(pooled) / reports, total[leaves] / pooled / reports
 
 

@@ -36,6 +36,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
+from psd.query.boxes import box_estimates
 from psd.space.domain import Domain, public_domain
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _errors(
 
 def _summarise(release: Release, boxes: Floats, true: Integers, count: int) -> tuple[float, float]:
     """Geometric mean of the errors of eight kinds of boxes, and per cent off in the largest."""
-    off = np.abs(release.estimate(boxes) - true)
+    off = np.abs(box_estimates(release.index, boxes) - true)
     classes = (off / relative_base(true, count)).reshape(2 * len(AREAS), -1).mean(axis=1)
     largest = off.reshape(2, len(AREAS), -1)[:, -1].mean() / count
     return float(np.exp(np.log(np.maximum(classes, 1e-9)).mean())), 100 * float(largest)

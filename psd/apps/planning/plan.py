@@ -213,7 +213,8 @@ def plan(
         methods = [method]
     if "regions" in users:
         raise ParameterError(
-            "regions must be left out here; psd.plan_regions(regions, ...) predicts their errors",
+            "regions must be left out here; psd.apps.planning.plan_regions(regions, ...) predicts "
+            "their errors",
             name="regions",
         )
     check_known("argument", users, (*UserArguments.__annotations__, *_OWN_ARGUMENTS))

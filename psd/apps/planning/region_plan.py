@@ -39,6 +39,7 @@ from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.inputs import CellRegions, RegionFiles
 from psd.space.bounds import check_ground
 from psd.space.domain import Domain
+from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
     import pandas
@@ -171,8 +172,8 @@ def plan_regions(
     Examples
     --------
     >>> import psd
-    >>> expected = psd.plan_regions(
-    ...     psd.CellRegions(kind="grid-cells", cells="2,4"),
+    >>> expected = psd.apps.planning.plan_regions(
+    ...     psd.regions.CellRegions(kind="grid-cells", cells="2,4"),
     ...     domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857"),
     ...     epsilon=1,
     ...     count=16_000,
@@ -190,7 +191,7 @@ def plan_regions(
     hierarchy = regions_of(regions, area, inputs.boundary)
     if isinstance(population, str):
         if isinstance(regions, RegionHierarchy):
-            raise ParameterError("population must be numbers with a psd.RegionHierarchy")
+            raise ParameterError("population must be numbers with a psd.regions.RegionHierarchy")
         population = read_populations(regions, population)
     if count is not None:
         count = integer_between(1, MAX_RECORDS)("count", count)
@@ -265,7 +266,8 @@ def _predict(request: _Request, epsilon: int) -> list[Floats]:
         regions=request.hierarchy,
         sampler=SeededSampler(request.seed),
     )
-    variance, tree = fit_least_squares(release.index.record).variance, release.regions_tree
+    variance, tree = fit_least_squares(release.index.record).variance, release.tree
+    assert isinstance(tree, RegionTree)
     return [np.sqrt(variance[tree.named(tier)]) for tier in range(len(request.hierarchy.levels))]
 
 

@@ -26,6 +26,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release, squared_of
+from psd.query.boxes import box_estimates
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def simulate_errors(
                 unit=request.unit,
                 squared_sensitivity=squared_of(budget, request.unit, "series", None),
             )
-            difference = np.abs(release.estimate(boxes) - true)
+            difference = np.abs(box_estimates(release.index, boxes) - true)
             yield pd.DataFrame(
                 {
                     "epsilon": epsilon_text(epsilon),

@@ -115,7 +115,7 @@ def _check_request(items: list[Any], columns: Columns) -> None:
         if not isinstance(item, str | os.PathLike | SparkTable):
             raise InputDataError(
                 f"Spark cannot read an input of type {type(item).__name__}; pass paths as the "
-                "cluster sees them, or psd.SparkTable(...)"
+                "cluster sees them, or psd.apps.spark.SparkTable(...)"
             )
     if len(set(items)) < len(items):
         raise InputDataError("an input is repeated; its records would count twice")

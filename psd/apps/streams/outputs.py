@@ -28,10 +28,14 @@ __all__ = ["Output", "PublishedSeries"]
 
 
 class PublishedSeries(Release):
-    """A series as it was published, decoded when it is first used. Public."""
+    """A series as it was published, decoded when it is first used; or what is made of it. Public.
 
-    def __init__(self, content: bytes) -> None:
-        vars(self)["_content"] = content
+    ``content`` has all bytes of its file; or it is the record of a slice, or of the series with
+    other statements.
+    """
+
+    def __init__(self, content: bytes | ReleaseRecord | SeriesRecord) -> None:
+        vars(self)["_content" if isinstance(content, bytes) else "record"] = content
 
     @cached_property
     def record(self) -> SeriesRecord:

@@ -1,9 +1,9 @@
-"""`psd.Stream`: a series that grows by one time slice at a time, paid for once. Private side."""
+"""`Stream`: a series that grows by one time slice at a time, paid for once. Private side."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -90,7 +90,7 @@ class Stream:
     --------
     >>> import tempfile, pandas as pd, psd
     >>> folder = tempfile.TemporaryDirectory()
-    >>> stream = psd.Stream.create(
+    >>> stream = psd.apps.streams.Stream.create(
     ...     folder.name + "/city.stream",
     ...     folder.name + "/city.psd.parquet",
     ...     domain=(126.4, 37, 127.6, 38),
@@ -179,7 +179,7 @@ class Stream:
         *,
         skip: bool = False,
         memory: str | int | None = None,
-        observer: Observer = SILENT,
+        observer: Observer | Mapping[str, Callable[[Any], None]] = SILENT,
         warn: Callable[[str], None] | None = None,
     ) -> Release:
         """Count one slice, draw its noise, and write the public series anew.
@@ -195,8 +195,8 @@ class Stream:
             Whether slices before it may be left out for good.
         memory : str or int, optional
             Limit on the memory that reading takes.
-        observer : Observer
-            Functions that are called with stages and private counts.
+        observer : mapping of callables, optional
+            As in `psd.build`.
         warn : callable, optional
             Called with a warning about the ledger; `warnings.warn` by default.
 
@@ -224,7 +224,7 @@ class Stream:
             addition.open_account(warn)
             if not addition.is_unpublished(number):
                 addition.check_turn(number, skip=skip)
-                addition.add(number, data, memory=memory, observer=observer)
+                addition.add(number, data, memory=memory, observer=Observer.of(observer))
             addition.record()
             series = addition.publish()
             addition.note_end()

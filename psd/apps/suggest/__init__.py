@@ -1,13 +1,16 @@
 """Suggestions of places: a shared model that is learnt with privacy, used where own places are.
 
 The curator's side learns a few shared numbers from noisy sums over people
-(`psd.apps.suggest.training.train`). A device scores regions by these numbers, a release and the
-places of its owner; it reads files only. This package holds the part without records: the features,
+(`train_weights`, `train_factors`). A device scores regions by these numbers, a release and the
+places of its owner; it reads files only. The rest holds no records: the features,
 the models, which see noisy sums, the file of weights, and the scores.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from psd import _apps
 from psd.apps.suggest.factors import FactorModel
 from psd.apps.suggest.grid import RegionGrid
 from psd.apps.suggest.places import suggest_places
@@ -26,5 +29,15 @@ __all__ = [
     "learn_weights",
     "read_weights",
     "suggest_places",
+    "train_factors",
+    "train_weights",
     "write_weights",
 ]
+
+
+def __getattr__(name: str) -> Any:  # training reads records, what is imported above does not
+    return _apps.member_of(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

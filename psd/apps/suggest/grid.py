@@ -14,6 +14,7 @@ from psd._util.declared_parameters import integer_between
 from psd.errors import DomainError, ParameterError
 from psd.space.crs import explain_proj_errors, offline, parse_crs
 from psd.space.domain import Domain
+from psd.statistics.raster import density_raster
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -70,7 +71,7 @@ class RegionGrid:
         --------
         >>> import psd
         >>> domain = psd.Domain(bounds=(126.4, 37, 127.6, 38), lattice=(8, 8))
-        >>> tree = psd.grid_tree(domain, 8)
+        >>> tree = psd.decompositions.grid_tree(domain, 8)
         >>> release = psd.Release.from_counts(tree, range(64), 1, domain=domain)
         >>> RegionGrid.of_release(release, 8).count.sum().round().item()
         2016.0
@@ -83,7 +84,7 @@ class RegionGrid:
                 name="cells",
                 value=cells,
             )
-        count = np.maximum(release.raster(cells, cells).count[::-1].ravel(), 0)
+        count = np.maximum(density_raster(release.index.fit, cells, cells).count[::-1].ravel(), 0)
         if not count.sum() > 0:
             raise ParameterError(
                 "release must have a density, got one without records; build it with more epsilon"

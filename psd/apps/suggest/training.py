@@ -106,9 +106,11 @@ def train_weights(
     --------
     >>> import pandas as pd, psd
     >>> domain = psd.Domain(bounds=(126.4, 37, 127.6, 38), lattice=(8, 8))
-    >>> release = psd.Release.from_counts(psd.grid_tree(domain, 8), range(64), 1, domain=domain)
+    >>> tree = psd.decompositions.grid_tree(domain, 8)
+    >>> release = psd.Release.from_counts(tree, range(64), 1, domain=domain)
     >>> visits = pd.DataFrame({"lon": [126.9, 127.1], "lat": [37.5, 37.6], "id": ["a", "a"]})
-    >>> weights = psd.train_weights(visits, release, user="id", epsilon=1, delta="1e-6", cells=8)
+    >>> how = {"user": "id", "epsilon": 1, "delta": "1e-6", "cells": 8}
+    >>> weights = psd.apps.suggest.train_weights(visits, release, **how)
     >>> len(weights.weights), weights.delta
     (6, '1e-6')
 
@@ -170,9 +172,11 @@ def train_factors(
     --------
     >>> import pandas as pd, psd
     >>> domain = psd.Domain(bounds=(126.4, 37, 127.6, 38), lattice=(8, 8))
-    >>> release = psd.Release.from_counts(psd.grid_tree(domain, 8), range(64), 1, domain=domain)
+    >>> tree = psd.decompositions.grid_tree(domain, 8)
+    >>> release = psd.Release.from_counts(tree, range(64), 1, domain=domain)
     >>> visits = pd.DataFrame({"lon": [126.9, 127.1], "lat": [37.5, 37.6], "id": ["a", "a"]})
-    >>> model = psd.train_factors(visits, release, user="id", epsilon=1, delta="1e-6", cells=8)
+    >>> how = {"user": "id", "epsilon": 1, "delta": "1e-6", "cells": 8}
+    >>> model = psd.apps.suggest.train_factors(visits, release, **how)
     >>> model.factors.shape
     (64, 12)
     """

@@ -91,7 +91,7 @@ def map_page(
     - Made of the release and of public regions alone: it costs no epsilon.
     - One file. Its policy forbids every request; scripts and styles run by their hashes alone.
     - Of a table of regions it holds ids, names and outlines, and no other column.
-    - Answers on the page are those of `Release.query` and of the total of `Release.joint`, to
+    - Answers on the page are those of `Release.query` and of the total of `Answers.joint`, to
       rounding. What the page cannot answer exactly it does not answer.
 
     Parameters
@@ -153,8 +153,9 @@ def map_page(
 
 def _slices(release: Release) -> list[tuple[str, Release]]:
     """Names and releases of the time slices; one without a name for a single release."""
-    names = [""] if release.slices is None else release.slices.names
-    return list(zip(names, release.releases, strict=True))
+    if release.slices is None:
+        return [("", release)]
+    return [(name, release[name]) for name in release]
 
 
 def _check(first: Release, regions: Any, level: int | None) -> None:
@@ -272,15 +273,15 @@ def _facts(
 ) -> dict[str, Any]:
     """What the page states, and the numbers of its plane."""
     domain, limits = first.domain, reliability_limits(threshold)
-    stated = release.about.get("title", "Differentially private counts of locations")
+    stated = release.record.about_texts.get("title", "Differentially private counts of locations")
     return {
         "title": stated if title is None else title,
-        "guarantee": release.guarantee_text,
+        "guarantee": release.record.guarantee_text,
         "unit": first.unit.kind,
         "counted": _counted(first),
         "method": first.method,
         "digest": release.digest,
-        "publisher": release.about.get("publisher", ""),
+        "publisher": release.record.about_texts.get("publisher", ""),
         "version": __version__,
         "bounds": list(domain.bounds),
         "stretch": _stretch(domain),

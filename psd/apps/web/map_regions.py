@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd.api.release import Release
-from psd.errors import ParameterError
+from psd.errors import InternalError, ParameterError
 from psd.query.region_overlaps import Polygons
 from psd.space.domain import Domain
 from psd.space.ground_areas import shape_ground_areas
 from psd.space.region_checks import to_release_crs
 from psd.space.region_frame import ELSEWHERE
+from psd.space.region_tree import RegionTree
 from psd.space.regions import regions_table
 
 if TYPE_CHECKING:
@@ -139,7 +140,8 @@ def release_regions(release: Release) -> list[RegionGroup]:
     """
     import shapely
 
-    regions, step = release.regions_tree.regions, _step(release.domain)
+    tree = _tree_of(release)
+    regions, step = tree.regions, _step(release.domain)
     groups = []
     for tier, level in reversed(list(enumerate(regions.levels))):
         if len(level.ids) > MAX_MAP_REGIONS:
@@ -152,7 +154,7 @@ def release_regions(release: Release) -> list[RegionGroup]:
                 names=list(level.ids),
                 shapes=_turned(shapely.simplify(shapes, step)),
                 areas=shape_ground_areas(release.domain, shapes),
-                nodes=release.regions_tree.named(tier).tolist(),
+                nodes=tree.named(tier).tolist(),
                 overlaps=[],
             )
         )
@@ -171,14 +173,21 @@ def answers_drawn_areas(release: Release) -> bool:
     """
     if not release.levels:
         return True
-    few = release.regions_tree.regions.size <= MAX_MAP_REGIONS
+    few = _tree_of(release).regions.size <= MAX_MAP_REGIONS
     return few and release.domain.coordinate_resolution is None
 
 
 def lowest_outlines(release: Release) -> dict[str, NDArray[Any]]:
     """ClippedPolygons of the lowest regions with all digits, by which cells are clipped."""
-    parts = _outlines(_turned(release.regions_tree.region_shapes))
+    parts = _outlines(_turned(_tree_of(release).region_shapes))
     return dict(zip(("begin", "ends", "x", "y"), parts, strict=True))
+
+
+def _tree_of(release: Release) -> RegionTree:
+    """Tree of a release with regions."""
+    if not isinstance(release.tree, RegionTree):
+        raise InternalError("the tree has no regions")
+    return release.tree
 
 
 def _step(domain: Domain) -> float:

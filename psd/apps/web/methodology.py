@@ -77,13 +77,16 @@ def methodology_page(release: Release) -> str:
         _reading_section(release),
         _citation_section(release),
     ]
-    title = release.about.get("title", "Differentially private counts of locations")
+    title = release.record.about_texts.get("title", "Differentially private counts of locations")
     return page(title, body, lead="Sheet of method: what is published, how, and how exactly.")
 
 
 def _shown(release: Release) -> Release:
     """The release, or the middle slice of a series."""
-    return release.releases[len(release.releases) // 2]
+    if release.slices is None:
+        return release
+    names = release.slices.names
+    return release[names[len(names) // 2]]
 
 
 def _shown_text(release: Release) -> str:
@@ -104,13 +107,14 @@ def _summary_section(release: Release) -> str:
         "contact": "Contact",
         "language": "Language",
     }
-    stated = [(label, release.about[key]) for key, label in labels.items() if key in release.about]
+    about = release.record.about_texts
+    stated = [(label, about[key]) for key, label in labels.items() if key in about]
     rows = [
         *stated,
         ("Counts", release.record.counted_text),
         ("Area", _area_text(release)),
         *([] if release.slices is None else [("Time slices", _slices_text(release.slices))]),
-        ("Guarantee", release.guarantee_text),
+        ("Guarantee", release.record.guarantee_text),
     ]
     return section("In short", table_block("", ("", ""), rows, "words"))
 
@@ -180,7 +184,7 @@ def _delta_text(release: Release) -> str:
 
 def _justification(release: Release) -> list[str]:
     """Why the publisher chose this epsilon, if stated."""
-    text = release.about.get("justification")
+    text = release.record.about_texts.get("justification")
     return [] if text is None else [paragraph(f"Why this epsilon: {text}")]
 
 
@@ -332,22 +336,28 @@ def _method_section(release: Release, shown: Release) -> str:
     record, domain = shown.index.record, release.domain
     measure = shown.tree.noise.measure.name
     paper = f" ({method_class(release.method).paper})" if release.method in methods() else ""
-    steps = ", ".join(f"{key} {value}" for key, value in dict(shown.parameters).items() if value)
+    steps = ", ".join(f"{key} {value}" for key, value in dict(record.parameters).items() if value)
     rows = [
         ("Method", f"{release.method}{paper}"),
         ("Parameters", steps or "none"),
         ("Cells", f"{len(shown.tree):,}, of which {int(shown.tree.is_leaf.sum()):,} are not cut"),
         ("Loss of all levels", record.loss_text),
-        ("Source of the counts", shown.source),
+        ("Source of the counts", record.source),
         ("Smallest cell", "none" if domain.min_cell is None else f"{domain.min_cell} m"),
         ("Coordinate resolution", str(domain.coordinate_resolution or "none")),
-        ("Boundary", "records outside a public boundary were left out" if shown.boundary else "-"),
-        ("Covariate", "-" if shown.covariate is None else "a public raster inside cells"),
+        (
+            "Boundary",
+            "records outside a public boundary were left out" if record.boundary else "-",
+        ),
+        (
+            "Covariate",
+            "-" if record.covariate is None else "a public raster inside cells",
+        ),
         (
             "Estimates",
             f"{record.post_processing.estimate}, density {record.post_processing.density}",
         ),
-        ("Library", f"psd {shown.library}"),
+        ("Library", f"psd {record.library}"),
     ]
     return section(
         "How it was built",
@@ -387,7 +397,7 @@ def _reading_section(release: Release) -> str:
 
 def _citation_section(release: Release) -> str:
     """How to cite the release, and its digest."""
-    about = release.about
+    about = release.record.about_texts
     parts = [
         about.get("publisher"),
         about.get("title", "Differentially private counts of locations"),

@@ -56,7 +56,8 @@ def errors_by_size(release: Release) -> pandas.DataFrame:
     --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 4000, 4000), crs="EPSG:3857")
-    >>> release = psd.Release.from_counts(psd.grid_tree(domain, 1), [800], 1.0, domain=domain)
+    >>> tree = psd.decompositions.grid_tree(domain, 1)
+    >>> release = psd.Release.from_counts(tree, [800], 1.0, domain=domain)
     >>> errors_by_size(release)["size"].tolist()
     ['0.01 km²', '0.1 km²', '1 km²']
     """
@@ -81,7 +82,7 @@ def _squares(release: Release, area: float) -> Floats:
     domain = release.domain
     random = np.random.default_rng(int(release.digest[:_DIGITS], 16))
     leaves = np.flatnonzero(release.tree.is_leaf)
-    count = np.maximum(release.estimates.count[leaves], 0.0)
+    count = np.maximum(release.index.fit.estimates.count[leaves], 0.0)
     weight = count if count.sum() > 0 else np.ones(len(leaves))
     chosen = random.choice(leaves, SQUARES, p=weight / weight.sum())
     boxes = domain.from_lattice(release.tree.boxes[chosen])

@@ -41,7 +41,7 @@ class DuckDB:
     Examples
     --------
     >>> import duckdb, psd
-    >>> rows = psd.DuckDB(duckdb.connect(), "SELECT 127.0 AS lon, 37.5 AS lat")
+    >>> rows = psd.sources.DuckDB(duckdb.connect(), "SELECT 127.0 AS lon, 37.5 AS lat")
     >>> psd.build(rows, domain=(126.4, 37, 127.6, 38), epsilon=1, method="grid").method
     'grid'
     """

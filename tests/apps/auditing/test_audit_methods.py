@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import psd
 from psd.accounting import PICO
-from psd.apps.auditing.audit import audit
+from psd.apps.auditing.attacks import audit
 from psd.apps.auditing.binomial_bounds import (
     accuracy_under_delta,
     epsilon_from_accuracy,
@@ -49,7 +49,7 @@ def losses_of(pair, number):
 def test_loss_of_recorded_builds(name, unit):
     """At most epsilon, and the mean of exp(loss) is 1, as it is for a ratio of two laws."""
     epsilon, number = 2, 40
-    pair = Pair.of(psd.method(name), Loss.pure(epsilon * NANO), unit)
+    pair = Pair.of(psd.decompositions.method(name), Loss.pure(epsilon * NANO), unit)
     loss = losses_of(pair, number // 2)
     assert np.abs(loss).max() <= epsilon + 1e-6
     # The variance of a ratio between exp(-2) and exp(2) with mean 1 is below exp(2).
@@ -63,7 +63,7 @@ def test_loss_of_recorded_builds(name, unit):
 def test_losses_of_recorded_gaussian_builds(name, unit):
     """The mean of exp(loss) is 1; its variance is exp(2 rho) - 1 = 0.19, so 1 is 14 errors off."""
     loss = Loss.gaussian(2 * NANO, Fraction(1, 10**6))
-    pair = Pair.of(psd.method(name), loss, unit)
+    pair = Pair.of(psd.decompositions.method(name), loss, unit)
     losses = losses_of(pair, 20)
     assert np.exp(losses).mean() == pytest.approx(1, abs=1)
     assert losses.std() > 0

@@ -10,7 +10,7 @@ import psd
 from privacy.planted_bugs.bug import around, replaced
 from privacy.planted_bugs.curator import prunes_on_true_counts, sensitivity_forgets_k
 from privacy.planted_bugs.selection import selection_without_factor_2
-from psd.apps.auditing.audit import audit
+from psd.apps.auditing.attacks import audit
 from psd.apps.auditing.canaries import Plot, run_canaries
 from psd.apps.auditing.pairs import Pair, record_losses
 from psd.privacy.count_noise import CountNoise
@@ -26,7 +26,7 @@ COUPLE = PrivacyUnit(kind="user", max_contributions=2)
 GRID, SMALL_GRID = psd.decompositions.Grid(size=32), psd.decompositions.Grid(size=4)
 
 # All of it goes to one cut, so that the cut is what an attack sees.
-ONE_CUT = psd.method("kd-standard", {"height": "1", "structure_share": "0.9"})
+ONE_CUT = psd.decompositions.method("kd-standard", {"height": "1", "structure_share": "0.9"})
 
 
 def counts_drawn_with(numerator, denominator=1, *, law="laplace.LaplaceMechanism", loss="epsilon"):

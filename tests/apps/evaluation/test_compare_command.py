@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from psd.apps.evaluation.compare import COMPARISON_NOTICE
+from psd.apps.evaluation.comparison import COMPARISON_NOTICE
 from support.cli_runner import Terminal, cli, fails, files, passes, process
 
 pytestmark = pytest.mark.deep
@@ -143,7 +143,7 @@ def test_overwrite_rules(here, monkeypatch):
     assert csv.read_text().startswith("# PRIVATE")
     assert modes(here) == {0o600}
     monkeypatch.setattr(
-        "psd.apps.evaluation.compare.read", lambda *a: pytest.fail("the input was read")
+        "psd.apps.evaluation.comparison.read", lambda *a: pytest.fail("the input was read")
     )
     assert "exists" in fails(6, *args)
     same = ("check compare visits.csv --overwrite", *QUICK, "-o")

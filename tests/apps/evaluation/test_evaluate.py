@@ -9,7 +9,7 @@ import pytest
 import shapely
 
 import psd
-from psd.apps.evaluation.evaluate import evaluate
+from psd.apps.evaluation.true_errors import evaluate
 from psd.apps.evaluation.workload import AREAS, draw_workload
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.tally_file import read_tally_of_release, write_tally

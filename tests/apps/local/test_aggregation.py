@@ -36,7 +36,7 @@ def test_a_local_release_is_saved_and_loaded(release, tmp_path):
     loaded = psd.load(path)
     assert loaded.record.local == release.record.local
     assert loaded.digest == release.digest
-    assert (loaded.source, loaded.unit.kind, loaded.epsilon) == ("local", "report", 2)
+    assert (loaded.record.source, loaded.unit.kind, loaded.epsilon) == ("local", "report", 2)
     assert loaded.query([BOUNDS]).table.equals(release.query([BOUNDS]).table)
     assert loaded.tree.max_path_loss > 2 * NANO  # a level each, not the sum of a path
 
@@ -53,7 +53,7 @@ def test_variances_follow_pooled_shares_and_not_their_own_estimate(release):
     measured, local = measure_record(release.record), release.record.local
     for level in local.levels:
         nodes = release.tree.levels[level.level]
-        pooled = np.maximum(release.estimates.signed[nodes], 0) / local.reports
+        pooled = np.maximum(release.index.fit.estimates.signed[nodes], 0) / local.reports
         expected = share_variance(pooled, level, local.reports) * local.reports**2
         assert measured.variance[nodes] == pytest.approx(expected, rel=1e-4)
 
@@ -86,7 +86,7 @@ def test_estimates_are_near_the_truth(release):
     inside = (x >= 0) & (x <= 8) & (y >= 0) & (y <= 4)
     for made, deviations in ((release, 5), (rappor, 6)):
         off = abs(made.total - inside.sum())
-        assert off < deviations * made.estimates.variance[0] ** 0.5
+        assert off < deviations * made.index.fit.estimates.variance[0] ** 0.5
     boxes = [(2, 1, 4, 3), (0, 0, 4, 4)]
     answers = release.query(boxes).table
     off = np.abs(answers["estimate"] - sum_inside(x, y, boxes))
@@ -118,7 +118,9 @@ def test_records_that_contradict_themselves_are_refused(release, subtests):
         with subtests.test(number), pytest.raises((ParameterError, ReleaseFormatError)):
             change(release)
     domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    given = psd.Release.from_counts(psd.grid_tree(domain, 2), [5, 1, 0, 2], 1.0, domain=domain)
+    given = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 2), [5, 1, 0, 2], 1.0, domain=domain
+    )
     for fields in ({"source": "local"}, {"unit": PrivacyUnit(kind="report")}):
         with pytest.raises(ParameterError, match="source local and unit report"):
             replace(given.record, **fields)

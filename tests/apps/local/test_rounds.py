@@ -126,7 +126,7 @@ def test_the_perturbation_error_is_predicted(epsilon):
     for run in range(15):
         x, y = skewed(DEVICES, seed=run)
         release = all_rounds(design(BOUNDS, epsilon, DEVICES), x, y)[1]
-        estimates, tree = release.estimates, release.tree
+        estimates, tree = release.index.fit.estimates, release.tree
         inside = (x >= 0) & (x <= 8) & (y >= 0) & (y <= 4)
         columns = (x[inside] / 8 * 2**20).astype(np.int32)
         rows = (y[inside] / 4 * 2**20).astype(np.int32)
@@ -152,7 +152,7 @@ def test_sums_do_not_drift():
     errors = []
     for _ in range(60):
         release = all_rounds(design(BOUNDS, 4, 10_000), x, y)[1]
-        signed = release.with_post_processing(PostProcessing(estimate="signed"))
+        signed = release.replace(post_processing=PostProcessing(estimate="signed"))
         answer = signed.query([box]).table.iloc[0]
         errors.append(
             (answer["estimate"] - sum_inside(x, y, box)[0]) / answer["perturbation_error"]

@@ -48,7 +48,10 @@ def test_drawn_counts_have_the_errors_of_real_reports(epsilon, rounds):
     first, generator = design(BOUNDS, epsilon, DEVICES, rounds=rounds), np.random.default_rng(2)
 
     def errors(draw):
-        off = [np.abs(draw().estimate(boxes) - sum_inside(x, y, boxes)) for _ in range(12)]
+        off = [
+            np.abs(draw().query(boxes, errors=False).arrays["estimate"] - sum_inside(x, y, boxes))
+            for _ in range(12)
+        ]
         return np.mean(np.reshape(off, (12, 8, -1)), axis=2)
 
     ones = np.ones(DEVICES, np.int64)

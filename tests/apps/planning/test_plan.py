@@ -193,7 +193,7 @@ def test_wrong_types_are_refused_with_a_sentence(subtests):
 
 def test_bounds_that_may_be_degrees_are_refused(subtests):
     domain = psd.Domain(bounds=(-0.51, 51.28, 0.34, 51.7), crs="EPSG:27700")
-    cells = psd.CellRegions(kind="grid-cells", cells="0.1")
-    for act, first in ((psd.plan, [100]), (psd.plan_regions, cells)):
+    cells = psd.regions.CellRegions(kind="grid-cells", cells="0.1")
+    for act, first in ((psd.plan, [100]), (psd.apps.planning.plan_regions, cells)):
         with subtests.test(act.__name__), pytest.raises(DomainError, match="if they are degrees"):
             act(first, domain=domain, epsilon=["1"])

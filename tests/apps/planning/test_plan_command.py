@@ -138,8 +138,8 @@ def test_a_table_of_levels_and_epsilon_for_an_error():
 def test_files_have_the_numbers_of_the_library():
     line = f"{ONE} --max-contributions 3"
     table = as_table(line, dtype={"epsilon": str})
-    expected = psd.plan_regions(
-        psd.RegionFiles(paths=("wards.gpkg",), ids=("ward",), parents=("borough",)),
+    expected = psd.apps.planning.plan_regions(
+        psd.regions.RegionFiles(paths=("wards.gpkg",), ids=("ward",), parents=("borough",)),
         domain=psd.Domain(bounds=(-4, -4, 4, 4)),
         epsilon=["1"],
         population="people",

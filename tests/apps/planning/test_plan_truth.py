@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import psd
-from psd.apps.evaluation.compare import compare
+from psd.apps.evaluation.comparison import compare
 from psd.apps.planning.plan import plan
 from support.real_sets import BOUNDS
 

@@ -21,7 +21,7 @@ def expected():
     table = gpd.GeoDataFrame(rows, geometry=shapes, crs="EPSG:3857")
     regions = hierarchy_from_polygons(table, DOMAIN, ids="ward", parents=["<b>$x_"])
     options = {"domain": DOMAIN, "epsilon": ["0.1", "1"], "method": "none"}
-    return psd.plan_regions(regions, population=[0, 40, 900, 20_000], **options)
+    return psd.apps.planning.plan_regions(regions, population=[0, 40, 900, 20_000], **options)
 
 
 def test_pictures_and_a_page_that_has_every_number_of_the_table(expected, tmp_path):

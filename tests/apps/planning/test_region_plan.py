@@ -17,7 +17,7 @@ from psd.publish.drawing import draw_release
 from support.tables import refused
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
-CELLS = psd.CellRegions(kind="grid-cells", cells="2,4")
+CELLS = psd.regions.CellRegions(kind="grid-cells", cells="2,4")
 BUILDS = 200
 PEOPLE = np.geomspace(100, 4_000, 16)
 
@@ -35,7 +35,7 @@ def regions():
 
 
 def planned(**options):
-    return psd.plan_regions(CELLS, domain=DOMAIN, **{"count": 16_000, **options})
+    return psd.apps.planning.plan_regions(CELLS, domain=DOMAIN, **{"count": 16_000, **options})
 
 
 # Cells that follow from noisy counts have covariances that are taken as if they did not: builds of
@@ -45,7 +45,7 @@ def planned(**options):
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_prediction_is_the_error_of_builds(regions, inside, slack, k):
     method = Regions(inside=inside)
-    expected = psd.plan_regions(
+    expected = psd.apps.planning.plan_regions(
         regions, domain=DOMAIN, epsilon=["0.5"], population=PEOPLE, method=method,
         max_contributions=None if k == 1 else k,
     ).table.set_index("level")  # fmt: skip
@@ -125,4 +125,4 @@ REFUSED = [
 def test_what_is_refused(regions, subtests):
     refused(subtests, ParameterError, REFUSED, lambda options: planned(**options))
     with pytest.raises(ParameterError, match=r"numbers with a psd\.RegionHierarchy"):
-        psd.plan_regions(regions, domain=DOMAIN, population="people", **ONE)
+        psd.apps.planning.plan_regions(regions, domain=DOMAIN, population="people", **ONE)

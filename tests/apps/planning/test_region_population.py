@@ -29,7 +29,9 @@ def wards(**columns):
 def files(tmp_path):
     def make(**columns):
         wards(**columns).to_file(tmp_path / "w.gpkg")
-        return psd.RegionFiles(paths=(str(tmp_path / "w.gpkg"),), ids=("ward",), gaps="elsewhere")
+        return psd.regions.RegionFiles(
+            paths=(str(tmp_path / "w.gpkg"),), ids=("ward",), gaps="elsewhere"
+        )
 
     return make
 
@@ -48,8 +50,8 @@ def test_a_column_is_read_by_id(files, tmp_path):
     with pytest.raises(ParameterError, match=r"a column of the regions \(ward, borough\), got"):
         read_populations(files(), "people")
     with pytest.raises(ParameterError, match="must be a column of files"):
-        read_populations(psd.CellRegions(kind="tiles", cells="3"), "people")
-    gone = psd.RegionFiles(paths=(str(tmp_path / "gone.gpkg"),), ids=("ward",))
+        read_populations(psd.regions.CellRegions(kind="tiles", cells="3"), "people")
+    gone = psd.regions.RegionFiles(paths=(str(tmp_path / "gone.gpkg"),), ids=("ward",))
     with pytest.raises(InputDataError):
         read_populations(gone, "people")
 

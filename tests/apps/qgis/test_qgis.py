@@ -185,9 +185,9 @@ def test_from_errors_and_records_to_a_styled_map_in_qgis(plugin, tmp_path):
     )  # fmt: skip
     assert built["OUTPUT"] == release
     loaded = psd.load(release)
-    assert loaded.about["title"] == "Visits in Seoul"
-    assert loaded.about["licence"] == "CC-BY-4.0"
-    assert loaded.bounds == (126.4, 37.0, 127.6, 38.0)
+    assert loaded.record.about_texts["title"] == "Visits in Seoul"
+    assert loaded.record.about_texts["licence"] == "CC-BY-4.0"
+    assert loaded.domain.bounds == (126.4, 37.0, 127.6, 38.0)
     assert Path(counted["OUTPUT"]).exists()
     assert mapped["layers"] == ['coalesce("relative_error", 100000000000)']
     assert exported["layers"] == ["raster"]

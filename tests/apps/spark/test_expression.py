@@ -105,7 +105,7 @@ def test_regions_of_rounded_coordinates_and_of_cells():
     bounds = engines.DOMAIN.bounds
     rounded = psd.Domain(bounds=bounds, coordinate_resolution="0.01")
     plane = psd.Domain(bounds=bounds, crs="EPSG:3857")
-    cells = psd.CellRegions(kind="grid-cells", cells="0.1")
+    cells = psd.regions.CellRegions(kind="grid-cells", cells="0.1")
     unit = PrivacyUnit(kind="user", max_contributions=3)
     for space, regions in (
         (rounded, engines.hierarchies(rounded)["polygons"]),

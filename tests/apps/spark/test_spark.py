@@ -35,7 +35,7 @@ def url():
 
 @pytest.fixture(scope="module")
 def spark(url):
-    return psd.Spark(url=url)
+    return psd.apps.spark.Spark(url=url)
 
 
 @pytest.mark.parametrize("name", ["polygons", "rounded"])
@@ -98,12 +98,15 @@ def tally(engine, data, columns=PLAIN, unit=RECORD):
 
 
 def test_what_is_not_there(spark, tmp_path):
-    for data, told in ((str(tmp_path / "no.csv"), "no.csv"), (psd.SparkTable("no.table"), "table")):
+    for data, told in (
+        (str(tmp_path / "no.csv"), "no.csv"),
+        (psd.apps.spark.SparkTable("no.table"), "table"),
+    ):
         with pytest.raises(InputDataError, match=told):
             tally(spark, data)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        silent = psd.Spark(url=f"sc://127.0.0.1:{free.getsockname()[1]}/;token=secret")
+        silent = psd.apps.spark.Spark(url=f"sc://127.0.0.1:{free.getsockname()[1]}/;token=secret")
         with pytest.raises(InputDataError, match="does not answer") as raised:
             tally(silent, "no.csv")
         assert "secret" not in str(raised.value)
@@ -171,13 +174,13 @@ def test_moments_of_another_zone_are_never_taken_as_they_are(spark, tmp_path):
 def test_addresses_and_sessions_that_are_none(monkeypatch):
     for url in ("http://node1:7077", "node1:7077", "", 7):
         with pytest.raises(ParameterError, match="url must be"):
-            psd.Spark(url=url)
+            psd.apps.spark.Spark(url=url)
     with pytest.raises(ParameterError, match="no active Spark session"):
-        tally(psd.Spark(), "a.csv")
+        tally(psd.apps.spark.Spark(), "a.csv")
     find = "psd.apps.spark.session.find_spec"
     monkeypatch.setattr(find, lambda name: name != "py4j" or None)
     with pytest.raises(MissingExtraError, match=r"pip install '\.\[spark\]'"):
-        tally(psd.Spark(url="local[1]"), "a.csv")
+        tally(psd.apps.spark.Spark(url="local[1]"), "a.csv")
 
 
 def test_what_is_found_in_this_process_alone(spark, inputs):

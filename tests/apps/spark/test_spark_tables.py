@@ -5,7 +5,7 @@ from psd.ingest.input_names import input_names
 from psd.publish.charging import charge_request
 from psd.publish.request import BuildRequest
 
-TABLE = psd.SparkTable("city.visits")
+TABLE = psd.apps.spark.SparkTable("city.visits")
 
 
 def test_a_table_is_named_and_may_hold_records_of_any_place():

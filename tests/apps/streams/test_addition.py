@@ -64,7 +64,7 @@ def test_users_are_counted_once_however_often_an_addition_ends(tmp_path, monkeyp
                 stream.add(data, DAYS[0])
     stream.add(data, DAYS[0])
     series = stream.add(day_of(tmp_path, DAYS[1], 3), DAYS[1])
-    assert [round(release.total) for release in series.releases] == [3, 2]
+    assert [round(release.total) for release in series._releases] == [3, 2]
 
 
 # Records of one slice: which are kept of a user, whatever others do

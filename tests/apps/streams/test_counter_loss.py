@@ -116,7 +116,7 @@ def test_a_user_of_several_slices_costs_no_more_than_the_totals_state(tmp_path):
     unit = {"user": "user", "max_contributions": 1, "per": "user-slice"}
     stream = create(tmp_path, **unit, epsilon=1, delta="1e-6", totals=True, counter="toeplitz")
     stream.add(day_of(tmp_path, "2026-01-05", 1), "2026-01-05")
-    stated = psd.load(tmp_path / "city.totals.psd.parquet").guarantee_text
+    stated = psd.load(tmp_path / "city.totals.psd.parquet").record.guarantee_text
     without = draws_of("toeplitz", METHODS["grid"], [0] * 7)
     for slices in (2, 4, 7):
         records = [int(day < slices) for day in range(7)]

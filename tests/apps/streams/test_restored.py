@@ -105,7 +105,10 @@ def test_of_two_copies_at_once_one_publishes_whatever_they_drew(tmp_path, monkey
         with closing(sqlite3.connect(second / "city.stream")) as state:
             moved = {"output": json.dumps(str(second / "city.psd.parquet"))}
             rewrite(state, moved)
-        copy, count = psd.Stream(second / "city.stream"), psd.apps.streams.addition.count_slice
+        copy, count = (
+            psd.apps.streams.Stream(second / "city.stream"),
+            psd.apps.streams.addition.count_slice,
+        )
         data = day_of(folder, DAYS[1], 5)
 
         def other_first(*rows, first=stream, data=data, count=count, **more):
@@ -128,7 +131,10 @@ def test_of_two_copies_that_draw_two_slices_at_once_one_publishes(tmp_path, monk
     """Both would publish; each keeps K records of a user, and only one of them counts the other."""
     stream, ledger = paid_stream(tmp_path)
     shutil.copy(stream.path, tmp_path / "copy.stream")
-    copy, count = psd.Stream(tmp_path / "copy.stream"), psd.apps.streams.addition.count_slice
+    copy, count = (
+        psd.apps.streams.Stream(tmp_path / "copy.stream"),
+        psd.apps.streams.addition.count_slice,
+    )
 
     def other_first(*rows, **more):
         monkeypatch.setattr("psd.apps.streams.addition.count_slice", count)
@@ -317,4 +323,4 @@ def test_a_draw_of_no_charge_is_refused(tmp_path):
     ledger.draw_slice(charge.id, DAYS[0], charge.drawn[DAYS[0]], kept)  # the same one again
     assert len(drawn(ledger)) == 1
     with pytest.raises(ParameterError, match="was added before"):
-        psd.Stream(tmp_path / "city.stream").add(Unread(), DAYS[0])
+        psd.apps.streams.Stream(tmp_path / "city.stream").add(Unread(), DAYS[0])

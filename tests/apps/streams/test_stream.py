@@ -1,4 +1,4 @@
-"""`psd.Stream`: what a series holds while it grows, and which slices are refused."""
+"""`psd.apps.streams.Stream`: what a series holds while it grows, and which slices are refused."""
 
 import copy
 import sqlite3
@@ -21,11 +21,13 @@ from psd._util.wall_clock import zone_rules
 from psd.api.release import Release
 from psd.apps.streams import addition
 from psd.apps.streams.state import State
+from psd.curator.private_bounds import PrivateBounds
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
 from psd.ledger.state import MAX_FAULTS
 from psd.privacy.count_noise import CountNoise
 from psd.publish import request
+from psd.publish.observer import Observer
 from psd.publish.public_files import BoundaryFile
 from support.ledger_edits import run_sql
 from support.streams import BOUNDS, DAYS, WEEK, create, day_of, totals, write_rows
@@ -49,7 +51,7 @@ def test_a_series_grows_by_one_slice_at_a_time(tmp_path):
         assert grown.digest == loaded.digest
         assert list(loaded) == list(DAYS[: number + 1])
     assert totals(loaded) == [10, 11, 12, 13, 14, 15, 16]
-    assert (loaded.epsilon, loaded.guarantee_text) == (1000, "epsilon 1000 per record")
+    assert (loaded.epsilon, loaded.record.guarantee_text) == (1000, "epsilon 1000 per record")
     status = stream.status()
     assert (status.added, status.next, status.published) == (DAYS, None, True)
 
@@ -97,19 +99,20 @@ def test_slices_that_were_added_and_series_that_were_returned_stay_what_they_wer
     assert names == ["2026-01-05.csv", "city.psd.parquet", "city.stream"]
     second = stream.add(day_of(tmp_path, DAYS[1], 9), DAYS[1])
     (tmp_path / "city.psd.parquet").unlink()
-    before, after = (series.releases[0].record.tree.count.tolist() for series in (first, second))
-    assert before == after != second.releases[1].record.tree.count.tolist()
-    assert len({release.library for release in second.releases}) == 1
+    before, after = (series.record.releases[0].tree.count.tolist() for series in (first, second))
+    assert before == after != second.record.releases[1].tree.count.tolist()
+    assert len({release.record.library for release in second._releases}) == 1
     assert first.slices is not None
     assert list(first) == [DAYS[0]]
     assert repr(first) == "<Release: 1 slices by day, grid, epsilon 0.1 per record>"
     assert copy.deepcopy(first).digest == first.digest
+    assert first.replace(about={"title": "Visits"}).metadata["title"] == "Visits"
 
 
 def test_rows_of_other_slices_are_left_out_and_counted_in_the_private_report_only(tmp_path):
     stream, reports = create(tmp_path), []
     rows = [(1, 1, f"{day}T12:00:00", "u") for day in DAYS for _ in range(5)]
-    observer = psd.Observer(private_report=reports.append)
+    observer = Observer(private_report=reports.append)
     series = stream.add(write_rows(tmp_path / "all.csv", rows), DAYS[0], observer=observer)
     assert totals(series) == [5]
     assert reports == [{"read": 35, "without coordinates": 0, "outside": 30, "kept": 5}]
@@ -136,7 +139,7 @@ def test_a_slice_is_added_once_and_in_order(tmp_path):
 def test_a_user_is_bounded_in_all_slices_together_first_come_first(tmp_path):
     _, series = grow(tmp_path, 3, rows=6, users=2, user="user", max_contributions=5)
     assert totals(series) == [6, 4, 0]  # of two users: 3, then 2, then none
-    assert series.guarantee_text == "epsilon 1000 per user, at most 5 records of each"
+    assert series.record.guarantee_text == "epsilon 1000 per user, at most 5 records of each"
     (tmp_path / "each").mkdir()
     both = {"user": "user", "max_contributions": 5, "max_per_slice": 2}
     assert totals(grow(tmp_path / "each", 3, rows=6, users=2, **both)[1]) == [4, 4, 2]
@@ -159,14 +162,14 @@ def test_units_that_lie_in_one_slice(tmp_path):
         (tmp_path / per).mkdir()
         _, series = grow(tmp_path / per, 2, user="user", max_contributions=2, per=per)
         assert totals(series) == [2, 2]
-        assert words in series.guarantee_text
+        assert words in series.record.guarantee_text
     # Slices that share epsilon or rho state that of the whole list.
     for name, options in (("pure", {"epsilon": 7}), ("gaussian", GAUSSIAN)):
         (tmp_path / name).mkdir()
         share = {**options, "user": "user", "max_contributions": 2, "per": "slice"}
         _, series = grow(tmp_path / name, 1, **share)
-        assert (series.epsilon, series.releases[0].epsilon) == (options["epsilon"], 1)
-    assert series.releases[0].record.tree.noise == CountNoise.gaussian(2 * 7 * 2)
+        assert (series.epsilon, series._releases[0].epsilon) == (options["epsilon"], 1)
+    assert series.record.releases[0].tree.noise == CountNoise.gaussian(2 * 7 * 2)
 
 
 def test_what_a_stream_does_not_offer(tmp_path, subtests):
@@ -174,7 +177,7 @@ def test_what_a_stream_does_not_offer(tmp_path, subtests):
         ({"user": "user", "count": "users"}, "count must be records in a stream"),
         ({"user": "user", "max_contributions": "auto"}, "max_contributions must be a number"),
         ({"slices": None}, "slices must be given; they are all that the stream can have"),
-        ({"domain": psd.PrivateBounds(crs="EPSG:4326")}, "bounds must be public with slices"),
+        ({"domain": PrivateBounds(crs="EPSG:4326")}, "bounds must be public with slices"),
         ({"time": None}, "time must name the column of times"),
     ]
     refuses(subtests, partial(create, tmp_path), rows, ParameterError)
@@ -272,19 +275,19 @@ USERS = {"user": "user", "max_contributions": 7, "max_per_slice": 1}
 @pytest.mark.deep
 def test_gaussian_slices_have_the_noise_of_k_cap_and_state_the_whole_loss(tmp_path):
     stream, series = grow(tmp_path, 2, users=3, **USERS, **GAUSSIAN, totals=True)
-    for release in series.releases:
+    for release in series._releases:
         assert release.record.tree.noise == CountNoise.gaussian(7)
         assert (release.record.rho, release.record.epsilon) == (24355970359, 10**9)
-    assert series.guarantee_text == stream.status().guarantee
+    assert series.record.guarantee_text == stream.status().guarantee
     summed = psd.load(tmp_path / "city.totals.psd.parquet")
-    assert [release.record.tree.noise.factor for release in summed.releases] == [1, 2]
-    assert {release.record.tree.noise.squared_sensitivity for release in summed.releases} == {7}
-    assert summed.releases[0].parameters["counter"] == "slices"
-    counts = [release.record.tree.count for release in series.releases]
-    assert summed.releases[1].record.tree.count.tolist() == sum(counts).tolist()
+    assert [release.record.tree.noise.factor for release in summed._releases] == [1, 2]
+    assert {release.record.tree.noise.squared_sensitivity for release in summed._releases} == {7}
+    assert summed.record.releases[0].parameters["counter"] == "slices"
+    counts = [release.record.tree.count for release in series._releases]
+    assert summed.record.releases[1].tree.count.tolist() == sum(counts).tolist()
     box = [(0, 0, 8, 8)]
     [total], [answer] = (each.query(box).table.to_dict("records") for each in (
-        summed.releases[1], summed.releases[0]))  # fmt: skip
+        summed._releases[1], summed._releases[0]))  # fmt: skip
     assert total["perturbation_error"] == pytest.approx(answer["perturbation_error"] * 2**0.5)
 
 
@@ -308,11 +311,11 @@ def test_the_law_is_that_of_the_creation_whatever_auto_would_choose_later(tmp_pa
     stream = create(tmp_path, **USERS, **auto)
     monkeypatch.setattr(request, "chosen_law", lambda *_: "laplace")
     series = stream.add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
-    assert series.releases[0].record.tree.noise == CountNoise.gaussian(7)
+    assert series.record.releases[0].tree.noise == CountNoise.gaussian(7)
     (tmp_path / "pure").mkdir()
     stream, series = grow(tmp_path / "pure", 1, epsilon=1, delta="1e-6", noise="laplace")
-    assert series.releases[0].record.delta is None  # nothing spends it
-    assert series.guarantee_text == stream.status().guarantee == "epsilon 1 per record"
+    assert series.record.releases[0].delta is None  # nothing spends it
+    assert series.record.guarantee_text == stream.status().guarantee == "epsilon 1 per record"
 
 
 @pytest.fixture
@@ -322,7 +325,7 @@ def ledger(tmp_path):
 
 def account_of(ledger, budget=1000):
     ledger.register("days", budget, columns=psd.Columns(time="time"))
-    return psd.Account(ledger, "days")
+    return psd.ledger.Account(ledger, "days")
 
 
 def test_a_ledger_is_charged_once_for_all_slices(tmp_path, ledger):
@@ -333,11 +336,11 @@ def test_a_ledger_is_charged_once_for_all_slices(tmp_path, ledger):
     for day in week:
         series = stream.add(day_of(tmp_path, day, 3), day)
         account.compare(tmp_path)  # a growing series is what was charged
-    assert series.releases[0].parameters["charge"] == charge.id
+    assert series.record.releases[0].parameters["charge"] == charge.id
     [charge] = ledger.verify(releases=tmp_path).charges.values()
     assert charge.done
     ledger.register("people", 10, unit="user", columns=psd.Columns(time="time", user="user"))
-    account = psd.Account(ledger, "people")
+    account = psd.ledger.Account(ledger, "people")
     share = {"user": "user", "max_contributions": 2, "per": "slice"}
     (tmp_path / "share").mkdir()
     grow(tmp_path / "share", 1, epsilon=1, account=account, **share)
@@ -363,7 +366,7 @@ def test_with_a_ledger_the_reason_of_a_fault_is_private(tmp_path, ledger):
     stream, faults = create(tmp_path, account=account_of(ledger)), []
     data = write_rows(tmp_path / "bad.csv", [("one", 1, f"{DAYS[0]}T12:00:00", "u")])
     with pytest.raises(InputDataError, match=UNREADABLE):
-        stream.add(data, DAYS[0], observer=psd.Observer(private_fault=faults.append))
+        stream.add(data, DAYS[0], observer=Observer(private_fault=faults.append))
     assert len(faults) == 1
     assert stream.status().added == ()
 
@@ -439,7 +442,7 @@ def test_a_state_that_cannot_grow_costs_as_much_and_says_no_more(tmp_path, ledge
 def test_a_stream_is_created_with_the_files_of_the_folder_it_was_created_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     how = {"domain": BOUNDS, "epsilon": 1, "slices": WEEK, "method": "grid", "time": "time"}
-    psd.Stream.create("a.stream", "a.psd.parquet", **how)
+    psd.apps.streams.Stream.create("a.stream", "a.psd.parquet", **how)
     monkeypatch.chdir("/")
-    psd.Stream(tmp_path / "a.stream").add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
+    psd.apps.streams.Stream(tmp_path / "a.stream").add(day_of(tmp_path, DAYS[0], 3), DAYS[0])
     assert (tmp_path / "a.psd.parquet").exists()

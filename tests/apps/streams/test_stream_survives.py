@@ -27,7 +27,7 @@ def check(place, before):
     else:  # the answer was in the state, or published
         assert draws
         assert code == ("0" if len(left.slices) == 1 else "2")  # published now, or refused as added
-    old, new = before.releases[0].record.tree, series.releases[0].record.tree
+    old, new = before.record.releases[0].tree, series.record.releases[0].tree
     assert old.count.tolist() == new.count.tolist()
     if len(left.slices) == 2:
         assert left.digest == series.digest

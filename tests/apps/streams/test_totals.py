@@ -64,15 +64,15 @@ def test_totals_state_the_variance_of_their_noise(tmp_path):
         folder = tmp_path / counter
         folder.mkdir()
         series, summed = grow(folder, counter=counter, epsilon=1)
-        factors = [release.record.tree.noise.factor for release in summed.releases]
+        factors = [release.record.tree.noise.factor for release in summed._releases]
         assert factors == variance_factors(counter, len(DAYS))
-        assert summed.releases[0].parameters["counter"] == counter
+        assert summed.record.releases[0].parameters["counter"] == counter
         summed[DAYS[4]].save(folder / "five.psd.parquet")  # as a release of its own
         assert psd.load(folder / "five.psd.parquet").record.tree.noise.factor == factors[4]
         own = {"totals_epsilon": "0.5"} if counter == "tree" else {}
-        assert own.items() <= dict(series.releases[0].parameters).items()
+        assert own.items() <= dict(series.record.releases[0].parameters).items()
         # A block has a third of half of epsilon: 7 slices are in blocks of 1, 2 and 4.
-        nano = {int(e) for r in summed.releases for e in r.record.tree.loss if e}
+        nano = {int(e) for r in summed._releases for e in r.record.tree.loss if e}
         assert nano == ({10**9} if counter == "slices" else {10**9 // 2 // 3})
 
 
@@ -139,7 +139,12 @@ YEAR = psd.TimeSlices.parse("hour", "2026-01-01T00..2026-12-31T23")
 def test_a_ledger_has_no_charge_for_toeplitz(tmp_path):
     ledger = Ledger.create(tmp_path / "city.ledger")
     ledger.register("hours", 1, columns=psd.Columns(time="time"), delta="1e-6")
-    paid = {"account": psd.Account(ledger, "hours"), "delta": "1e-6", "slices": YEAR, "epsilon": 1}
+    paid = {
+        "account": psd.ledger.Account(ledger, "hours"),
+        "delta": "1e-6",
+        "slices": YEAR,
+        "epsilon": 1,
+    }
     with pytest.raises(ParameterError, match="counter must be slices or tree with a ledger"):
         create(tmp_path, totals=True, counter="toeplitz", **paid)
     assert ledger.state().charges == {}

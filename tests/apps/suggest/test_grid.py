@@ -7,6 +7,7 @@ from pyproj import Geod
 import psd
 from psd.apps.suggest.grid import RegionGrid
 from psd.errors import DomainError, ParameterError
+from psd.statistics.raster import density_raster
 from support.suggestions import DOMAIN, city_release
 
 
@@ -22,7 +23,9 @@ def test_points_lie_in_the_boxes_of_their_regions(grid):
     assert ((west <= x) & (x <= east) & (south <= y) & (y <= north)).all()
     x, y = np.array([126.4, 120.0, np.nan, 127.6]), np.array([37.0, 37.5, 37.5, 38.0])
     assert grid.locate(x, y).tolist() == [0, 99]
-    assert grid.count == pytest.approx(city_release().raster(10, 10).count[::-1].ravel())
+    assert grid.count == pytest.approx(
+        density_raster(city_release().index.fit, 10, 10).count[::-1].ravel()
+    )
     assert (grid.count >= 0).all()
     expected = grid.count / grid.count.sum() * 64
     assert np.abs(np.bincount(grid.contrasts, minlength=100) - expected).max() < 1.01
@@ -40,14 +43,14 @@ def test_distances_are_those_on_the_ground(grid):
     release = release_of(range(64), bounds=(1e6, 1e6, 1.01e6, 1.01e6), crs="EPSG:5179")
     assert distance(RegionGrid.of_release(release, 5), 0, 4) == pytest.approx(8, rel=0.005)
     domain = psd.Domain(bounds=DOMAIN.bounds, coordinate_resolution="0.001")
-    tree = psd.grid_tree(domain, 1)
+    tree = psd.decompositions.grid_tree(domain, 1)
     grid = RegionGrid.of_release(psd.Release.from_counts(tree, [9], 1, domain=domain), 10)
     assert grid.regions_of(np.array([0, 1200]), np.array([0, 1000])).tolist() == [0, 99]
 
 
 def release_of(counts, **domain):
     area = psd.Domain(**{"bounds": (0, 0, 8, 8), "lattice": (8, 8)} | domain)
-    return psd.Release.from_counts(psd.grid_tree(area, 8), counts, 1, domain=area)
+    return psd.Release.from_counts(psd.decompositions.grid_tree(area, 8), counts, 1, domain=area)
 
 
 def test_what_gives_no_grid_is_refused():

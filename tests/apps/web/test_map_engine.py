@@ -96,7 +96,7 @@ def test_overlaps_are_found_and_slivers_are_not(tmp_path):
 @pytest.mark.parametrize("kind", ["tiles", "wards"])
 def test_polygons_that_are_unions_of_regions_are_answered_from_their_nodes(kind, tmp_path):
     release = KINDS[kind]()
-    shapes = release.regions_tree.region_shapes
+    shapes = release.tree.region_shapes
     pairs = [shapely.union_all(shapes[[i, i + 1]]) for i in range(len(shapes) - 1)]
     unions = [each for each in [*shapes, *pairs] if each.geom_type == "Polygon"]
     # Their corners moved a little, by less than the tolerance.
@@ -111,7 +111,7 @@ def test_polygons_that_are_unions_of_regions_are_answered_from_their_nodes(kind,
 def test_named_nodes_have_the_answers_of_regions(tmp_path):
     release = of_zooms("9,10,11")
     for number, level in enumerate(release.levels):
-        nodes = release.regions_tree.named(number).tolist()
+        nodes = release.tree.named(number).tolist()
         queries = [[{"nodes": [node]}] for node in nodes] + [[{"nodes": [n]} for n in nodes]]
         found, _ = run_engine(tmp_path, release, queries)
         assert difference(found[:-1], stated(release.query(level=level).table)) < 1e-9

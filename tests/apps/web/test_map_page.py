@@ -90,7 +90,7 @@ def test_a_series_has_arrays_for_each_slice():
     assert [each["name"] for each in page.data["slices"]] == ["2024-01", "2024-02", "2024-03"]
     ids = [attributes.get("id") for attributes in page.attributes("script")]
     assert {"psd-slice-0", "psd-slice-1", "psd-slice-2"} <= set(ids)
-    assert page.data["guarantee"] == drawn(series).guarantee_text
+    assert page.data["guarantee"] == drawn(series).record.guarantee_text
 
 
 def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch):

@@ -81,13 +81,15 @@ def test_a_part_of_a_tree_has_the_nodes_down_to_a_level(level):
     kept = int((release.tree.level <= level).sum())
     assert len(arrays["children"]) == len(arrays["count"]) == kept
     assert int(arrays["children"].sum()) == kept - 1
-    assert np.array_equal(arrays["count"], release.estimates.count[:kept])
+    assert np.array_equal(arrays["count"], release.index.fit.estimates.count[:kept])
 
 
 def test_a_page_has_the_ground_of_each_node():
     # Web Mercator from the equator to 75 degrees north: cells of one size have 1 to 15 of ground.
     domain = psd.Domain(bounds=(0, 0, 1e6, 1.3e7), crs="EPSG:3857")
-    release = psd.Release.from_counts(psd.grid_tree(domain, 8), range(64), 1, domain=domain)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 8), range(64), 1, domain=domain
+    )
     step, boxes = release_numbers(release)["ground"], release.tree.boxes.astype(np.float64)
     areas = release_arrays(release)["ground"] * step * (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
     assert areas == pytest.approx(ground_areas(domain, boxes), rel=1e-5)
@@ -219,4 +221,4 @@ def test_outlines_are_rings_turned_to_the_left():
     for group in groups:
         answers = release.query(level=group.name).table
         assert group.ids == answers["id"].tolist()
-        assert release.estimates.count[group.nodes] == pytest.approx(answers["estimate"])
+        assert release.index.fit.estimates.count[group.nodes] == pytest.approx(answers["estimate"])

@@ -76,7 +76,7 @@ def test_a_series_states_its_slices_and_regions_their_levels(visits):
     words = Page(methodology_page(series)).words
     assert "3 by month, from 2024-01 to 2024-03" in words
     assert "Of the 3 time slices, 2024-02 is shown." in words
-    regions = psd.CellRegions(kind="tiles", cells="9,10")
+    regions = psd.regions.CellRegions(kind="tiles", cells="9,10")
     plane = psd.Domain(bounds=(14_070_000, 4_430_000, 14_210_000, 4_580_000), crs="EPSG:3857")
     x, y = visits["lon"] * 111_320, visits["lat"] * 120_000
     release = psd.build(

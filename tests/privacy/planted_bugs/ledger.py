@@ -311,7 +311,7 @@ def seals_of_any_chain():
 
 @planted(test="tests/unit/api/test_series.py::test_joined_builds_of_the_same_records_state_the_sum")
 @like("30 builds of the same records, joined to a series of the epsilon of one")
-@instead("psd.api.release.Release.from_slices")
+@instead("psd.api.publication.Publication.from_slices")
 def releases_joined_as_disjoint(_, slices, releases):
     """Releases of the same records are joined as if no record were in two of them."""
     records = tuple(release.record for release in releases)

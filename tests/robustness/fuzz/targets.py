@@ -39,7 +39,7 @@ from psd.release.schema import record_header
 from psd.space.time_slices import TimeSlices
 
 WORLD = psd.Domain(bounds=(-180, -90, 180, 90))
-_TREE = psd.grid_tree(WORLD, 4)
+_TREE = psd.decompositions.grid_tree(WORLD, 4)
 GOLDEN = Path(__file__).parents[2] / "golden"
 RELEASE = psd.Release.from_counts(_TREE, np.arange(16), 1.0, domain=WORLD)
 

@@ -110,7 +110,7 @@ def small_cases() -> list:
     """Every registered method, small, as parameters of a test."""
     return [
         pytest.param(
-            psd.method(name, settings),
+            psd.decompositions.method(name, settings),
             id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]),
         )
         for name in psd.methods()

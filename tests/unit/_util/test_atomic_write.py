@@ -229,7 +229,9 @@ def test_what_a_database_keeps_beside_it_is_no_target(tmp_path, monkeypatch, ove
 
 def small_release():
     domain = psd.Domain(bounds=(0, 0, 4, 4))
-    return psd.Release.from_counts(psd.grid_tree(domain, 2), [1, 2, 3, 4], 1.0, domain=domain)
+    return psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 2), [1, 2, 3, 4], 1.0, domain=domain
+    )
 
 
 def refuse_folders(monkeypatch, *, posix_only):

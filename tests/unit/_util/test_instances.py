@@ -28,7 +28,7 @@ def test_wrong_types_are_refused_with_a_sentence(subtests):
     for name in ("columns", "noise_law", "report_private"):  # the signature has all there are
         with pytest.raises(ParameterError, match=f"argument '{name}' "):
             build(**{name: "lon"})
-    tree = psd.grid_tree((0, 0, 8, 8), 2)
+    tree = psd.decompositions.grid_tree((0, 0, 8, 8), 2)
     assert psd.Release.from_counts(tree, [1] * 4, 1, domain=(0, 0, 8, 8)).domain == DOMAIN
     for number, (call, message) in enumerate(WRONG_TYPES):
         with subtests.test(message, row=number), pytest.raises(ParameterError, match=message):
@@ -45,8 +45,11 @@ WRONG_TYPES = [
     (lambda: build(sampler=psd.testing.SeededSampler), "sampler must be an instance"),
     (lambda: psd.tally(POINTS, domain=DOMAIN, columns="lon"), "argument 'columns' does not exist"),
     (lambda: psd.ask(POINTS, area=(0, 0, 1, 1), epsilon=1), "ledger and dataset must be given"),
-    (lambda: psd.grid_tree("0 0 8 8", 2), "domain must be a psd.Domain or four numbers"),
+    (
+        lambda: psd.decompositions.grid_tree("0 0 8 8", 2),
+        "domain must be a psd.Domain or four numbers",
+    ),
     (lambda: psd.Release.from_counts([1], [1], 1, domain=DOMAIN), "tree must be of type Tree"),
-    (lambda: psd.difference(RELEASE, "r.parquet", [BOX]), "second must be of type"),
-    (lambda: psd.ratio(psd.Release, RELEASE, [BOX]), "first must be an instance"),
+    (lambda: RELEASE.query([BOX], difference=5), "difference must be of type Release"),
+    (lambda: RELEASE.query([BOX], difference=psd.Release), "difference must be an instance"),
 ]

@@ -92,7 +92,7 @@ def test_a_release_of_a_few_bytes_and_many_rows_is_refused_before_it_is_read(mon
 def empty(columns, rows):
     """A release without noise or points, whose cells are all equal: nothing shrinks further."""
     domain = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857", lattice=(columns, rows))
-    tree = psd.grid_tree(domain, (columns, rows))
+    tree = psd.decompositions.grid_tree(domain, (columns, rows))
     return psd.Release.from_counts(tree, np.zeros(len(tree), int), 1.0, domain=domain)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import psd
+from psd.api.fits import with_cache
 from psd.errors import MissingExtraError, ParameterError, WriteError
 from psd.release.post_processing import PostProcessing
 from support.trees import grid_release
@@ -24,7 +25,7 @@ def timed(plain):
 
 def test_time_is_an_axis_of_a_release(plain, timed, tmp_path):
     assert (plain.slices, timed.slices) == (None, MONTHS)
-    assert plain.releases == (plain,)
+    assert plain._releases == (plain,)
     assert [*timed] == [*MONTHS]
     assert timed["2024-01"].total == plain.total
     assert repr(timed).startswith("<Release: 2 slices by month, given, epsilon 2 per record")
@@ -34,7 +35,7 @@ def test_time_is_an_axis_of_a_release(plain, timed, tmp_path):
         assert type(again) is psd.Release
         assert (again.digest, again.slices) == (release.digest, release.slices)
         asked = [(0, 0, 2, 2)]
-        assert again.with_cache().query(asked).table.equals(release.query(asked).table)
+        assert with_cache(again).query(asked).table.equals(release.query(asked).table)
     with pytest.raises(ParameterError, match="must be one time slice for this, got 2"):
         psd.Release.from_slices(MONTHS, [timed, timed])
     with pytest.raises(AttributeError, match=r"^psd\.SeriesRelease is psd\.Release now$"):
@@ -42,19 +43,19 @@ def test_time_is_an_axis_of_a_release(plain, timed, tmp_path):
 
 
 def test_what_a_publisher_states_is_that_of_every_slice(timed):
-    titled = timed.with_about({"title": "Visits"})
-    assert [each.about for each in titled.releases] == [{"title": "Visits"}] * 2
-    assert titled.about == {"title": "Visits"}
+    titled = timed.replace(about={"title": "Visits"})
+    assert [each.record.about_texts for each in titled._releases] == [{"title": "Visits"}] * 2
+    assert titled.record.about_texts == {"title": "Visits"}
     assert titled.digest != timed.digest
-    signed = timed.with_post_processing(PostProcessing(estimate="signed"))
-    assert signed.post_processing == signed["2024-02"].post_processing
+    signed = timed.replace(post_processing=PostProcessing(estimate="signed"))
+    assert signed.record.post_processing == signed["2024-02"].record.post_processing
     assert "2 slices by month" in signed._repr_html_()
 
 
 def test_regions_are_levels_of_a_release(plain):
     assert plain.levels == ()
-    with pytest.raises(ParameterError, match="level must be left out with size, areas, or a rel"):
-        plain.top(1, level="ward")
+    with pytest.raises(ParameterError, match="level must be left out with size, or a release"):
+        plain.query(top=1, level="ward")
     with pytest.raises(ParameterError, match="level must be an integer from 0"):
         plain.to_geopandas(level="ward")
 

@@ -13,6 +13,7 @@ from psd.decompositions import Regions
 from psd.errors import ParameterError, PsdError
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.release.post_processing import PostProcessing
+from psd.statistics.raster import density_raster
 from support.cli_runner import fails
 from support.tables import refused, refused_calls
 from support.trees import EQUATOR_SCALE
@@ -74,12 +75,12 @@ def test_every_level_adds_up(rows, regions, method):
     parent = regions.levels[1].parent
     release = built(rows, regions, method, epsilon="0.05")
     for estimate in ("least-squares", "posterior", "signed"):
-        view = release.with_post_processing(PostProcessing(estimate=estimate))
-        boroughs, parts = (view.estimates.count[view.tree.named(t)] for t in (0, 1))
+        view = release.replace(post_processing=PostProcessing(estimate=estimate))
+        boroughs, parts = (view.index.fit.estimates.count[view.tree.named(t)] for t in (0, 1))
         np.testing.assert_allclose(np.bincount(parent, parts), boroughs, atol=1e-9)
-        assert boroughs.sum() == pytest.approx(view.estimates.count[0])
+        assert boroughs.sum() == pytest.approx(view.index.fit.estimates.count[0])
         if estimate != "signed":
-            assert view.estimates.count.min() >= 0
+            assert view.index.fit.estimates.count.min() >= 0
             assert view.query(level="ward")["estimate"].sum() == pytest.approx(view.total)
 
 
@@ -89,7 +90,7 @@ def test_unions_have_the_estimate_of_their_parts_and_the_covariance_of_the_tree(
     parts = [["w00", "w01", "w10", "w11"], ["w22", "w00"], ["w33"]]
     union = release.query(parts, level="ward").table
     assert union["id"].tolist() == ["w00 + w01 + w10 + w11", "w22 + w00", "w33"]
-    sums = [release.estimates.signed[nodes_of(release, part)].sum() for part in parts]
+    sums = [release.index.fit.estimates.signed[nodes_of(release, part)].sum() for part in parts]
     np.testing.assert_allclose(union["estimate"], np.maximum(sums, 0), atol=1e-9)
     [borough] = release.query(["b00"], level="borough")["error"]
     assert union["error"][0] == pytest.approx(borough)
@@ -125,7 +126,7 @@ def test_records_in_no_region_are_dropped_before_every_question(rows, regions):
     assert release.total == pytest.approx(true_counts(rows, regions).sum(), abs=2)
     assert len(built(corner, regions).query().table) == 16
     outline = gpd.GeoSeries([shapely.box(0, 0, 4, 8)], crs="EPSG:3857")
-    cells = psd.CellRegions(kind="grid-cells", cells="2")
+    cells = psd.regions.CellRegions(kind="grid-cells", cells="2")
     release = built(rows, cells, "none", epsilon=100, domain=PLANE, boundary=outline)
     assert len(release.query().table) == 8
     inside = rows["x"] < 4
@@ -209,7 +210,7 @@ def test_other_regions_are_refused(rows, regions, subtests):
 
 
 def test_what_does_not_go_with_regions_is_refused(rows, regions, subtests):
-    methods = {"method": "quadtree"}, {"method": psd.method("grid")}
+    methods = {"method": "quadtree"}, {"method": psd.decompositions.method("grid")}
     table = [(".", *methods, {"domain": (0, 0, 1, 1)}, {"density": "smooth"})]
     build = partial(built, rows, regions)
     refused(subtests, ParameterError, table, lambda options: build(**options))
@@ -251,7 +252,8 @@ def test_named_regions_are_answered_jointly_and_nested_ones_add_up(rows, regions
     assert overlapping.overlap == (0, 1)
     with pytest.raises(ParameterError, match="got 'county'"):
         release.query(level="county").joint()
-    answers = built(rows, regions).nested([(3, 3, 5, 5), (2.5, 2.5, 6, 6.5), (0, 0, 8, 8)])
+    areas = [(3, 3, 5, 5), (2.5, 2.5, 6, 6.5), (0, 0, 8, 8)]
+    answers = built(rows, regions).query(areas).nested()
     estimate, ring = answers["estimate"].to_numpy(), answers["ring"].to_numpy()
     assert estimate == pytest.approx(np.cumsum(ring))
     assert (ring >= 0).all()
@@ -266,7 +268,7 @@ def boxes_of(columns, rows):
 @pytest.mark.parametrize("method", ["cascade", "none"])
 def test_a_raster_has_the_answers_of_its_cells(rows, regions, method):
     release = built(rows, regions, method)
-    raster = release.raster(7, 5)
+    raster = density_raster(release.index.fit, 7, 5)
     assert raster.count.sum() == pytest.approx(release.total)
     answers = release.query(boxes_of(7, 5)).table
     for name in ("estimate", "perturbation_error", "nonuniformity_error"):
@@ -278,29 +280,31 @@ def test_a_raster_of_rounded_coordinates_has_the_answers_of_its_cells(rows):
     space = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", coordinate_resolution="0.125")
     rounded = hierarchy_from_polygons(wards(), space, ids="ward", gaps="outside")
     release = built(rows, rounded)
-    raster = release.raster(3, 3)
+    raster = density_raster(release.index.fit, 3, 3)
     assert raster.count.sum() == pytest.approx(release.total)
-    assert raster.count.ravel() == pytest.approx(release.estimate(boxes_of(3, 3)), abs=1e-6)
+    assert raster.count.ravel() == pytest.approx(
+        release.query(boxes_of(3, 3), errors=False).arrays["estimate"], abs=1e-6
+    )
 
 
 def test_top_ranks_the_regions_of_a_level(rows, regions, subtests):
     release = built(rows, regions)
-    top = release.top(2, level="borough", draws=200)
+    top = release.query(top=2, level="borough", draws=200).table
     answers = release.query(level="borough").table.sort_values("estimate", ascending=False)
     assert top["id"].tolist() == answers["id"].tolist()[:2]
     assert top["rank"].tolist() == [1, 2]
     assert top["probability"].between(0, 1).all()
-    assert len(release.top(16, draws=50)) == 16
-    assert len(release.top(3, size=(5, 5), draws=50)) == 3
-    assert len(release.top(1, areas=BOXES, draws=50)) == 1
+    assert len(release.query(top=16, draws=50).table) == 16
+    assert len(release.query(top=3, size=(5, 5), draws=50).table) == 3
+    assert len(release.query(BOXES, top=1, draws=50).table) == 1
     table = [
-        ("k must be an integer from 1 to 16", {"k": 17}),
-        ("by must be count", {"k": 1, "by": "density"}),
-        ("level must be left out", {"k": 1, "level": "ward", "size": (2, 2)}),
+        ("top must be an integer from 1 to 16", {"top": 17}),
+        ("by must be count", {"top": 1, "by": "density"}),
+        ("level must be left out", {"top": 1, "level": "ward", "size": (2, 2)}),
     ]
-    refused(subtests, ParameterError, table, lambda options: release.top(**options))
+    refused(subtests, ParameterError, table, lambda options: release.query(**options))
     # Class breaks are those of the raster.
-    breaks = release.quantiles(4, size=(6, 6), draws=20)
+    breaks = release.query(quantiles=True, classes=4, size=(6, 6), draws=20).table
     assert (np.diff(breaks["density"]) >= 0).all()
     assert (breaks["error"] > 0).any()
 
@@ -402,13 +406,15 @@ def test_regions_are_drawn(rows, regions):
 def test_regions_are_given_by_files_or_by_the_name_of_cells(rows, regions, tmp_path):
     path = str(tmp_path / "wards.gpkg")
     wards().to_file(path)
-    files = psd.RegionFiles(paths=(path,), ids=("ward",), parents=("borough",), gaps="outside")
+    files = psd.regions.RegionFiles(
+        paths=(path,), ids=("ward",), parents=("borough",), gaps="outside"
+    )
     options = {"domain": PLANE, "epsilon": 100}
     release = built(rows, files, "none", **options)
-    assert release.regions_tree.regions.digest == regions.digest
+    assert release.tree.regions.digest == regions.digest
     expected = true_counts(rows, regions)
     assert release.query()["estimate"].to_numpy() == pytest.approx(expected, abs=3)
-    cells = psd.CellRegions(kind="grid-cells", cells="2,4")
+    cells = psd.regions.CellRegions(kind="grid-cells", cells="2,4")
     release = built(rows, cells, "none", **options)
     assert release.levels == ("4m", "2m")
     tally = psd.tally(rows, domain=PLANE, regions=cells, x="x", y="y", part="a")
@@ -420,13 +426,16 @@ def test_regions_are_given_by_files_or_by_the_name_of_cells(rows, regions, tmp_p
 def test_regions_that_cannot_be_given_are_refused(rows, tmp_path, subtests):
     path = str(tmp_path / "wards.gpkg")
     wards().to_file(path)
-    files = psd.RegionFiles(paths=(path,), ids=("ward",))
+    files = psd.regions.RegionFiles(paths=(path,), ids=("ward",))
     with pytest.raises(ParameterError, match="must not be an input of records"):
         psd.tally(path, domain=PLANE, regions=files)
     table = [
         ("must not be an input of records", {"data": path, "regions": files}),
         ("region_id must be the column that names the regions", {"regions": wards()}),
-        (r"regions must be .* psd\.RegionHierarchy, got a value of type int", {"regions": 5}),
+        (
+            r"regions must be .* psd\.regions\.RegionHierarchy, got a value of type int",
+            {"regions": 5},
+        ),
         ("must cover the bounds", {"regions": files}),
     ]
     known = {"data": rows, "domain": PLANE, "epsilon": 1, "x": "x", "y": "y"}

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from unittest.mock import Mock
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_estimates_are_those_of_query(release, subtests):
     for size in (0, 1, 999, 1000, 1001, 3000):
         boxes = queries(size)
         assert len(boxes) == size
-        found = release.estimate(boxes)
+        found = release.query(boxes, errors=False).arrays["estimate"]
         with subtests.test(size=size):
             assert (found.dtype, found.shape) == (np.float64, (size,))
             expected = release.query(boxes).table.estimate.tolist()
@@ -48,25 +49,32 @@ def test_boxes_come_in_every_shape_that_query_takes_and_others_are_refused(relea
     expected = release.query(box).table.estimate.tolist()
     sides = dict(zip(("west", "south", "east", "north"), box, strict=True))
     for same in (box, [box], np.array([box]), pd.DataFrame([sides])):
-        assert release.estimate(same).tolist() == pytest.approx(expected, rel=1e-12)
+        assert release.query(same, errors=False).arrays["estimate"].tolist() == pytest.approx(
+            expected, rel=1e-12
+        )
     inside = [(0, 0, 20, 10), (0, 0, SIDE, SIDE)] * 600
     beyond = [(-5, -1, 20, 10), (-1e9, -1e9, 1e9, 1e9)] * 600
-    assert release.estimate(beyond).tolist() == release.estimate(inside).tolist()
-    assert release.estimate(beyond)[1] == release.total
+    assert (
+        release.query(beyond, errors=False).arrays["estimate"].tolist()
+        == release.query(inside, errors=False).arrays["estimate"].tolist()
+    )
+    assert release.query(beyond, errors=False).arrays["estimate"][1] == release.total
     table = [
         ("west below its east", [(5, 0, 4, 1)]),
         ("must have finite sides", [(0, 0, 1, np.nan)]),
         ("outside the bounds", [(70, 0, 80, 1)]),
         ("boxes must have four sides", [(0, 0, 1)]),
     ]
-    for ask in (release.query, release.estimate):
-        refused(subtests, ParameterError, table, ask)
+    for errors in (True, False):
+        refused(subtests, ParameterError, table, partial(release.query, errors=errors))
 
 
 def test_a_view_with_negative_cells_answers_nothing_below_zero():
     release = grid_release([[-9, 1], [0, 2]])
     assert release.total == 0
-    assert release.estimate([(0, 0, 1, 1), (0, 0, 2, 2)]).tolist() == [0, 0]
+    assert release.query([(0, 0, 1, 1), (0, 0, 2, 2)], errors=False).arrays[
+        "estimate"
+    ].tolist() == [0, 0]
 
 
 def test_without_numba_the_answers_are_the_same(release, monkeypatch):
@@ -75,9 +83,9 @@ def test_without_numba_the_answers_are_the_same(release, monkeypatch):
     monkeypatch.delattr("psd.query.compiled_walk", raising=False)
     assert engine._compiled_engine(release.index, 5000) is None
     boxes = queries(1500)
-    slow, slowly = release.query(boxes).table, release.estimate(boxes)
+    slow, slowly = release.query(boxes).table, release.query(boxes, errors=False).arrays["estimate"]
     sums = compiled.walk_query_totals(
-        release.index.flat_tree, release.estimates.count, release.domain.to_lattice(boxes)
+        release.index.flat_tree, release.index.fit.estimates.count, release.domain.to_lattice(boxes)
     )
     assert slow.estimate.tolist() == pytest.approx(sums.estimate.tolist(), rel=1e-9)
     assert slowly.tolist() == slow.estimate.tolist()
@@ -87,12 +95,14 @@ def test_without_numba_the_answers_are_the_same(release, monkeypatch):
 
 def test_only_many_boxes_are_compiled_and_chunks_of_them_answer_like_one(release, monkeypatch):
     boxes = queries(2000)
-    whole, alone = release.query(boxes).table, release.estimate(boxes)
+    whole, alone = release.query(boxes).table, release.query(boxes, errors=False).arrays["estimate"]
     monkeypatch.setattr(compiled, "_BOXES_PER_BATCH", 300)
     pd.testing.assert_frame_equal(release.query(boxes).table, whole, rtol=1e-12)
     monkeypatch.setattr(compiled, "_ROOM", 1)
     pd.testing.assert_frame_equal(release.query(boxes).table, whole, rtol=1e-12)
-    assert release.estimate(boxes).tolist() == pytest.approx(alone.tolist(), rel=1e-12)
+    assert release.query(boxes, errors=False).arrays["estimate"].tolist() == pytest.approx(
+        alone.tolist(), rel=1e-12
+    )
     walk = Mock(wraps=compiled.walk_query_totals)
     monkeypatch.setattr(compiled, "walk_query_totals", walk)
     for size in (999, 1000, 1001):
@@ -110,20 +120,24 @@ def test_a_long_chain_of_cells_is_walked_without_recursion():
     epsilon = np.zeros(depth + 2, np.int64)
     epsilon[-2:] = 10**9
     count = np.where(epsilon > 0, 10, 0)
-    tree = psd.Tree(boxes=boxes, parent=parent, level=level, count=count, loss=epsilon)
+    tree = psd.decompositions.Tree(
+        boxes=boxes, parent=parent, level=level, count=count, loss=epsilon
+    )
     found = release_of(tree)
     lattice = np.array([[0.0, 0, 2.5, 4], [0, 0, 1, 4]])
-    sums = compiled.walk_query_totals(found.index.flat_tree, found.estimates.count, lattice)
+    sums = compiled.walk_query_totals(
+        found.index.flat_tree, found.index.fit.estimates.count, lattice
+    )
     assert sums.estimate.tolist() == pytest.approx([15, 10])
 
 
 def test_threads_do_not_share_lists(release):
     boxes = queries(4000)
-    expected = release.estimate(boxes).tolist()
+    expected = release.query(boxes, errors=False).arrays["estimate"].tolist()
     found = [None] * 4
 
     def ask(place):
-        found[place] = release.estimate(boxes).tolist()
+        found[place] = release.query(boxes, errors=False).arrays["estimate"].tolist()
 
     threads = [threading.Thread(target=ask, args=(place,)) for place in range(4)]
     for thread in threads:
@@ -165,6 +179,7 @@ import numpy, psd
 release = psd.testing.release_from_counts(numpy.arange(16).reshape(4, 4))
 from psd.query import compiled_walk as compiled
 whole = numpy.array([[0.0, 0, 4, 4]])
-total = compiled.walk_value_totals(release.index.flat_tree, release.estimates.count, whole)
+index = release.index
+total = compiled.walk_value_totals(index.flat_tree, index.fit.estimates.count, whole)
 assert abs(total[0] - 120) < 1e-9, total
 """

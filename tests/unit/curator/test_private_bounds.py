@@ -75,7 +75,7 @@ def test_bounds_are_near_the_quantiles():
         for side, share in ((axis, 0.01), (axis + 2, 0.99)):
             rank = (table[name] < release.domain.bounds[side]).mean()
             assert abs(rank - share) < 0.015
-    stated = {k: v for k, v in release.parameters.items() if k.startswith("bounds")}
+    stated = {k: v for k, v in release.record.parameters.items() if k.startswith("bounds")}
     assert stated == {"bounds_epsilon": "0.2", "bounds_beyond": 100}
     assert release.record.epsilon == NANO
     assert release.tree.max_path_loss == NANO * 8 // 10
@@ -168,7 +168,7 @@ def test_a_bound_and_bounds_can_both_be_found_and_must_leave_some_for_counting()
     how = {"domain": PrivateBounds(share="0.2"), "epsilon": 2, "method": "grid"}
     release = build(seoul(40_000, k=3), **how, **who)
     assert release.tree.max_path_loss == 2 * NANO * 7 // 10
-    assert {"bound_epsilon", "bounds_epsilon"} <= set(release.parameters)
+    assert {"bound_epsilon", "bounds_epsilon"} <= set(release.record.parameters)
 
 
 def test_a_resolution_is_claimed_and_left_out_where_coordinates_are_transformed(monkeypatch):

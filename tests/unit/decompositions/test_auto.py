@@ -71,12 +71,12 @@ def test_pick_and_price_stand_in_the_release(tmp_path):
     points = pd.DataFrame({"lon": [0.1, 0.2], "lat": [0.3, 0.4]})
     release = psd.build(points, domain=Domain(bounds=(0, 0, 1, 1)), epsilon="0.5")
     assert release.method == "auto"
-    assert release.parameters["picked"] == "cascade"
-    assert release.parameters["look_epsilon"] == "0.01"
-    assert release.parameters["look_total"] == release.tree.count[0]
-    assert release.post_processing == PostProcessing(estimate="posterior", density="smooth")
+    assert release.record.parameters["picked"] == "cascade"
+    assert release.record.parameters["look_epsilon"] == "0.01"
+    assert release.record.parameters["look_total"] == release.tree.count[0]
+    assert release.record.post_processing == PostProcessing(estimate="posterior", density="smooth")
     release.save(tmp_path / "r.psd.parquet")
-    assert psd.load(tmp_path / "r.psd.parquet").parameters == release.parameters
+    assert psd.load(tmp_path / "r.psd.parquet").record.parameters == release.record.parameters
 
 
 def test_a_look_for_nothing_is_refused():

@@ -182,9 +182,9 @@ def test_boxes_and_workloads_that_are_refused(subtests):
             weights_for_boxes(boxes, domain, 2)
     for settings, words in BAD_WORKLOADS:
         with subtests.test(str(settings)), pytest.raises(ParameterError, match=words):
-            psd.method("quadtree", settings)
+            psd.decompositions.method("quadtree", settings)
     with pytest.raises(ParameterError, match="must not both"):
-        psd.method("grid", {"size": "3", "workload": "tiny"})
+        psd.decompositions.method("grid", {"size": "3", "workload": "tiny"})
     # A box that reaches beyond the domain counts for its part inside.
     inside = weights_for_boxes([(0, 0, 3, 5)], domain, 3)
     assert weights_for_boxes([(-5, -5, 3, 5)], domain, 3) == inside
@@ -204,14 +204,17 @@ def test_size_of_a_grid_for_tiny_boxes():
 
 def test_a_grid_for_tiny_boxes_takes_its_size_from_the_noisy_total():
     # The recorder answers one row with 41.
-    method, noise = psd.method("grid", {"workload": "tiny"}), RecordingSampler(SCRIPTS[1])
+    method, noise = (
+        psd.decompositions.method("grid", {"workload": "tiny"}),
+        RecordingSampler(SCRIPTS[1]),
+    )
     tree = run_method(method, small_tally(64, (0,)), small_domain(64), NANO, noise)[1]
     assert tree.is_leaf.sum() == tiny_size(41 * 0.98) ** 2 == 35**2
 
 
 def test_a_grid_for_tiny_boxes_has_signed_estimates():
     estimates = [
-        psd.method("grid", settings).post_processing.estimate
+        psd.decompositions.method("grid", settings).post_processing.estimate
         for settings in ({}, {"size": "9"}, {"workload": "tiny"})
     ]
     assert estimates == ["posterior", "posterior", "signed"]

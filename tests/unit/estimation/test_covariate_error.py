@@ -24,7 +24,7 @@ def density():
 def release(covariate):
     """Quadtree of records that follow the density, with noise on the leaves alone."""
     domain = psd.Domain(bounds=(0, 0, 1, 1), crs="EPSG:3857", lattice=(SIDE, SIDE))
-    tree = psd.grid_tree(domain, SIDE // 4)
+    tree = psd.decompositions.grid_tree(domain, SIDE // 4)
     column, row = tree.boxes[tree.is_leaf][:, :2].T
     mass = density().reshape(SIDE // 4, 4, SIDE // 4, 4).sum(axis=(1, 3))[row // 4, column // 4]
     random = np.random.default_rng(5)
@@ -34,7 +34,7 @@ def release(covariate):
     return changed(
         built,
         covariate=Covariate.from_density(domain, covariate),
-        post_processing=replace(built.post_processing, density="covariate"),
+        post_processing=replace(built.record.post_processing, density="covariate"),
     )
 
 

@@ -24,7 +24,7 @@ law = settings(derandomize=True, max_examples=80, deadline=None)
 
 
 def grid(lattice, size):
-    return psd.grid_tree(domain_of(lattice), size)
+    return psd.decompositions.grid_tree(domain_of(lattice), size)
 
 
 def shares(tree, leaf_counts):
@@ -92,7 +92,7 @@ def test_empty_leaves_among_empty_ones_are_even():
 def test_a_step_between_two_leaves_is_smoothed_alike_on_both_sides(axis, counts):
     """Mirroring the counts mirrors the shares; next to the edge the density lies in between."""
     size = (2, 1) if axis == 0 else (1, 2)
-    tree = psd.grid_tree(domain_of((16, 16)), size)
+    tree = psd.decompositions.grid_tree(domain_of((16, 16)), size)
     there, back = shares(tree, np.array(counts, float)), shares(tree, np.array(counts[::-1], float))
     mirror = back[::-1, :, ::-1] if axis == 0 else back[::-1, ::-1, :]
     assert there == pytest.approx(mirror, abs=1e-12)
@@ -284,7 +284,9 @@ def test_rectangles_as_boxes_and_as_polygons_have_one_answer(seed, density):
 @pytest.mark.parametrize("estimate", ["least-squares", "posterior"])
 def test_a_tiling_of_the_domain_has_the_total(seed, density, estimate):
     release, lattice = releases(seed, density)
-    release = changed(release, post_processing=replace(release.post_processing, estimate=estimate))
+    release = changed(
+        release, post_processing=replace(release.record.post_processing, estimate=estimate)
+    )
     rng = np.random.default_rng(seed)
     x, y = (np.sort([0, *rng.uniform(0, side, 6), side]) for side in lattice)
     tiles = [(x[i], y[j], x[i + 1], y[j + 1]) for i in range(7) for j in range(7)]
@@ -298,13 +300,13 @@ def test_cells_of_the_release_keep_their_counts_under_a_smooth_density():
     release, _ = releases(1, "smooth")
     leaves = release.tree.is_leaf
     answers = release.query(release.tree.boxes[leaves].astype(float)).table.estimate
-    assert answers.to_numpy() == pytest.approx(release.estimates.count[leaves], abs=1e-9)
+    assert answers.to_numpy() == pytest.approx(release.index.fit.estimates.count[leaves], abs=1e-9)
 
 
 @pytest.mark.deep
 def test_density_is_higher_towards_a_full_neighbour():
     domain = domain_of((8, 4))
-    tree = psd.grid_tree(domain, (2, 1))
+    tree = psd.decompositions.grid_tree(domain, (2, 1))
     release = psd.Release.from_counts(tree, [10, 1000], 1.0, domain=domain)
     near, far = (3, 0, 4, 4), (0, 0, 1, 4)
     even = release.query([near, far]).table.estimate
@@ -317,7 +319,9 @@ def test_density_is_higher_towards_a_full_neighbour():
 @pytest.mark.deep
 def test_the_plain_lattice_cell():
     domain = domain_of((1, 1))
-    release = psd.Release.from_counts(psd.grid_tree(domain, 1), [8], 1.0, domain=domain)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 1), [8], 1.0, domain=domain
+    )
     release = changed(release, post_processing=PostProcessing(density="smooth"))
     answers = release.query([(0, 0, 0.5, 1), (0.25, 0.25, 0.5, 0.5)]).table.estimate
     assert answers.to_numpy() == pytest.approx([4, 0.5])

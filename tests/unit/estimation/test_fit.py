@@ -95,7 +95,9 @@ def test_leaves_outside_a_boundary_have_no_records():
 def test_overdispersion_is_larger_where_the_density_follows_a_covariate():
     domain = psd.Domain(bounds=(0, 0, 64, 64), crs="EPSG:3857", lattice=(64, 64))
     counts = np.random.default_rng(1).negative_binomial(3, 0.02, 256)
-    plain = psd.Release.from_counts(psd.grid_tree(domain, 16), counts, 1.0, domain=domain)
+    plain = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 16), counts, 1.0, domain=domain
+    )
     raster = np.arange(1, 17, dtype=np.uint16).reshape(4, 4)
     release = changed(plain, covariate=Covariate(domain=domain, raster=raster))
     asked = model(release, density="covariate")

@@ -88,7 +88,7 @@ def test_answers_of_regions_are_integers_that_add_up(release, tmp_path):
 
 
 def test_errors_have_the_variance_of_rounding(release):
-    real = release.with_post_processing(PostProcessing(estimate="posterior"))
+    real = release.replace(post_processing=PostProcessing(estimate="posterior"))
     added = rounding_variance(real.query()["estimate"].to_numpy())
     integer, plain = (r.query()["error"] ** 2 for r in (release, real))
     np.testing.assert_allclose(integer, plain + added)
@@ -97,4 +97,4 @@ def test_errors_have_the_variance_of_rounding(release):
 def test_releases_without_regions_have_no_integers():
     release = release_from_counts([[5, 1], [0, 2]])
     with pytest.raises(ParameterError, match="integer"):
-        release.with_post_processing(PostProcessing(estimate="integer"))
+        release.replace(post_processing=PostProcessing(estimate="integer"))

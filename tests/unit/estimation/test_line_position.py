@@ -14,7 +14,7 @@ def family(boxes, counts, side):
     """Tree of a root and its children, and its estimates; counts have hardly any noise."""
     boxes = np.array([[0, 0, side, side], *boxes], np.int32)
     counts = np.array([sum(counts), *counts])
-    tree = psd.Tree(
+    tree = psd.decompositions.Tree(
         boxes=boxes,
         parent=np.array([-1] + [0] * (len(boxes) - 1)),
         level=np.array([0] + [1] * (len(boxes) - 1)),
@@ -68,7 +68,7 @@ def test_lines_explain_nothing_where_more_than_one_divides_an_axis():
 def factors_of(column, row, side=256):
     """Factors along both axes for records in cells of a square lattice, with little noise."""
     domain = psd.Domain(bounds=(0.0, 0.0, 1.0, 1.0), lattice=(side, side))
-    tree = psd.grid_tree(domain, side)
+    tree = psd.decompositions.grid_tree(domain, side)
     exact = np.bincount(locate(tree, column, row), minlength=len(tree))[tree.is_leaf]
     model = psd.Release.from_counts(tree, exact, 10.0, domain=domain).index.fit
     along = divisions(tree, model.estimates, model.parent_shares)

@@ -45,7 +45,7 @@ def release_of_points(xy, side=SIDE, epsilon=1.0, columns=1):
     """Quadtree with noise on the leaves alone, each of so many columns and rows of a lattice."""
     lines = side * columns
     domain = psd.Domain(bounds=BOUNDS, lattice=(lines, lines))
-    tree = psd.grid_tree(domain, side)
+    tree = psd.decompositions.grid_tree(domain, side)
     column, row = np.minimum((xy * lines).astype(int), lines - 1).T
     exact = np.bincount(locate(tree, column, row), minlength=len(tree))[tree.is_leaf]
     q = np.exp(-epsilon)
@@ -120,7 +120,7 @@ def test_records_on_streets_lie_on_the_same_side_of_lines():
     assert lines[0].max() > lines[1].max() == 0
     # A lattice that was chosen has columns of its own.
     leaf = release.tree.is_leaf
-    count = np.maximum(release.estimates.count[leaf], 0)
+    count = np.maximum(release.index.fit.estimates.count[leaf], 0)
     assert release.index.fit.column_records[:, leaf] == pytest.approx(np.stack([count, count]))
 
 
@@ -129,7 +129,7 @@ def test_a_line_that_has_all_records_on_one_side_is_off_by_a_leaf():
     release = release_of_points(np.floor(points() * 128) / 128 + 1e-6, epsilon=10.0)
     leaf = np.flatnonzero(release.tree.is_leaf)
     narrow = leaf[levels_halved(release.tree, leaf, 0, release.domain.lattice) >= 7]
-    count = np.maximum(release.estimates.count, 0)
+    count = np.maximum(release.index.fit.estimates.count, 0)
     model, all_of_narrow = release.index.fit, np.tile(count[narrow], (2, 1))
     assert model.line_deviation[:, narrow] == pytest.approx(all_of_narrow, rel=1e-3)
     # The common variance is estimated; with its largest value there is no error left.
@@ -142,7 +142,7 @@ def test_a_line_that_has_all_records_on_one_side_is_off_by_a_leaf():
 @pytest.mark.parametrize(("part", "factor"), [(1e-6, 1.3), (0.5, 1.15), (1.0, 1.0)])
 def test_cuts_anywhere_err_more_where_points_move_by_less_than_a_cell(part, factor):
     domain = psd.Domain(bounds=BOUNDS)
-    tree = psd.grid_tree(domain, 2)
+    tree = psd.decompositions.grid_tree(domain, 2)
     pattern = pattern_with(common=np.full((2, WIDTHS), 0.25 * part))
     deviation = line_deviation(tree, np.full(len(tree), 10.0), np.zeros(len(tree)), pattern, domain)
     assert deviation[:, tree.is_leaf] == pytest.approx(10 * (factor * part) ** 0.5, rel=1e-5)
@@ -208,7 +208,7 @@ def test_a_polygon_across_cells_of_a_coarse_lattice_is_covered():
 
 
 def test_noise_alone_has_the_expected_cluster_size():
-    tree = psd.grid_tree(psd.Domain(bounds=BOUNDS, lattice=(4, 4)), 4)
+    tree = psd.decompositions.grid_tree(psd.Domain(bounds=BOUNDS, lattice=(4, 4)), 4)
     estimates = infer_counts(
         psd.Release.from_counts(
             tree, np.zeros(16, int), 1.0, domain=psd.Domain(bounds=BOUNDS, lattice=(4, 4))
@@ -232,7 +232,7 @@ def alternating_tree(axes):
         level.append(np.full(len(halves), depth))
         first += len(above)
     boxes, parent, level = (np.concatenate(values) for values in (boxes, parent, level))
-    return psd.Tree(
+    return psd.decompositions.Tree(
         boxes=boxes.astype(np.int32),
         parent=parent,
         level=level,
@@ -274,7 +274,7 @@ def test_what_lines_explain_is_not_counted_twice(seed):
 def test_overdispersion_beside_lines_is_that_along_them():
     # All records of each cell are in one of its quarters.
     domain = psd.Domain(bounds=BOUNDS, lattice=(SIDE, SIDE))
-    tree = psd.grid_tree(domain, 16)
+    tree = psd.decompositions.grid_tree(domain, 16)
     exact = np.zeros(len(tree), int)
     exact[tree.is_leaf] = 1000 * ((tree.boxes[tree.is_leaf, :2] // 16 % 2) == [1, 0]).all(axis=1)
     for level in reversed(tree.levels[1:]):
@@ -311,7 +311,7 @@ def test_without_lines_nothing_is_explained():
 def test_a_family_counts_for_a_small_part_of_its_level_at_most():
     # Sixty-three even families, and one with half of all squares and all records in one cell.
     domain = psd.Domain(bounds=BOUNDS, lattice=(SIDE, SIDE))
-    tree = psd.grid_tree(domain, 16)
+    tree = psd.decompositions.grid_tree(domain, 16)
     exact = np.where(tree.is_leaf, 100, 0)
     crowded = tree.first_child[tree.parent[-1]]
     exact[crowded : crowded + 4] = 0
@@ -333,9 +333,9 @@ def release_on_a_line(name):
         tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain),
         domain,
         budget=Budget(Loss.pure(NANO)),
-        method=psd.method(name),
+        method=psd.decompositions.method(name),
         unit=PrivacyUnit(),
-        post_processing=psd.method(name).post_processing,
+        post_processing=psd.decompositions.method(name).post_processing,
     )
     random = np.random.default_rng(7)
     west, side = random.uniform(0, 0.5, 300), random.uniform(0.2, 0.5, 300)
@@ -375,7 +375,7 @@ def test_cells_that_are_divided_in_the_middle_do_not_lie_apart(name):
 
 def test_what_leaves_apart_have_in_common_follows_from_their_overdispersion():
     domain = psd.Domain(bounds=BOUNDS)
-    tree = psd.grid_tree(domain, 2)
+    tree = psd.decompositions.grid_tree(domain, 2)
     pattern = pattern_with(apart=True)
     count, overdispersion = np.full(len(tree), 10.0), np.linspace(0, 1, len(tree))
     deviation = line_deviation(tree, count, overdispersion, pattern, domain)
@@ -389,7 +389,7 @@ def test_what_leaves_apart_have_in_common_follows_from_their_overdispersion():
 
 def test_records_of_a_chosen_lattice_are_in_the_middle_of_its_cells():
     domain = psd.Domain(bounds=BOUNDS, lattice=(8, 8))
-    tree = psd.grid_tree(domain, 8)
+    tree = psd.decompositions.grid_tree(domain, 8)
     release = psd.Release.from_counts(tree, np.arange(64) + 100, 10.0, domain=domain)
     lattice = np.array([[1.25, 2, 3, 5], [1.75, 2, 3, 5]])
     with_column, without = release.query(release.domain.from_lattice(lattice)).table.itertuples()
@@ -409,7 +409,9 @@ def release_of_coarse_leaves(columns=4):
     """Each leaf has so many columns and rows of a lattice that was chosen."""
     domain = psd.Domain(bounds=BOUNDS, lattice=(8 * columns, 8 * columns))
     counts = np.arange(64) + 1000
-    release = psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 10.0, domain=domain)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 8), counts, 10.0, domain=domain
+    )
     fitted = release.index.fit.dispersion
     even = replace(fitted, overdispersion=0 * fitted.overdispersion, cluster_size=0.0)
     vars(release.index)["fit"] = replace(release.index.fit, dispersion=even)
@@ -433,7 +435,7 @@ def test_wide_leaves_err_by_the_place_of_a_side_in_its_column(first, place):
 @pytest.mark.parametrize(("lines", "counts"), [(1024, True), (64, False)])
 def test_a_step_wider_than_the_columns_of_a_chosen_lattice_counts(lines, counts):
     domain = psd.Domain(bounds=BOUNDS, lattice=(lines, lines))
-    tree = psd.grid_tree(domain, 64)
+    tree = psd.decompositions.grid_tree(domain, 64)
     pattern = pattern_with(step=CoordinateStep(step=0.01, share=1.0))
     count = np.full(len(tree), 10.0)
     deviation = line_deviation(tree, count, np.zeros(len(tree)), pattern, domain)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import psd
+from psd.api.fits import with_cache
 from psd.api.release import Release
 from psd.estimation import fit as module
 from psd.estimation import fit_cache, posterior
@@ -150,7 +151,7 @@ def joined(monkeypatch):
 
 
 def near_answer(box, **choice):
-    return release(**{"estimate": "posterior", **choice}).with_cache().query(box).table
+    return with_cache(release(**{"estimate": "posterior", **choice})).query(box).table
 
 
 @pytest.mark.deep
@@ -171,7 +172,7 @@ def test_the_next_box_is_answered_from_the_first_levels_of_the_cache(
 
 
 def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
-    full = release(estimate="posterior", density="uniform").with_cache()
+    full = with_cache(release(estimate="posterior", density="uniform"))
     assert full.index.fit.zone is None
     expected = full.query(BOXES[3]).table
     joined.clear()
@@ -182,7 +183,7 @@ def test_a_fit_of_all_cells_leaves_the_first_levels_to_boxes(folder, joined):
 @pytest.mark.deep
 def test_many_cells_are_read_from_a_kept_fit(folder, monkeypatch):
     monkeypatch.setattr(module, "_MANY", 0.0)
-    index = release(estimate="posterior", density="smooth").with_cache().index
+    index = with_cache(release(estimate="posterior", density="smooth")).index
     assert fit(index.record, SMALL, cache=index.cache).zone is not None
     fit(index.record, cache=index.cache)
     assert fit(index.record, SMALL, cache=index.cache).zone is None

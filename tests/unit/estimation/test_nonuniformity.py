@@ -22,12 +22,12 @@ def release():
 @pytest.mark.parametrize("lattice", [(9, 9), (2**20, 2**20)])
 def test_a_query_along_own_edges_has_no_nonuniformity_error(lattice):
     domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0), lattice=lattice)
-    tree = psd.grid_tree(domain, 9)
+    tree = psd.decompositions.grid_tree(domain, 9)
     release = psd.Release.from_counts(tree, np.arange(81), 1.0, domain=domain)
     cells = release.to_geopandas("all").geometry.bounds.to_numpy()
     table = release.query(cells).table
     assert (table.nonuniformity_error == 0).all()
-    assert list(table.estimate) == pytest.approx(release.estimates.count)
+    assert list(table.estimate) == pytest.approx(release.index.fit.estimates.count)
     variance = release.index.fit.noise_covariance.variance
     assert list(table.perturbation_error) == pytest.approx(np.sqrt(variance))
 
@@ -56,7 +56,7 @@ def simulated(height, points, phi, rng):
     With Dirichlet shares of concentration a the over-dispersion is 1 / (1 + a).
     """
     domain = domain_of((2 ** (height + 1),) * 2)  # a cell of the lattice has phi 1
-    tree = psd.grid_tree(domain, 2**height)
+    tree = psd.decompositions.grid_tree(domain, 2**height)
     count = np.zeros(len(tree), np.int64)
     count[0] = points
     for node in np.flatnonzero(~tree.is_leaf):

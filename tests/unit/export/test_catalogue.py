@@ -25,9 +25,9 @@ SEOUL = {"bounds": (126.4, 37, 127.6, 38)}
 
 def release(about=ABOUT, **domain):
     domain = psd.Domain(**(domain or SEOUL))
-    tree = psd.grid_tree(domain, 4)
+    tree = psd.decompositions.grid_tree(domain, 4)
     counts = psd.Release.from_counts(tree, np.arange(16) * 10, 1.0, domain=domain)
-    return as_drawn(counts).with_about(about)
+    return as_drawn(counts).replace(about=about)
 
 
 def series(about=None, time_zone="Asia/Seoul", by="month", names="2024-01..2024-03"):
@@ -137,7 +137,7 @@ def test_a_dataset_of_dcat_has_what_dcat_ap_requires(case):
     titles = list(graph.objects(dataset, dct.title))
     assert [(str(text), text.language) for text in titles] == [("Visits in Seoul", "ko")]
     (text,) = graph.objects(dataset, dct.description)
-    assert made.guarantee_text in text
+    assert made.record.guarantee_text in text
     (distribution,) = graph.objects(dataset, dcat.distribution)
     (address,) = graph.objects(distribution, dcat.accessURL)
     assert str(address) == "https://data.example.org/a%20b.psd.parquet"
@@ -195,7 +195,7 @@ def test_an_entry_of_the_registry_has_all_fields():
 
 def test_the_registry_does_not_vouch_for_counts_of_others():
     domain = psd.Domain(bounds=(0, 0, 2, 2))
-    given = psd.Release.from_counts(psd.grid_tree(domain, 1), [5], 1, domain=domain)
+    given = psd.Release.from_counts(psd.decompositions.grid_tree(domain, 1), [5], 1, domain=domain)
     entry = given.catalogue("registry")
     assert entry["model"].startswith("not known")
     assert "did not draw" in entry["accounting"]

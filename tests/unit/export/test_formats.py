@@ -20,6 +20,7 @@ from psd._util.csv_text import csv_text
 from psd.errors import ParameterError, WriteError
 from psd.export import suffixes
 from psd.export.csv import write as write_csv
+from psd.statistics.raster import density_raster
 from psd.testing import check_export
 from support.releases import as_drawn
 from support.trees import SOUTH_UP, grid_release, random_tree, release_of
@@ -36,7 +37,7 @@ LOCAL = 'LOCAL_CS["site",UNIT["metre",1],AXIS["Easting",EAST],AXIS["Northing",NO
 def seoul():
     """Release in degrees."""
     domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
-    tree = psd.grid_tree(domain, 5)
+    tree = psd.decompositions.grid_tree(domain, 5)
     return as_drawn(psd.Release.from_counts(tree, np.arange(25) * 3 - 5, "0.5", domain=domain))
 
 
@@ -44,7 +45,7 @@ def seoul():
 def metres():
     """Release in a projected CRS."""
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs=METRES)
-    tree = psd.grid_tree(domain, 3)
+    tree = psd.decompositions.grid_tree(domain, 3)
     return as_drawn(psd.Release.from_counts(tree, np.arange(9), 1, domain=domain))
 
 
@@ -84,7 +85,7 @@ def test_leaves_tile_the_domain_and_hold_the_estimates(seoul):
     leaf = seoul.tree.is_leaf
     assert table.cell.tolist() == np.flatnonzero(leaf).tolist()
     assert table.level.tolist() == seoul.tree.level[leaf].tolist()
-    assert table.estimate.tolist() == seoul.estimates.count[leaf].tolist()
+    assert table.estimate.tolist() == seoul.index.fit.estimates.count[leaf].tolist()
     variance = seoul.index.fit.noise_covariance.variance[leaf]
     assert list(table.perturbation_error) == pytest.approx(np.sqrt(variance))
     assert table.union_all().equals(shapely.box(*seoul.domain.bounds))
@@ -95,7 +96,7 @@ def test_all_levels_on_request(seoul):
     table = seoul.to_geopandas("all")
     assert len(table) == len(seoul.tree)
     assert table.geometry[0].equals(shapely.box(*seoul.domain.bounds))
-    assert table.estimate.tolist() == seoul.estimates.count.tolist()
+    assert table.estimate.tolist() == seoul.index.fit.estimates.count.tolist()
 
 
 def test_densities_in_degrees_are_per_square_kilometre_of_the_ellipsoid(seoul):
@@ -108,10 +109,10 @@ def test_densities_in_degrees_are_per_square_kilometre_of_the_ellipsoid(seoul):
 
 
 def test_densities_are_those_of_rankings_and_rasters(seoul):
-    table, ranked = seoul.to_geopandas(), seoul.top(25)
+    table, ranked = seoul.to_geopandas(), seoul.query(top=25).table
     by_density = table.sort_values("estimate", ascending=False, kind="stable").density
     assert ranked.density.tolist() == pytest.approx(by_density.tolist())
-    assert sorted(seoul.raster(5, 5).density.ravel()) == pytest.approx(
+    assert sorted(density_raster(seoul.index.fit, 5, 5).density.ravel()) == pytest.approx(
         sorted(table.density), abs=1e-5
     )
 
@@ -129,7 +130,9 @@ def test_densities_are_those_of_rankings_and_rasters(seoul):
 )
 def test_densities_are_per_area_on_the_ground(crs, bounds, sides):
     domain = psd.Domain(bounds=bounds, crs=crs, min_cell=None)
-    made = psd.Release.from_counts(psd.grid_tree(domain, 2), np.arange(1, 5), 1, domain=domain)
+    made = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 2), np.arange(1, 5), 1, domain=domain
+    )
     table = made.to_geopandas()
     shapes = table.geometry.segmentize(domain.height / 200)
     areas = [sides] * 4
@@ -141,10 +144,10 @@ def test_densities_are_per_area_on_the_ground(crs, bounds, sides):
         areas = [abs(geod.geometry_area_perimeter(shape)[0]) / 1e6 for shape in degrees]
     expected = table.estimate / areas
     assert table.density.tolist() == pytest.approx(expected.tolist(), rel=1e-4)
-    assert made.raster(2, 2).density[::-1].ravel() == pytest.approx(
-        made.raster(2, 2).count[::-1].ravel() / _by_place(table, areas), rel=1e-4
+    assert density_raster(made.index.fit, 2, 2).density[::-1].ravel() == pytest.approx(
+        density_raster(made.index.fit, 2, 2).count[::-1].ravel() / _by_place(table, areas), rel=1e-4
     )
-    ranked = made.top(4, by="density").density
+    ranked = made.query(top=4, by="density")["density"]
     assert ranked.tolist() == pytest.approx(sorted(expected, reverse=True), rel=1e-4)
 
 
@@ -365,7 +368,7 @@ def test_cells_at_longitude_180_and_at_a_pole_are_where_the_records_are(tmp_path
         ("EPSG:3031", (-3e6, -3e6, 3e6, 3e6), None),
     ):
         domain = psd.Domain(bounds=bounds, crs=crs)
-        tree = psd.grid_tree(domain, 5)
+        tree = psd.decompositions.grid_tree(domain, 5)
         release = as_drawn(psd.Release.from_counts(tree, np.arange(25), 1, domain=domain))
         path = tmp_path / f"{crs[-4:]}.{ending}"
         release.export(path, **options)

@@ -5,6 +5,7 @@ import pytest
 
 import psd
 from psd.errors import MissingExtraError
+from psd.statistics.raster import density_raster
 from support.trees import SOUTH_UP, grid_release
 
 
@@ -13,10 +14,10 @@ def test_geotiff_comes_back(tmp_path):
     import rasterio
 
     domain = psd.Domain(bounds=(9e5, 19e5, 10e5, 20e5), crs="EPSG:5179", lattice=(3, 3))
-    tree = psd.grid_tree(domain, 3)
+    tree = psd.decompositions.grid_tree(domain, 3)
     release = psd.Release.from_counts(tree, SOUTH_UP, 1.0, domain=domain)
     release.export(tmp_path / "r.tif", size=(6, 9))
-    expected = release.raster(6, 9)
+    expected = density_raster(release.index.fit, 6, 9)
     with rasterio.open(tmp_path / "r.tif") as image:
         assert image.descriptions == ("count", "density", "error")
         assert image.units == ("records", "records per km2", "records")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.deep
 mpl.use("agg")
 
 DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
-TREE = psd.grid_tree(DOMAIN, 4)
+TREE = psd.decompositions.grid_tree(DOMAIN, 4)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_all_slices_have_the_same_classes_and_their_names():
     assert [axes.get_title() for axes in shown] == list(made)
     edges = {tuple(axes.collections[0].norm.boundaries) for axes in shown}
     assert len(edges) == 1
-    assert made.guarantee_text in figure.get_suptitle()
+    assert made.record.guarantee_text in figure.get_suptitle()
     words = " ".join(text.get_text() for text in figure.findobj(mpl.text.Text))
     assert "records per km²" in words
     assert "20 km" in words
@@ -57,7 +57,7 @@ def test_all_slices_have_the_same_classes_and_their_names():
 def test_nothing_covers_a_map(kind):
     made = series()
     outline = gpd.GeoSeries([shapely.box(126.8, 37.4, 127.1, 37.7)], crs="EPSG:4326")
-    figures = [made.plot(kind, outline=outline), made.releases[0].plot(kind).figure]
+    figures = [made.plot(kind, outline=outline), made._releases[0].plot(kind).figure]
     for figure in figures:
         figure.canvas.draw()
         maps = [axes for axes in figure.axes if axes.get_title()]

@@ -29,7 +29,9 @@ def no_figures():
 def seoul():
     domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
     counts = (np.arange(64) * 37) % 2000
-    return as_drawn(psd.Release.from_counts(psd.grid_tree(domain, 8), counts, 1, domain=domain))
+    return as_drawn(
+        psd.Release.from_counts(psd.decompositions.grid_tree(domain, 8), counts, 1, domain=domain)
+    )
 
 
 def texts(figure):
@@ -64,16 +66,24 @@ def test_the_scale_bar_is_as_long_as_it_says(seoul):
 
     assert Geod(ellps="WGS84").inv(start, y, end, y)[2] == pytest.approx(20_000, rel=0.005)
     plane = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
-    (bar,) = psd.Release.from_counts(psd.grid_tree(plane, 2), [1] * 4, 1, domain=plane).plot().lines
+    (bar,) = (
+        psd.Release.from_counts(psd.decompositions.grid_tree(plane, 2), [1] * 4, 1, domain=plane)
+        .plot()
+        .lines
+    )
     start, end = bar.get_xdata()
     assert end - start == pytest.approx(20_000, rel=1e-3)
     # At 60 degrees north Web Mercator is twice as wide as the ground.
     plane = psd.Domain(bounds=(0, 8_399_000, 1e5, 8_400_000), crs="EPSG:3857")
-    (bar,) = psd.Release.from_counts(psd.grid_tree(plane, 2), [1] * 4, 1, domain=plane).plot().lines
+    (bar,) = (
+        psd.Release.from_counts(psd.decompositions.grid_tree(plane, 2), [1] * 4, 1, domain=plane)
+        .plot()
+        .lines
+    )
     start, end = bar.get_xdata()
     assert end - start == pytest.approx(2 * 10_000, rel=4e-3)
     local = psd.Domain(bounds=(0, 0, 4, 4), crs='LOCAL_CS["site",UNIT["metre",1]]')
-    tree = psd.grid_tree(local, 2)
+    tree = psd.decompositions.grid_tree(local, 2)
     assert not psd.Release.from_counts(tree, [1] * 4, 1, domain=local).plot().lines
 
 
@@ -91,7 +101,9 @@ def test_outlines_of_another_crs_levels_and_other_axes(seoul):
 @pytest.mark.parametrize("kind", KINDS)
 def test_unusual_counts_are_drawn(counts, kind):
     domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    release = psd.Release.from_counts(psd.grid_tree(domain, 2), counts, 1, domain=domain)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 2), counts, 1, domain=domain
+    )
     release.plot(kind).figure.canvas.draw()
 
 
@@ -125,7 +137,7 @@ def test_scale_bars_are_round():
 def test_a_grid_of_users_says_so():
     unit = psd.PrivacyUnit(kind="user", weight=12)
     domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    tree = psd.grid_tree(domain, 2)
+    tree = psd.decompositions.grid_tree(domain, 2)
     release = psd.Release.from_counts(tree, [12, 24, 0, 0], 1, domain=domain, unit=unit)
     assert "users per km²" in texts(release.plot().figure)
     assert "given" in texts(grid_release(SOUTH_UP).plot().figure)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import psd
+from psd.statistics.raster import density_raster
 from support.programs import gdalinfo, ogr_csv, ogrinfo, qgis
 from support.releases import as_drawn
 
@@ -29,7 +30,9 @@ FACTS = {
 @pytest.fixture(scope="module")
 def seoul():
     counts = (np.arange(64) * 37) % 2000 + 50
-    release = psd.Release.from_counts(psd.grid_tree(DOMAIN, 8), counts, "0.5", domain=DOMAIN)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(DOMAIN, 8), counts, "0.5", domain=DOMAIN
+    )
     return as_drawn(release)
 
 
@@ -105,7 +108,7 @@ def test_another_crs(seoul, tmp_path):
 
 def test_a_raster_in_gdal(seoul, tmp_path):
     seoul.export(tmp_path / "a.tif", size=(24, 20))
-    told, expected = gdalinfo(tmp_path / "a.tif"), seoul.raster(24, 20)
+    told, expected = gdalinfo(tmp_path / "a.tif"), density_raster(seoul.index.fit, 24, 20)
     assert told["size"] == [24, 20]
     assert told["metadata"]["IMAGE_STRUCTURE"]["LAYOUT"] == "COG"
     bands = {band["description"]: band for band in told["bands"]}

@@ -20,7 +20,9 @@ DOMAIN = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
 @pytest.fixture(scope="module")
 def release():
     counts = 100 + np.arange(256)
-    return as_drawn(psd.Release.from_counts(psd.grid_tree(DOMAIN, 16), counts, 1, domain=DOMAIN))
+    return as_drawn(
+        psd.Release.from_counts(psd.decompositions.grid_tree(DOMAIN, 16), counts, 1, domain=DOMAIN)
+    )
 
 
 def test_tiles_hold_the_layer_the_bounds_and_the_guarantee(release, tmp_path):
@@ -44,7 +46,9 @@ def test_tiles_hold_the_layer_the_bounds_and_the_guarantee(release, tmp_path):
 def test_the_smallest_cell_is_seen_and_large_domains_have_few_tiles(release, tmp_path):
     zooms = {}
     world = psd.Domain(bounds=(-180, -80, 180, 80))
-    wide = psd.Release.from_counts(psd.grid_tree(world, 32), np.arange(1024), 1, domain=world)
+    wide = psd.Release.from_counts(
+        psd.decompositions.grid_tree(world, 32), np.arange(1024), 1, domain=world
+    )
     for name, each in (("city", release), ("world", wide)):
         each.export(tmp_path / f"{name}.pmtiles")
         content = (tmp_path / f"{name}.pmtiles").read_bytes()
@@ -63,7 +67,9 @@ def test_answers_of_queries_are_tiles_too(release, tmp_path):
 
 def test_the_poles_are_cut_off(tmp_path):
     earth = psd.Domain(bounds=(-180, -90, 180, 90))
-    release = psd.Release.from_counts(psd.grid_tree(earth, 4), np.arange(16), 1, domain=earth)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(earth, 4), np.arange(16), 1, domain=earth
+    )
     with pytest.warns(PsdWarning, match="8 of 16 shapes reach beyond 85.05 degrees"):
         release.export(tmp_path / "a.pmtiles")
     header = Reader(MemorySource((tmp_path / "a.pmtiles").read_bytes())).header()
@@ -83,7 +89,9 @@ def test_the_poles_are_cut_off(tmp_path):
 
 def test_a_local_crs_has_no_tiles(tmp_path):
     local = psd.Domain(bounds=(0, 0, 4, 4), crs='LOCAL_CS["site",UNIT["metre",1]]')
-    release = psd.Release.from_counts(psd.grid_tree(local, 2), [1] * 4, 1, domain=local)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(local, 2), [1] * 4, 1, domain=local
+    )
     with pytest.raises(PsdError, match="cannot be transformed"):
         release.export(tmp_path / "a.pmtiles")
     assert list(tmp_path.iterdir()) == []
@@ -93,7 +101,9 @@ def test_no_feature_of_a_pacific_release_spans_the_world(tmp_path):
     """A cell across longitude 180 that is not cut is in every tile around the earth."""
     bounds = (2_226_389, -2_500_000, 4_452_779, -1_300_000)
     fiji = psd.Domain(bounds=bounds, crs="EPSG:3832")
-    release = psd.Release.from_counts(psd.grid_tree(fiji, 64), np.ones(4096, int), 1, domain=fiji)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(fiji, 64), np.ones(4096, int), 1, domain=fiji
+    )
     release.export(tmp_path / "a.pmtiles")
     source = MemorySource((tmp_path / "a.pmtiles").read_bytes())
     assert Reader(source).header()["max_zoom"] >= 4

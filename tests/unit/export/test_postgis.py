@@ -27,7 +27,9 @@ def database(postgis):
 @pytest.fixture(scope="module")
 def release():
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
-    return psd.Release.from_counts(psd.grid_tree(domain, 5), np.arange(25) - 5, "1", domain=domain)
+    return psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 5), np.arange(25) - 5, "1", domain=domain
+    )
 
 
 def stored(url, table):
@@ -117,7 +119,9 @@ def test_what_is_refused(database, release, tmp_path, subtests):
 
 def test_a_crs_that_the_database_does_not_know(database):
     local = psd.Domain(bounds=(0, 0, 4, 4), crs='LOCAL_CS["here",UNIT["metre",1]]')
-    release = psd.Release.from_counts(psd.grid_tree(local, 2), np.arange(4), "1", domain=local)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(local, 2), np.arange(4), "1", domain=local
+    )
     with pytest.raises(WriteError, match="spatial_ref_sys"):
         release.export(database, table="shop.local")
 

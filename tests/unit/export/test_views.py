@@ -10,13 +10,14 @@ import pytest
 
 import psd
 from psd.errors import MissingExtraError, ParameterError
+from psd.statistics.raster import density_raster
 from support.releases import as_drawn
 
 
 @pytest.fixture(scope="module")
 def release():
     domain = psd.Domain(bounds=(900_000, 1_900_000, 1_000_000, 2_000_000), crs="EPSG:5179")
-    tree = psd.grid_tree(domain, 5)
+    tree = psd.decompositions.grid_tree(domain, 5)
     return as_drawn(psd.Release.from_counts(tree, np.arange(25) * 9, "0.5", domain=domain))
 
 
@@ -34,13 +35,13 @@ def test_html_has_a_picture_and_the_guarantee(release, monkeypatch):
 def test_xarray_has_the_raster_its_units_and_crs(release):
     import rioxarray  # noqa: F401
 
-    dataset, raster = release.to_xarray(8, 6), release.raster(8, 6)
+    dataset, raster = release.to_xarray(8, 6), density_raster(release.index.fit, 8, 6)
     for name in ("count", "density", "perturbation_error", "nonuniformity_error", "error"):
         assert (dataset[name].to_numpy() == getattr(raster, name)).all()
     assert dataset["density"].attrs["units"] == "records per km2"
     assert dataset.attrs == release.metadata
     assert dataset.rio.crs.to_epsg() == 5179
-    assert dataset.rio.bounds() == pytest.approx(release.bounds)
+    assert dataset.rio.bounds() == pytest.approx(release.domain.bounds)
     # A point is answered from the cell that it lies in.
     cell = dataset["count"].sel(x=910_000, y=1_990_000, method="nearest")
     assert float(cell) == raster.count[0, 0]
@@ -50,18 +51,18 @@ def test_xarray_has_the_raster_its_units_and_crs(release):
 
 @pytest.mark.deep
 def test_folium_has_every_cell_and_a_legend(release):
-    text = release.explore("estimate").get_root().render()
+    text = release.to_geopandas().explore("estimate").get_root().render()
     assert text.count('"type": "Feature"') == 25
     assert "records; epsilon 0.5 per record" in text
     assert "openstreetmap" not in text.lower()
     with pytest.raises(ParameterError, match="kind must be one of"):
-        release.explore("people")
+        release.to_geopandas().explore("people")
 
 
 @pytest.mark.parametrize(
     ("module", "words", "view"),
     [
-        ("folium", "explore", lambda release: release.explore()),
+        ("folium", "explore", lambda release: release.to_geopandas().explore()),
         ("xarray", "xarray", lambda release: release.to_xarray()),
     ],
 )

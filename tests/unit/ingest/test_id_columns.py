@@ -102,6 +102,6 @@ def test_what_cannot_be_read_is_left_to_the_reader(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
     (tmp_path / "a.gpkg").write_bytes(b"no")
     (tmp_path / "a.csv").write_bytes(b"user_id\n")  # no coordinates: perhaps a record
-    database = psd.PostGIS("postgresql://a@b/c", table="user_id")
+    database = psd.sources.PostGIS("postgresql://a@b/c", table="user_id")
     for item in [*map(str, tmp_path.iterdir()), "-", "none.csv", database, 5, None]:
         assert id_columns(item, COLUMNS) == (), item

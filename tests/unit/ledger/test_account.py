@@ -26,7 +26,7 @@ from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.charging import PendingCharge, charge_request, slices_of_tallies
 from psd.publish.request import BuildRequest
-from psd.release.signing import verify
+from psd.signing import verify
 from psd.space.time_slices import TimeSlices
 from support.ledger_columns import request_for
 
@@ -62,8 +62,8 @@ def test_places_are_known_of_rows_of_text_and_all_others_are_everywhere(subtests
         *("both", "both/*", "layers", "-", "missing.csv", "hdfs:///city/visits.csv", []),
         ["a.csv", "a.gpkg"],
         ["a.csv", "-"],
-        [psd.PostGIS(ADDRESS, table="visits_at_home")],
-        [psd.PostGIS(ADDRESS, query="SELECT lon + 9 AS lon, lat FROM visits")],
+        [psd.sources.PostGIS(ADDRESS, table="visits_at_home")],
+        [psd.sources.PostGIS(ADDRESS, query="SELECT lon + 9 AS lon, lat FROM visits")],
         pd.DataFrame({"lon": [], "lat": [], "table": []}),
     ):
         with subtests.test(data=data):
@@ -289,7 +289,7 @@ def test_a_damaged_release_notes_nothing_and_a_sound_copy_does(ledger, tmp_path)
 
 def test_a_series_and_its_slices_have_one_charge(ledger, tmp_path):
     made = psd.load(saved(Account(ledger, "rows"), tmp_path / "a.parquet", **SLICED))
-    made.releases[0].save(tmp_path / "b.parquet")
+    made._releases[0].save(tmp_path / "b.parquet")
     Account(ledger, "rows").compare(tmp_path)
     assert states(ledger) == [(NANO // 10, True, made.digest)]
 

@@ -61,7 +61,7 @@ def test_a_release_and_a_series_are_sound_and_name_their_charge_and_no_more(ledg
         found, (*_, charge) = read_receipt(path), ledger.state().charges
         assert (found.ledger, found.charge) == (ledger.state().id, charge)
         assert is_sound(path)
-    assert psd.load(path).parameters["charge"] == charge
+    assert psd.load(path).record.parameters["charge"] == charge
     path.write_bytes(path.read_bytes()[:-100])
     assert not is_sound(path)
     build().save(tmp_path / "free")

@@ -28,7 +28,7 @@ def ledger(tmp_path):
 
 
 def build(ledger, data, **options):
-    account = psd.Account(ledger, "rows")
+    account = psd.ledger.Account(ledger, "rows")
     return psd.build(data, **AREA, **options, epsilon="0.1", account=account)
 
 
@@ -52,7 +52,7 @@ def test_other_files_and_copies_are_refused_unread(ledger, visits, tmp_path):
     refused(ledger, pd.read_csv(visits), 1, 1)
     refused(ledger, [visits, tmp_path / "missing.csv"], 2, 2)
     with pytest.raises(LedgerError, match="input 1 of 1 is not one of them"):
-        psd.ask(copy, area=(0, 0, 1, 1), epsilon=1, account=psd.Account(ledger, "rows"))
+        psd.ask(copy, area=(0, 0, 1, 1), epsilon=1, account=psd.ledger.Account(ledger, "rows"))
     assert len(ledger.state().charges) == 2
 
 
@@ -88,7 +88,7 @@ def test_a_file_that_is_added_to_a_folder_is_not_registered(ledger, tmp_path, vi
 def test_a_tally_is_registered_by_its_parts(ledger, visits, tmp_path):
     tallies = [psd.tally(visits, tmp_path / f"{n}.tally", domain=AREA["domain"]) for n in "ab"]
     ledger.register("rows", 1, inputs=[tmp_path / "a.tally"])
-    how = {"epsilon": "0.1", "method": "grid", "account": psd.Account(ledger, "rows")}
+    how = {"epsilon": "0.1", "method": "grid", "account": psd.ledger.Account(ledger, "rows")}
     psd.build(tallies[0], **how)
     with pytest.raises(LedgerError, match="input 1 of 1 is not one of them"):
         psd.build(tallies[1], **how)
@@ -108,7 +108,7 @@ def test_what_cannot_be_recognised_again_is_not_registered(ledger, visits):
 
 
 def ask(ledger, data, **options):
-    account = psd.Account(ledger, "rows")
+    account = psd.ledger.Account(ledger, "rows")
     unit = {"user": "user", "max_contributions": 1, **options}
     return psd.ask(data, area=(0, 0, 2, 2), epsilon=1, account=account, **unit)
 
@@ -170,14 +170,14 @@ def test_registered_inputs_are_no_public_files(ledger, visits, tmp_path, dataset
     (tmp_path / "link.gpkg").symlink_to(areas)
     for path in (areas, str(tmp_path / "link.gpkg")):
         boundary = {"boundary": BoundaryFile(path=path)}
-        regions = {"regions": psd.RegionFiles(paths=(path,), ids=("ward",), gaps="outside")}
+        regions = {"regions": psd.regions.RegionFiles(paths=(path,), ids=("ward",), gaps="outside")}
         for options in (boundary, {**regions, "method": "none"}):
-            account = psd.Account(ledger, "rows")
+            account = psd.ledger.Account(ledger, "rows")
             with pytest.raises(LedgerError, match="public files must not be inputs of a dataset"):
                 psd.build(visits, **{**AREA, **options}, epsilon="0.1", account=account)
     assert ledger.state().spent("rows") == 0
     copy = shutil.copy(areas, tmp_path / "copy.gpkg")
-    psd.Account(ledger, "rows").refuse_records([str(copy)])
+    psd.ledger.Account(ledger, "rows").refuse_records([str(copy)])
 
 
 def test_inputs_of_records_are_no_public_files(visits, tmp_path):
@@ -190,7 +190,7 @@ def test_other_columns_cost_the_price_of_a_fault(ledger, visits):
     """Whether they can be read is one bit, which an epsilon of 1e-9 does not buy."""
     visits.write_text("lon,lat,note\n1,1,\n")
     ledger.register("rows", 1, inputs=[visits], columns=psd.Columns())
-    account = psd.Account(ledger, "rows")
+    account = psd.ledger.Account(ledger, "rows")
     area = {**AREA, "method": psd.decompositions.Grid(size=1)}
     psd.build(visits, **area, epsilon="0.000000001", y="note", account=account)
     assert ledger.state().spent("rows") == 10**9 // 20

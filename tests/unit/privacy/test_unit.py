@@ -14,6 +14,7 @@ from psd.estimation.least_squares import infer_counts
 from psd.estimation.posterior import posterior_counts
 from psd.privacy.unit import WEIGHT, PrivacyUnit, privacy_unit
 from psd.release.post_processing import PostProcessing
+from psd.statistics.raster import density_raster
 from support.noise import for_users
 from support.releases import changed, decode, encode
 from support.tables import refuses
@@ -96,7 +97,9 @@ def test_every_unit_says_what_it_is():
 
 
 def in_users(counts, weight, epsilon="1"):
-    made = psd.Release.from_counts(psd.grid_tree(DOMAIN, 4), counts, epsilon, domain=DOMAIN)
+    made = psd.Release.from_counts(
+        psd.decompositions.grid_tree(DOMAIN, 4), counts, epsilon, domain=DOMAIN
+    )
     return changed(made, unit=PrivacyUnit(kind="user", weight=weight))
 
 
@@ -107,16 +110,16 @@ def test_answers_are_those_of_real_noise_on_users(estimate, epsilon):
     users = np.array([[9, 0, 1, 4], [0, 0, 30, 2], [5, 1, 0, 0], [7, 3, 3, 0]])
     view = PostProcessing(estimate=estimate)
     coarse, fine = (
-        in_users(users * weight, weight, epsilon).with_post_processing(view)
+        in_users(users * weight, weight, epsilon).replace(post_processing=view)
         for weight in (WEIGHT, 40 * WEIGHT)
     )
     asked = [(0, 0, 2, 2), (0.5, 0.5, 3, 3), (0, 0, 4, 4)]
     table = coarse.query(asked).table
     pd.testing.assert_frame_equal(table, fine.query(asked).table, rtol=1e-6)
     variance = 2 / float(epsilon) ** 2
-    assert coarse.estimates.variance[-16:] == pytest.approx(variance, rel=1e-6)
+    assert coarse.index.fit.estimates.variance[-16:] == pytest.approx(variance, rel=1e-6)
     if estimate == "least-squares":
-        assert coarse.estimates.signed[0] == pytest.approx(users.sum())
+        assert coarse.index.fit.estimates.signed[0] == pytest.approx(users.sum())
 
 
 def test_a_scale_is_a_change_of_unit_and_nothing_else():
@@ -136,12 +139,14 @@ def test_a_scale_is_a_change_of_unit_and_nothing_else():
 def test_everything_that_a_release_says_is_in_users(tmp_path):
     made = in_users(np.full((4, 4), 50 * WEIGHT), WEIGHT)
     assert made.total == pytest.approx(800)
-    assert made.raster(2, 2).count.sum() == pytest.approx(800)
+    assert density_raster(made.index.fit, 2, 2).count.sum() == pytest.approx(800)
     assert made.query([(0, 0, 4, 4)]).joint().answers["estimate"].tolist() == pytest.approx([800])
-    assert made.top(1)["estimate"].tolist() == pytest.approx([50])
+    assert made.query(top=1)["estimate"].tolist() == pytest.approx([50])
     assert made.to_geopandas()["estimate"].sum() == pytest.approx(800)
-    assert made.estimate([(0, 0, 2, 4)]).tolist() == pytest.approx([400])
-    drawn = made.quantiles(2, size=(2, 2), draws=10)
+    assert made.query([(0, 0, 2, 4)], errors=False).arrays["estimate"].tolist() == pytest.approx(
+        [400]
+    )
+    drawn = made.query(quantiles=True, classes=2, size=(2, 2), draws=10).table
     assert drawn["error"].max() < drawn["density"].max()
 
 
@@ -153,7 +158,9 @@ def test_a_user_is_one_however_many_rows():
     release = psd.build(table, domain=DOMAIN, epsilon=100, method=method, **counted)
     assert release.unit == PrivacyUnit(kind="user", weight=WEIGHT)
     assert release.total == pytest.approx(101, abs=1)
-    assert release.estimate([(0, 0, 2, 2), (2, 0, 4, 2)]) == pytest.approx([1, 100], abs=1)
+    assert release.query([(0, 0, 2, 2), (2, 0, 4, 2)], errors=False).arrays[
+        "estimate"
+    ] == pytest.approx([1, 100], abs=1)
 
 
 def test_a_unit_stands_in_the_file():

@@ -10,6 +10,7 @@ import pytest
 import shapely
 
 import psd
+from psd.curator.private_bounds import PrivateBounds
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import read
 from psd.ingest.tally_builder import tally_batches
@@ -50,7 +51,7 @@ def test_the_unit_is_a_user_with_a_bound_and_a_record_otherwise():
         unit = build(user="id", max_contributions=k, epsilon=1000, method=method).unit
         assert (unit.kind, unit.max_contributions) == ("user", int(k))
     release = build(method=method)
-    assert (release.unit, release.source) == (PrivacyUnit(), "curator")
+    assert (release.unit, release.record.source) == (PrivacyUnit(), "curator")
 
 
 @pytest.mark.parametrize("method", psd.methods())
@@ -85,7 +86,7 @@ def test_a_domain_without_a_row_gives_a_release(method, subtests):
             assert (report["read"], report["outside"], report["kept"]) == (len(data), len(data), 0)
     for unit, data in itertools.product(({}, CHOSEN), (TABLE[:0], TABLE.assign(lon=1e9))):
         if method == "grid":
-            bounds = psd.PrivateBounds()
+            bounds = PrivateBounds()
             assert build(data, domain=bounds, method="grid", **unit).epsilon == 1
 
 
@@ -107,11 +108,11 @@ def test_a_release_of_other_noise_is_a_replay_and_is_not_saved(tmp_path):
 
     for noise in (Echo(), Quiet()):
         release = build(sampler=noise)
-        assert release.source == "replay"
+        assert release.record.source == "replay"
         with pytest.raises(ParameterError, match="not saved"):
             release.save(tmp_path / "r.psd.parquet")
     assert list(tmp_path.iterdir()) == []
-    assert build(sampler=SecureSampler()).source == "curator"
+    assert build(sampler=SecureSampler()).record.source == "curator"
 
 
 def tallied(**arguments):
@@ -132,7 +133,7 @@ def test_one_tally_serves_several_releases():
     np.testing.assert_array_equal(first.tree.count, build(sampler=Echo()).tree.count[:5])
     np.testing.assert_array_equal(first.tree.count, second.tree.count)
     np.testing.assert_array_equal(counts.counts, before)
-    assert (first.source, drawn(counts).source) == ("replay", "curator")
+    assert (first.record.source, drawn(counts).record.source) == ("replay", "curator")
     # The unit of a bounded tally is the user.
     for k in (1, 2):
         unit = PrivacyUnit(kind="user", max_contributions=k)
@@ -143,23 +144,32 @@ def test_one_tally_serves_several_releases():
 
 def test_stages_and_private_counts_are_told_to_who_asks(capfd):
     stages, reports = [], []
-    observer = Observer(progress=stages.append, private_report=reports.append)
+    observer = {"progress": stages.append, "private_report": reports.append}
     release = build(observer=observer, method=psd.decompositions.Grid(size=3))
     assert stages == ["reading", "counting with noise"]
     assert reports == [{"read": 3, "without coordinates": 0, "outside": 0, "kept": 3}]
     assert capfd.readouterr() == ("", "")
     assert release.method == "grid"
-    assert dict(release.parameters) == {"size": 3, "total_share": "0.02", "workload": None}
+    assert dict(release.record.parameters) == {"size": 3, "total_share": "0.02", "workload": None}
+
+
+def test_an_observer_has_functions_by_their_names(subtests):
+    for observer, words in (
+        ({"progres": print}, "did you mean 'progress'"),
+        (print, 'observer must be a mapping of functions, such as {"progress": print}, got'),
+    ):
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            build(observer=observer)
 
 
 def test_what_an_engine_does_not_do_is_refused_before_it_counts(subtests):
     engine = SimpleNamespace(tally=lambda *_, **__: pytest.fail("the engine counted"))
     for arguments, words in (
-        ({"domain": psd.PrivateBounds()}, "bounds must be public with an engine"),
+        ({"domain": PrivateBounds()}, "bounds must be public with an engine"),
         (CHOSEN, "max_contributions must be a number with an engine"),
         ({"engine": "spark"}, "engine must have an address, such as"),
         ({"engine": "flink:somewhere"}, "engine must be one of"),
-        ({"engine": 5}, "engine must be an engine"),
+        ({"engine": 5}, "engine must have a function tally"),
     ):
         with subtests.test(words), pytest.raises(ParameterError, match=words):
             build("points.csv", **{"engine": engine, **arguments})
@@ -180,7 +190,7 @@ BOUNDED = {"time": "at", "user": "id", "slices": psd.TimeSlices.parse("month", "
     "options",
     [
         {"boundary": SQUARE},
-        {"regions": psd.CellRegions(kind="grid-cells", cells="2"), "method": "none"},
+        {"regions": psd.regions.CellRegions(kind="grid-cells", cells="2"), "method": "none"},
         {**BOUNDED, "max_contributions": 2},
         {**BOUNDED, "max_contributions": 2, "per": "slice"},
         {**BOUNDED, "max_contributions": 2, "per": "user-slice"},

@@ -249,10 +249,10 @@ def test_builds_take_tables_of_polygons():
     for release in (nested, levels):
         assert release.query(level="city")["id"].tolist() == ["c"]
     city_bounds = {"bounds": HALVES.total_bounds}
-    assert build(**wards, **city_bounds).bounds == BOUNDS
+    assert build(**wards, **city_bounds).domain.bounds == BOUNDS
     for boundary in (HALVES, HALVES.geometry, HALVES.union_all()):
-        assert build(boundary=boundary, bounds=None).bounds == BOUNDS
-        assert build(boundary=boundary).bounds == BOUNDS
+        assert build(boundary=boundary, bounds=None).domain.bounds == BOUNDS
+        assert build(boundary=boundary).domain.bounds == BOUNDS
 
 
 def test_builds_take_paths_and_texts(tmp_path, monkeypatch):
@@ -261,13 +261,13 @@ def test_builds_take_paths_and_texts(tmp_path, monkeypatch):
     Path("about.toml").write_text("title = 'Visits'\nlicense = 'CC-BY-4.0'\n")
     for kind in (str, Path):
         land = kind("wards.gpkg")
-        assert build(boundary=land, bounds=None).bounds == BOUNDS
-        assert build(bounds=land).bounds == BOUNDS
+        assert build(boundary=land, bounds=None).domain.bounds == BOUNDS
+        assert build(bounds=land).domain.bounds == BOUNDS
         regions = {"regions": land, "region_id": "ward", "method": "none"}
         assert build(**regions).query()["id"].tolist() == ["w", "e"]
         for about in (kind("about.toml"), {"file": "about.toml"}):
-            assert build(about=about).about == ABOUT
-    assert build(about=ABOUT).about == ABOUT
+            assert build(about=about).record.about_texts == ABOUT
+    assert build(about=ABOUT).record.about_texts == ABOUT
     with pytest.raises(ParameterError, match="records"):
         psd.build("wards.gpkg", bounds=BOUNDS, epsilon=1, boundary="wards.gpkg")
 
@@ -305,7 +305,7 @@ def test_builds_charge_a_ledger(ledger, tmp_path):
     assert list(ledger.state().charges.values())[1].analyst == "ann"
     with pytest.raises(psd.errors.BudgetError):
         build(ledger=ledger, dataset="visits", epsilon=2)
-    account = psd.Account(ledger, "visits")
+    account = psd.ledger.Account(ledger, "visits")
     for more, words in (
         ({"ledger": ledger}, "ledger and dataset must be given together"),
         ({"dataset": "visits"}, "ledger and dataset must be given together"),

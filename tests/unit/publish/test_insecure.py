@@ -38,8 +38,10 @@ def test_a_seed_repeats_every_method(method):
 
 def test_no_writer_takes_it(tmp_path):
     release = build()
-    assert release.source == "insecure"
-    assert changed(release, post_processing=release.post_processing).source == "insecure"
+    assert release.record.source == "insecure"
+    assert (
+        changed(release, post_processing=release.record.post_processing).record.source == "insecure"
+    )
     slices = psd.TimeSlices.parse("day", "2024-01-01")
     series = build(POINTS.assign(time="2024-01-01 10:00:00"), slices=slices, time="time")
     for act in (

@@ -65,7 +65,7 @@ def test_what_was_found_is_paid_for_in_every_release(tmp_path, name):
     release = build(kept, epsilon="0.4", sampler=recorder)
     assert release.record.epsilon == 400_000_000
     assert sum(int(call.loss.max()) for call in recorder.draws) == 400_000_000 - paid
-    stated = release.parameters.get("counting_epsilon")
+    stated = release.record.parameters.get("counting_epsilon")
     assert stated == (None if not paid else str(paid / NANO))
 
 
@@ -82,7 +82,7 @@ def test_what_was_found_in_rho_is_paid_for_as_the_epsilon_of_its_draws(tmp_path,
     kept = kept_of(tmp_path, options)
     assert kept.paid == sum(int(draw.loss.max()) for draw in found)
     release = build(kept, epsilon="0.9")
-    stated = release.parameters.get("counting_epsilon")
+    stated = release.record.parameters.get("counting_epsilon")
     assert stated == (epsilon_text(kept.paid) if kept.paid else None)
     assert release.tree.max_path_loss <= release.record.epsilon - kept.paid
 
@@ -95,8 +95,10 @@ def test_gaussian_releases_pay_in_rho_for_what_was_found(tmp_path, law, subtests
         with subtests.test(name):
             assert release.record.rho == 24_355_970_359
             assert release.tree.max_path_loss == release.record.rho - paid
-            assert release.parameters.get("counting_rho") == (RHO.text(paid) if paid else None)
-            assert "counting_epsilon" not in release.parameters
+            assert release.record.parameters.get("counting_rho") == (
+                RHO.text(paid) if paid else None
+            )
+            assert "counting_epsilon" not in release.record.parameters
 
 
 def test_what_was_spent_already_is_refused(tmp_path):
@@ -111,7 +113,7 @@ def test_what_was_spent_already_is_refused(tmp_path):
         with pytest.raises(ParameterError, match=words):
             psd.build(kept, epsilon=epsilon, sampler=recorder, **options)
     assert not recorder.draws
-    assert build(kept, epsilon="0.4", **GAUSSIAN).parameters["counting_rho"] == "0.0028125"
+    assert build(kept, epsilon="0.4", **GAUSSIAN).record.parameters["counting_rho"] == "0.0028125"
 
 
 NONE = np.zeros(0, np.int32)
@@ -138,7 +140,9 @@ def test_what_is_left_is_too_little_before_a_charge(tmp_path, text):
     ledger = Ledger.create(tmp_path / "city.ledger")
     ledger.register("visits", 5, unit="user", columns=columns)
     with pytest.raises(ParameterError, match=r"too small for|at least"):
-        psd.build(tally, epsilon=1, method=method, account=psd.Account(ledger.path, "visits"))
+        psd.build(
+            tally, epsilon=1, method=method, account=psd.ledger.Account(ledger.path, "visits")
+        )
     assert not ledger.state().charges
 
 

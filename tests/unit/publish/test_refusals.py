@@ -7,6 +7,7 @@ import shapely
 
 import psd
 from psd import errors
+from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Quadtree
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
@@ -97,7 +98,7 @@ def test_every_method_can_be_rehearsed(method, subtests):
         CHOSEN,
         {"user": "u", "count": "users"},
         {"time": "t", "slices": DAYS},
-        {"domain": psd.PrivateBounds()},
+        {"domain": PrivateBounds()},
     ):
         with subtests.test(arguments=arguments):
             rehearsed(method=method, **arguments)
@@ -133,10 +134,10 @@ def test_the_method_gets_what_it_gets_in_the_build():
     assert (first.covariate, first.boundary, first.loss) == (covariate, None, 500_000_000)
     assert second.boundary is boundary.mask
     # Private bounds are rehearsed on their lattice.
-    assert watched(domain=psd.PrivateBounds(lattice=(64, 32))).domain.lattice == (64, 32)
+    assert watched(domain=PrivateBounds(lattice=(64, 32))).domain.lattice == (64, 32)
     watched(time="t", slices=psd.TimeSlices.parse("day", "2024-01-01..2024-01-01"))  # of one slice
     rehearsed(regions=two_columns(DOMAIN), method="regions")  # with a tally of theirs
-    for arguments in ({"domain": psd.PrivateBounds()}, CHOSEN):
+    for arguments in ({"domain": PrivateBounds()}, CHOSEN):
         with pytest.raises(errors.ParameterError, match="share"):
             rehearsed(**arguments, epsilon="1e-9")
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import psd
+from psd.curator.private_bounds import PrivateBounds
 from psd.errors import InputDataError, ParameterError, WriteError
 from support.privacy.samplers import ExactSampler
 
@@ -73,7 +74,7 @@ def test_wrong_arguments_are_refused_with_their_name(subtests):
         ({"part": None}, "part must name"),
         ({"part": ""}, "part must be 1 to 100"),
         ({"domain": None}, "bounds must be public here, got none"),
-        ({"domain": psd.PrivateBounds()}, "bounds must be public here, got private ones"),
+        ({"domain": PrivateBounds()}, "bounds must be public here, got private ones"),
         ({"domain": "0 0 8 8"}, "domain must be a psd.Domain"),
         ({"method": psd.decompositions.Grid}, "method must be an instance"),
         ({"user": "who", "max_contributions": "auto"}, "must be a number"),

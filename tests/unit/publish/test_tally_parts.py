@@ -99,7 +99,7 @@ def test_a_tally_of_slices_gives_a_series(bound):
     assert (series.record.scope, series.record.epsilon, series.slices) == (bound, 2 * 10**9, months)
     how = {"domain": DOMAIN, "slices": months, "time": "time", "per": per, "x": "x", "y": "y"}
     want = build(table(), epsilon=2, user="user", max_contributions=4, **how)
-    totals = [[r.tree.count[r.tree.is_leaf].sum() for r in s.releases] for s in (series, want)]
+    totals = [[r.tree.count[r.tree.is_leaf].sum() for r in s._releases] for s in (series, want)]
     if bound == "slice":  # which rows are kept is the key's choice, how many is not
         assert totals[0] == totals[1]
     assert sum(totals[0]) == sum(totals[1])

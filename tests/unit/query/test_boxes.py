@@ -46,7 +46,7 @@ GRIDS = {
 def worked_example(rows, grid):
     """Release of the 3 x 3 grid, rows from north to south, and the box over its upper two."""
     domain = psd.Domain(**GRIDS[grid])
-    tree = psd.grid_tree(domain, 3)
+    tree = psd.decompositions.grid_tree(domain, 3)
     draft = psd.Release.from_counts(tree, np.arange(9), "1", domain=domain)
     places = draft.to_geopandas().geometry.bounds
     column = places.minx.rank(method="dense").astype(int) - 1
@@ -135,7 +135,7 @@ def test_boxes_that_meet_many_cells_are_walked_down_fewer_at_once(
     density, pairs, chunk, monkeypatch
 ):
     made = release_of(random_tree(np.random.default_rng(8), height=4))
-    made = made.with_post_processing(PostProcessing(density=density))
+    made = made.replace(post_processing=PostProcessing(density=density))
     west, south, east, north = made.domain.bounds
     share = np.sort(np.random.default_rng(2).random((40, 2, 2)), axis=1)
     low, size = np.array([west, south]), np.array([east - west, north - south])
@@ -305,6 +305,6 @@ def test_the_whole_domain_is_the_root():
     release = release_of(random_tree(np.random.default_rng(5), height=4))
     table = release.query([(0, 0, 64, 64)]).table
     assert table.loc[0, "estimate"] == pytest.approx(release.total)
-    deviation = math.sqrt(release.estimates.variance[0])
+    deviation = math.sqrt(release.index.fit.estimates.variance[0])
     assert table.loc[0, "perturbation_error"] == pytest.approx(deviation)
     assert table.loc[0, "nonuniformity_error"] == 0

@@ -39,7 +39,7 @@ def test_the_parts_are_those_of_the_answer():
             part = row["perturbation_error"] ** 2 / row["error"] ** 2
             assert found.noise_share == pytest.approx(part, rel=1e-9)
             inside = found.inside["estimate"].sum()
-            if release.post_processing.density == "uniform":
+            if release.record.post_processing.density == "uniform":
                 inside += (found.cut["covered"] * found.cut["estimate"]).sum()
                 assert max(inside, 0) == pytest.approx(row["estimate"], rel=1e-9, abs=1e-9)
             assert found.cut["nonuniformity_error"].is_monotonic_decreasing

@@ -116,7 +116,9 @@ def test_a_ratio(release):
 
 def test_a_ratio_over_nothing():
     domain = domain_of((2, 2))
-    release = psd.Release.from_counts(psd.grid_tree(domain, 2), [90, 0, 0, 0], 1.0, domain=domain)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 2), [90, 0, 0, 0], 1.0, domain=domain
+    )
     ratio = release.query([(0, 0, 1, 1), (0, 1, 1, 2)]).joint().ratio(0, 1)
     assert math.isnan(ratio.estimate)
     assert ratio.error == math.inf

@@ -27,7 +27,7 @@ def measured(name, size=None, view=VIEW, seed=1):
     domain = psd.Domain(bounds=bounds, crs=METRES, coordinate_resolution=step)
     rng = np.random.default_rng(seed)
     count = rng.integers(0, 50, domain.lattice[::-1])
-    tree = psd.grid_tree(domain, size or domain.lattice)
+    tree = psd.decompositions.grid_tree(domain, size or domain.lattice)
     leaves = tree.boxes[tree.is_leaf]
     counts = [count[y0:y1, x0:x1].sum() for x0, y0, x1, y1 in leaves.tolist()]
     release = psd.Release.from_counts(tree, counts, 1000, domain=domain)
@@ -75,7 +75,9 @@ def test_boxes_are_counted_exactly_where_every_value_is_measured(name):
     answers = release.query(boxes).table
     assert answers.estimate.to_numpy() == pytest.approx(np.array(expected, float), abs=1e-6)
     assert (answers.nonuniformity_error == 0).all()
-    assert release.estimate(boxes) == pytest.approx(np.array(expected, float), abs=1e-6)
+    assert release.query(boxes, errors=False).arrays["estimate"] == pytest.approx(
+        np.array(expected, float), abs=1e-6
+    )
     # One at a time, without the compiled walk and the table of sums.
     for box, value in list(zip(boxes, expected, strict=True))[:5]:
         assert release.query([box]).table.estimate[0] == pytest.approx(value, abs=1e-6)
@@ -115,17 +117,17 @@ def test_empty_boxes_are_explained_and_answered_jointly():
     joint = release.query([empty, filled]).joint()
     assert joint.covariance[0].tolist() == [0, 0]
     assert joint.total().estimate == pytest.approx(release.query([filled]).table.estimate[0])
-    assert release.nested([empty, filled]).estimate[0] == 0
+    assert release.query([empty, filled]).nested().estimate[0] == 0
 
 
 def test_releases_of_other_resolutions_are_not_compared():
     first, _, _ = measured("values at the bounds", (5, 4))
     domain = psd.Domain(bounds=first.domain.bounds, crs=METRES, coordinate_resolution="0.05")
-    other = psd.Release.from_counts(psd.grid_tree(domain, 1), [9], 1, domain=domain)
+    other = psd.Release.from_counts(psd.decompositions.grid_tree(domain, 1), [9], 1, domain=domain)
     with pytest.raises(
         psd.errors.DomainError, match=r"different coordinate resolution, 0\.1 and 0"
     ):
-        psd.difference(first, other, [(-0.5, 2.3, 0.5, 4.0)])
+        first.query([(-0.5, 2.3, 0.5, 4.0)], difference=other)
 
 
 @pytest.mark.parametrize("size", [None, (5, 4)], ids=["every value", "coarse cells"])

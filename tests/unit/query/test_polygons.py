@@ -27,7 +27,7 @@ def release():
 def seoul():
     """Release in degrees; its grid of 12 x 12 has no square metres."""
     domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
-    tree = psd.grid_tree(domain, 12)
+    tree = psd.decompositions.grid_tree(domain, 12)
     counts = np.random.default_rng(2).integers(0, 500, 144)
     return psd.Release.from_counts(tree, counts, 1.0, domain=domain)
 
@@ -70,7 +70,7 @@ def test_polygons_are_answered_as_by_intersection_with_every_leaf(release):
     assert sum(len(shape.interiors) for shape in made if shape.geom_type == "Polygon") > 8
     table = release.query(made, crs=METRES).table
     leaf = release.tree.is_leaf
-    count = release.estimates.count[leaf]
+    count = release.index.fit.estimates.count[leaf]
     phi, cluster_size = (
         release.index.fit.dispersion.overdispersion[leaf],
         release.index.fit.dispersion.cluster_size,
@@ -98,8 +98,10 @@ def test_a_box_given_as_a_polygon_is_answered_as_the_box(release):
 def test_own_cells_given_as_polygons_are_the_cells(seoul):
     cells = seoul.to_geopandas("all")[["geometry"]]
     answers = seoul.query(cells).table
-    assert list(answers.estimate) == pytest.approx(seoul.estimates.count)
-    assert list(answers.perturbation_error) == pytest.approx(np.sqrt(seoul.estimates.variance))
+    assert list(answers.estimate) == pytest.approx(seoul.index.fit.estimates.count)
+    assert list(answers.perturbation_error) == pytest.approx(
+        np.sqrt(seoul.index.fit.estimates.variance)
+    )
     assert (answers.nonuniformity_error == 0).all()
 
 
@@ -111,7 +113,9 @@ def test_polygons_that_cut_no_leaf_are_answered_by_every_density(release, densit
     assert whole["estimate"][0] == viewed.total
     leaf = np.flatnonzero(release.tree.is_leaf)[0]
     exactly = shapely.box(*release.tree.boxes[leaf])
-    assert viewed.query([exactly], crs=METRES)["estimate"][0] == viewed.estimates.count[leaf]
+    assert (
+        viewed.query([exactly], crs=METRES)["estimate"][0] == viewed.index.fit.estimates.count[leaf]
+    )
 
 
 # --- ways to give polygons ----------------------------------------------------------------

@@ -33,7 +33,7 @@ def series(days=5, epsilon=1.0, seed=3, records=400, towns=1):
     """Series of days whose records crowd in towns, which are in the same places every day."""
     rng = np.random.default_rng(seed)
     releases, counts = [], []
-    tree = psd.grid_tree(DOMAIN, 8)
+    tree = psd.decompositions.grid_tree(DOMAIN, 8)
     places = rng.uniform(2, 14, (towns, 2)) if towns > 1 else np.array([[3.5, 3.5]])
     for _ in range(days):
         points = rng.normal(places[rng.integers(0, towns, records)], 1.5)
@@ -134,7 +134,7 @@ def test_intervals_cover_where_all_slices_are_uneven_alike():
         inside = count(points, boxes)
         total = data.query(boxes).table
         own += int(((total["lower"] <= inside) & (inside <= total["upper"])).sum())
-        uneven = np.sqrt(sum(r.query(boxes)["nonuniformity_error"] ** 2 for r in data.releases))
+        uneven = np.sqrt(sum(r.query(boxes)["nonuniformity_error"] ** 2 for r in data._releases))
         width = 1.96 * np.hypot(total["perturbation_error"], uneven)
         independent += int((np.abs(total["estimate"] - inside) <= width).sum())
     assert own >= 0.95 * 48
@@ -181,7 +181,7 @@ def test_windows_that_are_not_made_of_slices_are_refused(subtests):
 def test_a_gap_between_slices_is_refused_unless_all_are_added():
     data, _ = series(days=2)
     months = psd.TimeSlices.parse("month", "2024-01,2024-03")
-    gap = psd.Release.from_slices(months, list(data.releases))
+    gap = psd.Release.from_slices(months, list(data._releases))
     assert len(gap.query(BOXES).table) == 3
     with pytest.raises(ParameterError, match="there are none from 2024-02-01 to 2024-03-01"):
         gap.query(BOXES, when="2024-01..2024-03")
@@ -197,6 +197,6 @@ def test_time_of_a_release_without_slices_is_refused(subtests):
     data, _ = series(days=1)
     for name, value in (("when", "2024-01"), ("each", "slice")):
         with subtests.test(name), pytest.raises(ParameterError, match=f"{name} must be left out"):
-            data.releases[0].query(BOXES, **{name: value})
+            data._releases[0].query(BOXES, **{name: value})
     with pytest.raises(ParameterError, match="each must be 'slice' or left out, got 'month'"):
         data.query(BOXES, each="month")

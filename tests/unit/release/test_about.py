@@ -34,9 +34,9 @@ ABOUT = {
 
 def release(**about):
     domain = psd.Domain(bounds=(126.4, 37, 127.6, 38))
-    tree = psd.grid_tree(domain, 4)
+    tree = psd.decompositions.grid_tree(domain, 4)
     counts = psd.Release.from_counts(tree, np.arange(16) * 10, 1.0, domain=domain)
-    return as_drawn(counts).with_about(about)
+    return as_drawn(counts).replace(about=about)
 
 
 def test_a_reference_date_has_a_first_and_a_last_day(subtests):
@@ -100,7 +100,8 @@ def test_statements_are_in_the_header_and_others_are_refused(subtests):
     assert record_header(plain.record)["about"] is None
     assert record_header(stated.record)["about"] == ABOUT
     assert plain.digest != stated.digest
-    assert stated.with_about(None).digest == plain.digest
+    assert stated.replace(about={}).digest == plain.digest
+    assert stated.replace().digest == stated.digest
     assert set(ABOUT) == set(ABOUT_KEYS)
     record, digest = decode_release(encode_release(stated.record))
     assert (record.about, digest) == (About(**ABOUT), stated.digest)
@@ -122,12 +123,12 @@ def test_a_build_and_its_series_state_what_is_given(tmp_path):
     rows = pd.DataFrame({"lon": [0.5], "lat": [0.5], "time": ["2024-01-05"]})
     options = {"domain": domain, "epsilon": 1, "method": "grid", "about": ABOUT}
     built = psd.build(rows[["lon", "lat"]], **options)
-    assert built.about == ABOUT
+    assert built.record.about_texts == ABOUT
     assert built.metadata["licence"] == "CC-BY-4.0"
     months = psd.TimeSlices.parse("month", "2024-01..2024-02")
     psd.build(rows, **options, time="time", slices=months).save(tmp_path / "s.psd.parquet")
     series = psd.load(tmp_path / "s.psd.parquet")
-    assert series.about == series["2024-02"].about == ABOUT
+    assert series.record.about_texts == series["2024-02"].record.about_texts == ABOUT
     with pytest.raises(ParameterError, match="differ in about"):
         psd.Release.from_slices(months, [release(title="a"), release(title="b")])
 

@@ -57,19 +57,22 @@ def rewritten(value=..., **changes):
 def test_a_covariate_comes_back():
     content = encode(made())
     loaded = decode(content)
-    assert np.array_equal(loaded.covariate.raster, RASTER)
-    assert (loaded.covariate.domain, loaded.post_processing.density) == (loaded.domain, "covariate")
+    assert np.array_equal(loaded.record.covariate.raster, RASTER)
+    assert (loaded.record.covariate.domain, loaded.record.post_processing.density) == (
+        loaded.domain,
+        "covariate",
+    )
     assert encode(loaded) == encode(made()) == content
     rows = np.array([[1, 2, 30, 40], [0, 0, 64, 64]])
     assert loaded.query(rows).table.equals(made().query(rows).table)
     # Also one that only steered, and one of a file that was rewritten.
     for other in (encode(made(density="uniform")), rewritten()):
-        assert np.array_equal(decode(other).covariate.raster, RASTER)
+        assert np.array_equal(decode(other).record.covariate.raster, RASTER)
     raster = np.random.default_rng(1).integers(0, 2**16, (1024, 1024), np.uint16)
     release = made(raster)
     content = encode(release)
-    assert np.array_equal(decode(content).covariate.raster, raster)
-    assert len(content) - len(encode(made())) < 1.02 * len(pack_covariate(release.covariate))
+    assert np.array_equal(decode(content).record.covariate.raster, raster)
+    assert len(content) - len(encode(made())) < 1.02 * len(pack_covariate(release.record.covariate))
 
 
 def test_the_footer_is_as_documented():

@@ -13,7 +13,7 @@ from psd.ledger.receipts import is_sound
 from psd.release.file import NODES, SCHEMA, decode_release, encode_release, read_release
 from psd.release.node_limit import MAX_NODES, check_node_count
 from psd.release.series_file import read_series
-from psd.release.signing import new_key, sign, verify
+from psd.signing import new_key, sign, verify
 from psd.testing import release_from_counts
 from support.forged_releases import file_of
 from support.tables import refused

@@ -131,9 +131,9 @@ def test_rows_that_are_not_there_are_refused_and_trees_share_the_memory_that_was
     with pytest.raises(ReleaseFormatError, match="not as many as its footer says"):
         decode(states(content, rows, rows + 1))
     series = decode_series(encode(made("series")))
-    bases = {id(release.tree.parent.base) for release in series.releases}
+    bases = {id(release.tree.parent.base) for release in series._releases}
     assert len(bases) == 1
-    for release in series.releases:
+    for release in series._releases:
         with pytest.raises(ValueError, match="read-only"):
             release.tree.parent[0] = 3
         with pytest.raises(ValueError, match="WRITEABLE"):

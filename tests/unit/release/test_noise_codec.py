@@ -43,8 +43,10 @@ def test_a_gaussian_release_is_read_as_it_was_written():
     assert columns_of(content)[-1] == "loss"
     assert again.digest == release.digest
     assert (again.record.loss, again.tree.noise) == (LOSS, CountNoise.gaussian(12))
-    assert again.guarantee_text.startswith("epsilon 1 and delta 1e-6 (rho 0.024355970359) per")
-    assert again.estimates.variance[1:] == pytest.approx(12 / (2 * LOSS.rho / 10**12))
+    assert again.record.guarantee_text.startswith(
+        "epsilon 1 and delta 1e-6 (rho 0.024355970359) per"
+    )
+    assert again.index.fit.estimates.variance[1:] == pytest.approx(12 / (2 * LOSS.rho / 10**12))
     box = (0, 0, 1, 1)
     assert again.query([box]).table.equals(release.query([box]).table)
     record = gaussian_record()
@@ -52,7 +54,7 @@ def test_a_gaussian_release_is_read_as_it_was_written():
     release = psd.Release(replace(record, tree=replace(record.tree, noise=noise)))
     again = decode(encode(release))
     assert again.tree.noise.factor == Fraction(7, 3)
-    assert again.estimates.variance == pytest.approx(release.estimates.variance)
+    assert again.index.fit.estimates.variance == pytest.approx(release.index.fit.estimates.variance)
     record = gaussian_record()
     assert noise_header(record) == STATED
     assert is_noise(STATED)
@@ -65,7 +67,9 @@ def test_a_gaussian_release_is_read_as_it_was_written():
 
 def in_epsilon(**options):
     domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    return psd.Release.from_counts(psd.grid_tree(domain, 1), [5], 1, domain=domain, **options)
+    return psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 1), [5], 1, domain=domain, **options
+    )
 
 
 def test_the_noise_of_releases_in_epsilon_alone_follows_from_their_unit():
@@ -82,8 +86,8 @@ def test_a_series_has_one_noise_and_is_not_joined_of_releases():
     assert columns_of(content)[-1] == "loss"
     again = decode_series(content)
     assert again.record.epsilon == LOSS.epsilon  # and not twice as much: rho is of both slices
-    assert again.guarantee_text == series.guarantee_text
-    assert again.releases[1].tree.noise == CountNoise.gaussian(12)
+    assert again.record.guarantee_text == series.record.guarantee_text
+    assert again.record.releases[1].tree.noise == CountNoise.gaussian(12)
     with pytest.raises(ParameterError, match="differ in the noise of their counts"):
         SeriesRecord(slices=days, releases=(record, gaussian_record(13)))
     with pytest.raises(ParameterError, match="must have losses in epsilon to be joined"):

@@ -45,8 +45,8 @@ def test_nothing_is_chosen_unless_told_and_other_choices_are_refused(subtests):
 
 def test_the_caller_chooses_over_the_method():
     for name in psd.methods():
-        assert isinstance(default_post_processing(psd.method(name)), PostProcessing)
-    cascade, quadtree = psd.method("cascade"), psd.method("quadtree")
+        assert isinstance(default_post_processing(psd.decompositions.method(name)), PostProcessing)
+    cascade, quadtree = psd.decompositions.method("cascade"), psd.decompositions.method("quadtree")
     own = default_post_processing(cascade)
     assert own != PostProcessing()
     assert resolve_post_processing(cascade, estimate=None, density=None) == own
@@ -64,7 +64,9 @@ def test_a_build_carries_the_view_that_was_asked_for(subtests):
     for name, view in product(["quadtree", "cascade"], views):
         made = psd.build(rows, domain=DOMAIN, epsilon=1, method=name, **view)
         with subtests.test(name, view=view):
-            assert made.post_processing == resolve_post_processing(psd.method(name), **view)
+            assert made.record.post_processing == resolve_post_processing(
+                psd.decompositions.method(name), **view
+            )
 
 
 @pytest.mark.deep
@@ -78,12 +80,15 @@ def test_another_view_of_a_release_keeps_everything_but_the_answers(subtests):
         other = changed(first, post_processing=view)
         with subtests.test(view=view):
             assert other.tree is first.tree
-            assert (other.post_processing, first.post_processing) == (view, PostProcessing())
+            assert (other.record.post_processing, first.record.post_processing) == (
+                view,
+                PostProcessing(),
+            )
             assert (other.epsilon, other.total) == (first.epsilon, first.total)
             assert np.array_equal(other.estimates.signed, first.estimates.signed)
             assert np.array_equal(other.estimates.variance, first.estimates.variance)
             assert (other.index.fit.density is None) == (density == "uniform")
             same = other.query(box).table.estimate[0] == first.query(box).table.estimate[0]
             assert same == (view == PostProcessing())
-            again = other.with_post_processing(PostProcessing())
+            again = other.replace(post_processing=PostProcessing())
             assert again.query(box).table.equals(first.query(box).table)

@@ -40,22 +40,25 @@ def drawn():
 def test_given_counts_are_given_again_after_loading(make, tmp_path):
     release = make()
     for path in (tmp_path / "first", tmp_path / "second"):
-        assert release.source == "given"
-        assert release.guarantee_text == "epsilon 1 per record" + NOTE
+        assert release.record.source == "given"
+        assert release.record.guarantee_text == "epsilon 1 per record" + NOTE
         assert repr(release).endswith(f"epsilon 1 per record{NOTE}>")
         release.save(path)
         release = psd.load(path)
-    assert release.with_post_processing(release.post_processing).source == "given"
+    assert release.replace(post_processing=release.record.post_processing).record.source == "given"
     series = decode_series(encode(psd.Release.from_slices(MONTHS, (make(), make()))))
-    assert series.source == "given"
-    assert series.guarantee_text == "epsilon 2 per record" + NOTE
+    assert series.record.source == "given"
+    assert series.record.guarantee_text == "epsilon 2 per record" + NOTE
     assert repr(series).endswith(f"epsilon 2 per record{NOTE}>")
-    assert {release.source for release in series.releases} == {"given"}
+    assert {release.record.source for release in series._releases} == {"given"}
 
 
 def test_a_release_of_the_curator_says_nothing_more():
     release = decode(encode(drawn()))
-    assert (release.source, release.guarantee_text) == ("curator", "epsilon 1 per record")
+    assert (release.record.source, release.record.guarantee_text) == (
+        "curator",
+        "epsilon 1 per record",
+    )
     assert repr(release).endswith("epsilon 1 per record>")
     assert "release_source" not in release.to_geopandas()
     for make, expected in {drawn: "curator", given: "given", renamed: "given"}.items():

@@ -177,7 +177,9 @@ def test_what_a_release_works_out_is_neither_an_attribute_of_somebody_nor_export
     assert psd.load(tmp_path / "r.psd.parquet").digest == release.digest
     release = made()
     release.export(tmp_path / "before.csv")
-    truth = dataclasses.replace(release.estimates, count=release.estimates.count + 1000)
+    truth = dataclasses.replace(
+        release.index.fit.estimates, count=release.index.fit.estimates.count + 1000
+    )
     vars(release.index)["fit"] = dataclasses.replace(release.index.fit, estimates=truth)
     release.export(tmp_path / "after.csv")
     assert (tmp_path / "before.csv").read_bytes() == (tmp_path / "after.csv").read_bytes()

@@ -28,7 +28,7 @@ DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(8, 8))
 
 def same_cells():
     """Releases of one grid with different counts."""
-    tree = psd.grid_tree(DOMAIN, 8)
+    tree = psd.decompositions.grid_tree(DOMAIN, 8)
     counts = np.random.default_rng(1).integers(-9, 99, (4, 64))
     return [psd.Release.from_counts(tree, row, 1, domain=DOMAIN).record for row in counts]
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 import psd
 from psd.errors import ParameterError, ReleaseFormatError, WriteError
-from psd.release.signing import new_key, public_name, sign, signature_name, verify
+from psd.signing import new_key, public_name, sign, signature_name, verify
 from support.trees import SOUTH_UP, grid_release
 
 

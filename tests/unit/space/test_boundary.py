@@ -238,14 +238,14 @@ def test_every_method_knows_that_nobody_is_outside(method):
     assert release.total == pytest.approx(table[held]["u"].nunique(), abs=60)
     outside = release.record.outside & release.tree.is_leaf
     assert outside.any() or method in ("auto", "privtree", "kd-standard", "hilbert-rtree", "htf")
-    assert not release.estimates.count[outside].any()
+    assert not release.index.fit.estimates.count[outside].any()
     assert not release.tree.loss[release.record.outside].any()
     table = release.query([(0, 0, 0.9, 8), (0, 0, 8, 0.9), (0, 0, 8, 8)]).table
     numbers = table[["estimate", "error", "lower", "upper"]].to_numpy()
     assert not numbers[:2].any()
     assert (numbers[2] > 0).all()
     loaded = decode(encode(changed(release, source="curator")))
-    assert loaded.boundary
+    assert loaded.record.boundary
     pd.testing.assert_frame_equal(
         loaded.query([(0, 0, 3, 3)]).table, release.query([(0, 0, 3, 3)]).table
     )

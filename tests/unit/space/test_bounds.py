@@ -234,7 +234,7 @@ def test_commands_take_the_same_values(tmp_path, wards):
     cases.append((("--bounds", wards), bounds_from_file(str(wards), BRITAIN)))
     for number, (bounds, wanted) in enumerate(cases):
         passes(*build, *bounds)
-        assert psd.load(out).bounds == wanted
+        assert psd.load(out).domain.bounds == wanted
         tally = tmp_path / f"{number}.tally"
         passes("tally", tmp_path / "v.csv", "-o", tally, *read, *bounds)
     told = fails(2, *build, "--bounds", "1,2,3")

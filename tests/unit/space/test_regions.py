@@ -29,7 +29,9 @@ DEGREES, METRES = "EPSG:4326", "EPSG:5179"
 def release():
     domain = psd.Domain(bounds=(126.4, 37.0, 127.6, 38.0))
     counts = np.random.default_rng(2).integers(0, 500, 144)
-    return psd.Release.from_counts(psd.grid_tree(domain, 12), counts, 1.0, domain=domain)
+    return psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 12), counts, 1.0, domain=domain
+    )
 
 
 def plain(answers):

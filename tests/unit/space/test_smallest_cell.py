@@ -120,7 +120,9 @@ def test_sizes_that_the_caller_gives_are_not_limited_and_others_are_stated():
     without = psd.build(table, domain=psd.Domain(bounds=LONDON, min_cell=0), epsilon=1)
     assert record_header(without.record)["min_cell"] is None
     domain = psd.Domain(bounds=(0, 0, 1_000, 1_000), crs=METRES, min_cell=100)
-    release = psd.Release.from_counts(psd.grid_tree(domain, 16), range(256), 1, domain=domain)
+    release = psd.Release.from_counts(
+        psd.decompositions.grid_tree(domain, 16), range(256), 1, domain=domain
+    )
     assert release.domain.min_cell is None
     with pytest.raises(psd.errors.ParameterError, match="a cell of the release is smaller"):
         replace(release.record, domain=domain, method="quadtree")

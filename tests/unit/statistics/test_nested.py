@@ -15,10 +15,10 @@ CHAIN = [(1, 1, 2, 2), (1, 1, 3, 3), (0, 0, 3, 3)]
 @pytest.mark.deep
 def test_rings_of_a_chain():
     release = grid_release(SOUTH_UP)
-    table = release.nested(CHAIN)
+    table = release.query(CHAIN).nested()
     assert table.estimate.tolist() == pytest.approx([50, 280, 450])
     assert table.ring.tolist() == pytest.approx([50, 230, 170])
-    variance = release.estimates.variance[-1]
+    variance = release.index.fit.estimates.variance[-1]
     assert (table.ring_error**2).tolist() == pytest.approx([variance, 3 * variance, 5 * variance])
     assert "joint_lower" not in table
 
@@ -30,21 +30,21 @@ def test_a_hierarchy_by_ids_and_by_numbers():
         columns=["west", "south", "east", "north"],
     ).assign(id=["all", "west", "east", "corner"], parent=["", "all", "all", "west"])
     release = grid_release(SOUTH_UP)
-    table = release.nested(boxes)
+    table = release.query(boxes).nested()
     assert table.ring.tolist() == pytest.approx([170, 110, 160, 10])
-    numbered = release.nested(boxes.drop(columns="parent"), parents=[-1, 0, 0, 1])
+    numbered = release.query(boxes.drop(columns="parent")).nested(parents=[-1, 0, 0, 1])
     assert numbered.ring.tolist() == table.ring.tolist()
     shapes = gpd.GeoDataFrame(
         boxes[["id", "parent"]], geometry=shapely.box(*boxes.iloc[:, :4].T.to_numpy()), crs=3857
     )
-    assert release.nested(shapes).ring.tolist() == pytest.approx(table.ring.tolist())
+    assert release.query(shapes).nested().ring.tolist() == pytest.approx(table.ring.tolist())
 
 
 def test_rings_are_not_negative_where_cells_are():
     release = grid_release([[9, -30, 4], [-8, 50, -9], [2, 3, -20]])
-    release = release.with_post_processing(PostProcessing(estimate="signed"))
+    release = release.replace(post_processing=PostProcessing(estimate="signed"))
     assert release.query([CHAIN[1]]).table.estimate[0] < release.query([CHAIN[0]]).table.estimate[0]
-    table = release.nested(CHAIN)
+    table = release.query(CHAIN).nested()
     assert (table.ring >= 0).all()
     assert table.estimate.is_monotonic_increasing
     assert table.ring.cumsum().tolist() == pytest.approx(table.estimate.tolist())
@@ -67,11 +67,11 @@ def test_nesting_that_is_refused(subtests):
     release = grid_release(SOUTH_UP)
     for name, (regions, parents, word) in REFUSED.items():
         with subtests.test(name), pytest.raises(ParameterError, match=word):
-            release.nested(regions, parents=parents)
+            release.query(regions).nested(parents=parents)
     table = pd.DataFrame(CHAIN, columns=["west", "south", "east", "north"])
     for ids, parents, word in (
         (["a", "a", "b"], ["b", "b", ""], "without duplicates"),
         (["a", "b", "c"], ["b", "d", ""], "parent must be the id of a region, got d"),
     ):
         with subtests.test(word), pytest.raises(ParameterError, match=word):
-            release.nested(table.assign(id=ids, parent=parents))
+            release.query(table.assign(id=ids, parent=parents)).nested()

@@ -1,5 +1,7 @@
 """Weighted quantiles and class breaks: exact cases and refusals."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -18,13 +20,13 @@ def test_weighted_quantiles_by_hand():
 
 def test_breaks_of_known_densities():
     release = grid_release(SOUTH_UP * 10)
-    table = release.quantiles(3, size=(3, 3))
+    table = release.query(quantiles=True, classes=3, size=(3, 3)).table
     assert table.share.tolist() == pytest.approx([1 / 3, 2 / 3])
     assert table.density.tolist() == pytest.approx([300e6, 600e6], rel=0.01)
     assert (table.lower < table.density).all()
     assert (table.density < table.upper).all()
     # Half of the people live at 700 per cell or below.
-    people = release.quantiles(2, size=(3, 3), weight="people")
+    people = release.query(quantiles=True, classes=2, size=(3, 3), weight="people").table
     assert people.density.tolist() == pytest.approx([700e6], rel=0.01)
 
 
@@ -36,4 +38,5 @@ def test_quantiles_refuse(subtests):
         ({"draws": 0}, "draws"),
         ({"size": (0, 1)}, "raster"),
     ]
-    refuses(subtests, grid_release(SOUTH_UP).quantiles, rows, ParameterError)
+    ask = partial(grid_release(SOUTH_UP).query, quantiles=True)
+    refuses(subtests, ask, rows, ParameterError)

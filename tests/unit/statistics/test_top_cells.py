@@ -20,7 +20,7 @@ from support.trees import (
 
 
 def test_top_cells_that_are_sure():
-    table = grid_release(SOUTH_UP).top(3)
+    table = grid_release(SOUTH_UP).query(top=3).table
     assert table.estimate.round().tolist() == [90, 80, 70]
     assert (table.probability > 0.99).all()
     sides = table[["west", "south", "east", "north"]].to_numpy().tolist()
@@ -30,14 +30,14 @@ def test_top_cells_that_are_sure():
 
 
 def test_top_cells_that_are_a_coin_toss():
-    table = grid_release(np.full((4, 4), 100)).top(8, draws=4000)
+    table = grid_release(np.full((4, 4), 100)).query(top=8, draws=4000).table
     assert table.probability.to_numpy() == pytest.approx(np.full(8, 0.5), abs=0.05)
-    assert grid_release(SOUTH_UP).top(9).probability.tolist() == [1] * 9
+    assert grid_release(SOUTH_UP).query(top=9).table.probability.tolist() == [1] * 9
 
 
 def test_top_is_the_same_again_and_depends_on_the_seed():
     release = grid_release(np.full((4, 4), 100))
-    first, again, other = (release.top(5, draws=50, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (release.query(top=5, draws=50, seed=seed).table for seed in (3, 3, 4))
     pd.testing.assert_frame_equal(first, again)
     assert not first.equals(other)
 
@@ -46,34 +46,34 @@ def test_top_by_density_ranks_small_leaves_first():
     domain = domain_of((4, 4))
     release = release_of(random_tree(np.random.default_rng(8), lattice=(16, 16), top=500))
     assert domain.lattice == (4, 4)
-    by_density = release.top(5, by="density").density
+    by_density = release.query(top=5, by="density").table.density
     assert by_density.is_monotonic_decreasing
-    assert release.top(5).estimate.is_monotonic_decreasing
-    assert by_density.iloc[0] >= release.top(5).density.max()
+    assert release.query(top=5).table.estimate.is_monotonic_decreasing
+    assert by_density.iloc[0] >= release.query(top=5).table.density.max()
 
 
 def test_top_regions_keep_their_table():
     shapes = [shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3), shapely.box(0, 2, 3, 3)]
     table = gpd.GeoDataFrame({"name": list("abc")}, geometry=shapes, crs="EPSG:3857")
-    found = grid_release(SOUTH_UP).top(2, areas=table)
+    found = grid_release(SOUTH_UP).query(table, top=2).table
     assert list(found.columns) == ["rank", "name", "geometry", "estimate", "error", "probability"]
     assert found.name.tolist() == ["c", "b"]
     assert (found.probability > 0.99).all()
-    boxes = grid_release(SOUTH_UP).top(1, areas=[(0, 0, 1, 1), (1, 1, 2, 2)])
+    boxes = grid_release(SOUTH_UP).query([(0, 0, 1, 1), (1, 1, 2, 2)], top=1).table
     assert boxes.id.tolist() == [2]
 
 
 def test_top_refuses(subtests):
     rows = [
-        *(({"k": k}, f"k must be an integer from 1 to .*, got {k}") for k in (0, 10, 2.0)),
-        ({"k": 5, "size": (2, 2)}, "number of cells"),
-        ({"k": 2, "areas": [(0, 0, 1, 1)]}, "number of regions"),
-        ({"k": 1, "areas": [(0, 0, 1, 1)], "size": (2, 2)}, "size"),
-        ({"k": 1, "by": "people"}, "by"),
-        ({"k": 1, "draws": 0}, "draws"),
-        ({"k": 1, "seed": -1}, "seed"),
+        *(({"top": k}, f"top must be an integer from 1 to .*, got {k}") for k in (0, 10, 2.0)),
+        ({"top": 5, "size": (2, 2)}, "number of cells"),
+        ({"top": 2, "areas": [(0, 0, 1, 1)]}, "number of regions"),
+        ({"top": 1, "areas": [(0, 0, 1, 1)], "size": (2, 2)}, "size"),
+        ({"top": 1, "by": "people"}, "by"),
+        ({"top": 1, "draws": 0}, "draws"),
+        ({"top": 1, "seed": -1}, "seed"),
     ]
-    refuses(subtests, grid_release(SOUTH_UP).top, rows, ParameterError)
+    refuses(subtests, grid_release(SOUTH_UP).query, rows, ParameterError)
 
 
 def test_candidates_lose_nothing():

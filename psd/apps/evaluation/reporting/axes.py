@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from psd.apps.evaluation.compare import Comparison
+    from psd.apps.evaluation.comparison import Comparison
 
 __all__ = [
     "KINDS",

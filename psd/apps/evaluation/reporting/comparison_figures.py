@@ -15,7 +15,7 @@ from psd.apps.evaluation.reporting.axes import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from psd.apps.evaluation.compare import Comparison
+    from psd.apps.evaluation.comparison import Comparison
 
 __all__ = ["draw_error_by_size", "draw_score_by_epsilon"]
 

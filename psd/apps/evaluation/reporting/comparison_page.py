@@ -11,7 +11,7 @@ import numpy as np
 
 from psd._util.html import figure_block, page, section, table_block
 from psd.apps.evaluation._constants import TIE
-from psd.apps.evaluation.compare import COMPARISON_NOTICE, Comparison
+from psd.apps.evaluation.comparison import COMPARISON_NOTICE, Comparison
 from psd.apps.evaluation.reporting.axes import KINDS
 from psd.apps.evaluation.reporting.numbers import number_or_dash, percent_text
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from psd._util.html import figure_block, page, paragraph, section, table_block
 from psd.apps.evaluation._constants import CONFIDENCE, RASTER, WORST_QUERIES
-from psd.apps.evaluation.evaluate import PRIVATE_NOTICE, Evaluation
 from psd.apps.evaluation.reporting.numbers import number_or_dash, percent_text
+from psd.apps.evaluation.true_errors import PRIVATE_NOTICE, Evaluation
 from psd.privacy.loss import epsilon_text
 
 if TYPE_CHECKING:
@@ -225,21 +225,24 @@ def _release_section(release: Release) -> str:
     """Public facts about the release."""
     facts = {
         "method": release.method,
-        "parameters": ", ".join(f"{k} = {v}" for k, v in release.parameters.items()) or "none",
+        "parameters": ", ".join(f"{k} = {v}" for k, v in release.index.record.parameters.items())
+        or "none",
         "epsilon": epsilon_text(release.record.epsilon),
         "unit of privacy": release.unit.guarantee_text,
         "counts": release.record.counted_text,
-        "source": release.source,
+        "source": release.record.source,
         "post-processing": (
-            f"{release.post_processing.estimate} estimates, "
-            f"{release.post_processing.density} density"
+            f"{release.record.post_processing.estimate} estimates, "
+            f"{release.record.post_processing.density} density"
         ),
         "cells": f"{int(release.tree.is_leaf.sum()):,} leaves of {len(release.tree):,} nodes",
         "bounds": " ".join(f"{edge:.10g}" for edge in release.domain.bounds),
         "CRS": release.domain.crs,
         "coordinate resolution": release.domain.coordinate_resolution or "none",
         "smallest cell in metres": release.domain.min_cell or "none",
-        "covariate": "none" if release.covariate is None else "yes, stored in the release",
-        "software": f"psd {release.library}",
+        "covariate": "none"
+        if release.index.record.covariate is None
+        else "yes, stored in the release",
+        "software": f"psd {release.record.library}",
     }
     return section("The release", table_block("Public facts.", ("", ""), facts.items(), "words"))

@@ -22,8 +22,8 @@ from psd.errors import ParameterError
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
-    from psd.apps.evaluation.compare import Comparison
-    from psd.apps.evaluation.evaluate import Evaluation
+    from psd.apps.evaluation.comparison import Comparison
+    from psd.apps.evaluation.true_errors import Evaluation
 
 __all__ = ["check_plot", "check_report", "plot_comparison", "plot_evaluation"]
 

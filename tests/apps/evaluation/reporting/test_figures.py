@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 
 import psd
-from psd.apps.evaluation.compare import compare
-from psd.apps.evaluation.evaluate import evaluate
+from psd.apps.evaluation.comparison import compare
 from psd.apps.evaluation.reporting import figures
 from psd.apps.evaluation.reporting.comparison_figures import (
     draw_error_by_size,
     draw_score_by_epsilon,
 )
+from psd.apps.evaluation.true_errors import evaluate
 from support.evaluations import DOMAIN, built
 
 mpl.use("agg")

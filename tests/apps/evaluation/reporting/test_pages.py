@@ -9,13 +9,13 @@ import pytest
 
 import psd
 from psd._util.colours import SEQUENTIAL
-from psd.apps.evaluation.compare import compare
-from psd.apps.evaluation.evaluate import PRIVATE_NOTICE, evaluate
+from psd.apps.evaluation.comparison import compare
 from psd.apps.evaluation.reporting.comparison_page import comparison_page
 from psd.apps.evaluation.reporting.evaluation_page import RASTER, evaluation_page
 from psd.apps.evaluation.reporting.figures import draw_predicted_against_true
 from psd.apps.evaluation.reporting.maps import draw_map
 from psd.apps.evaluation.reporting.plots import check_report
+from psd.apps.evaluation.true_errors import PRIVATE_NOTICE, evaluate
 from psd.errors import MissingExtraError, ParameterError
 from support.evaluations import BOXES, DOMAIN, built, points
 

@@ -7,9 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import psd
-from psd.apps.evaluation.compare import compare
-from psd.apps.evaluation.evaluate import evaluate
+from psd.apps.evaluation.comparison import compare
 from psd.apps.evaluation.reporting.plots import plot_comparison, plot_evaluation
+from psd.apps.evaluation.true_errors import evaluate
 from psd.errors import MissingExtraError, ParameterError
 from support.evaluations import BOXES, DOMAIN, built, points
 

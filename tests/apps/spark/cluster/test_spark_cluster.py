@@ -90,7 +90,7 @@ def loopback(tmp_path_factory):
 def spark(url, loopback):
     """The engine of a session on the cluster; a session for each test would take minutes."""
     with open_session(url):
-        yield psd.Spark()
+        yield psd.apps.spark.Spark()
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_both_workers_count_several_files(spark, tmp_path):
 
 
 def test_what_is_not_there(spark):
-    for data in ("/nowhere/no.csv", "/nowhere/no.parquet", psd.SparkTable("no_table")):
+    for data in ("/nowhere/no.csv", "/nowhere/no.parquet", psd.apps.spark.SparkTable("no_table")):
         with pytest.raises(InputDataError, match=r"cannot find an input|has no such table"):
             spark.tally(data, Columns(), engines.DOMAIN, unit=PrivacyUnit())
 
@@ -166,12 +166,12 @@ def test_moments_are_in_the_hours_of_a_zone(spark, tmp_path):
 def test_the_session_is_left_as_it_was(spark, session, url, inputs):
     session.read.parquet(inputs["parquet"]).createOrReplaceTempView("visits")
     zone = session.conf.get("spark.sql.session.timeZone")
-    table = psd.SparkTable("visits")
+    table = psd.apps.spark.SparkTable("visits")
     assert_counted(spark, table, inputs["parquet"])
     assert session.conf.get("spark.sql.session.timeZone") == zone
     assert [view.name for view in session.catalog.listTables()] == ["visits"]
     with pytest.raises(ParameterError, match="already runs in this process"):
-        psd.Spark(url=url).tally(table, engines.COLUMNS, engines.DOMAIN, unit=USER)
+        psd.apps.spark.Spark(url=url).tally(table, engines.COLUMNS, engines.DOMAIN, unit=USER)
 
 
 def test_command_line(url, loopback, inputs, tmp_path):

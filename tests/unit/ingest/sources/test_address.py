@@ -89,7 +89,7 @@ def test_what_cannot_be_read_is_refused(subtests, store):
 
 def test_a_ledger_registers_addresses_and_no_tables():
     assert input_names("s3://city/a.parquet") == ("address s3://city/a.parquet",)
-    query = psd.DuckDB(duckdb.connect(), "SELECT 1 AS lon, 1 AS lat")
+    query = psd.sources.DuckDB(duckdb.connect(), "SELECT 1 AS lon, 1 AS lat")
     for item in ("s3://key:secret@city/a.parquet", np.zeros((1, 2)), query):
         assert input_names(item) == ("",)
     with pytest.raises(InputDataError, match="must have no user and no password") as raised:
@@ -147,14 +147,14 @@ def test_arrays_have_two_columns_or_names(subtests):
 def test_a_query_is_one_select():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE visits AS SELECT 1.5 AS lon, 2.5 AS lat")
-    assert rows(psd.DuckDB(connection, "FROM visits")).tolist() == [251.5]
+    assert rows(psd.sources.DuckDB(connection, "FROM visits")).tolist() == [251.5]
     for query, words in [
         *((query, "one SELECT") for query in ("DROP TABLE visits", "SELECT 1; SELECT 2", "")),
         *((query, "cannot be run") for query in ("SELEC", "SELECT * FROM none")),
         ("SELECT error('value 77')::DOUBLE AS lon, lat FROM visits", "DuckDBPyRelation|run"),
     ]:
         with pytest.raises(InputDataError, match=words) as raised:
-            rows(psd.DuckDB(connection, query))
+            rows(psd.sources.DuckDB(connection, query))
         assert "77" not in str(raised.value)
     assert connection.sql("SELECT count(*) FROM visits").fetchall() == [(1,)]
     for given, query, words in [
@@ -162,8 +162,8 @@ def test_a_query_is_one_select():
         (connection, 5, "query must be a text"),
     ]:
         with pytest.raises(ParameterError, match=words):
-            psd.DuckDB(given, query)
-    assert "visits" not in repr(psd.DuckDB(connection, "FROM visits"))
+            psd.sources.DuckDB(given, query)
+    assert "visits" not in repr(psd.sources.DuckDB(connection, "FROM visits"))
 
 
 @pytest.mark.deep

@@ -100,7 +100,7 @@ def test_standard_input_and_addresses_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
     with pytest.raises(InputDataError, match="and standard input have the same content"):
         count([path, "-"])
-    for source in (psd.PostGIS(url, table="visits"), url):
+    for source in (psd.sources.PostGIS(url, table="visits"), url):
         with pytest.raises(InputDataError, match="repeated"):
             count([source] * 2)
 

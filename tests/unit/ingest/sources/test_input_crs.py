@@ -7,6 +7,7 @@ import pytest
 from pyproj import Transformer, _network
 
 import psd
+from psd.curator.private_bounds import PrivateBounds
 from psd.errors import DomainError
 from psd.ingest.columns import reading_of
 from psd.ingest.points import make_projection
@@ -127,7 +128,7 @@ def test_resolution_and_cells_are_those_of_the_release():
         psd.build(table, domain=rounded, epsilon=1, input_crs="EPSG:27700")
     table = degrees([0.1] * 50, [51.5] * 50)
     release = psd.build(table, domain=LONDON, epsilon=1, input_crs="EPSG:4326", method="cascade")
-    assert (release.crs, release.domain.min_cell) == ("EPSG:27700", "5")
+    assert (release.domain.crs, release.domain.min_cell) == ("EPSG:27700", "5")
 
 
 @pytest.mark.deep
@@ -140,12 +141,12 @@ def test_areas_are_those_of_the_release(subtests):
     x, y = (np.where(np.isfinite(values), values, -9e9) for values in to_grid((x, y)))
     moved = table.assign(x=x, y=y)
     circle = gpd.GeoSeries.from_xy([530_000], [180_000], crs="EPSG:27700").buffer(20_000)
-    squares = psd.CellRegions(kind="grid-cells", cells="1km,10km")
+    squares = psd.regions.CellRegions(kind="grid-cells", cells="1km,10km")
     days = psd.TimeSlices.parse("day", "2024-01-01..2024-01-02")
     for options in [
         {"boundary": circle},
         {"regions": squares, "method": "none"},
-        {"domain": psd.PrivateBounds(crs="EPSG:27700", share="0.5", beyond=5)},
+        {"domain": PrivateBounds(crs="EPSG:27700", share="0.5", beyond=5)},
         {"slices": days, "time": "day"},
     ]:
         options = {"domain": LONDON, "epsilon": 5, "method": "quadtree", **options}
@@ -170,7 +171,7 @@ def test_charges_for_disjoint_boxes_add_up(tmp_path):
         ledger = psd.Ledger.create(tmp_path / name)
         ledger.register("rows", 5, columns=Columns(**options))
         for domain in boxes:
-            account = psd.Account(ledger, "rows")
+            account = psd.ledger.Account(ledger, "rows")
             psd.build(path, domain=domain, epsilon=1, method="grid", account=account, **options)
         spent[name] = account.left
     assert spent["alike"] - spent["transformed"] == 10**9

@@ -41,7 +41,7 @@ def database(postgis):
 
 
 def source(url, table="city.visits", query=None):
-    return psd.PostGIS(url, table=None if query else table, query=query)
+    return psd.sources.PostGIS(url, table=None if query else table, query=query)
 
 
 def one(url, *, table="city.visits", query=None, **columns):
@@ -201,16 +201,18 @@ def test_requests_are_checked_and_passwords_never_shown():
     both, names = {"table": "a", "query": "SELECT 1"}, ("", "a.b.c", "a.")
     for given in ({}, both, *({"table": name} for name in names)):
         with pytest.raises(ParameterError) as raised:
-            psd.PostGIS(f"postgresql://ann:{SECRET}@host/db", **given)
+            psd.sources.PostGIS(f"postgresql://ann:{SECRET}@host/db", **given)
         assert SECRET not in str(raised.value)
     with pytest.raises(ParameterError, match="table="):
         list(read("postgresql://host/db", Columns(), DOMAIN))
     for url in ("mysql://host/db", "host/db", "", 7):
         with pytest.raises(ParameterError, match="postgresql://"):
-            psd.PostGIS(url, table="a")
+            psd.sources.PostGIS(url, table="a")
     addresses = "ann:*@host/db ann:*@/db ann:*@@host/db host/db?password=* ann:* ann:a@*@host"
     for rest in f"{addresses} ann:a/*@host/db ann:a?*@host/db ann:a#*@host/db".split():
-        source = psd.PostGIS(f"postgresql://{rest.replace('*', SECRET)}", table="public.visits")
+        source = psd.sources.PostGIS(
+            f"postgresql://{rest.replace('*', SECRET)}", table="public.visits"
+        )
         for text in (repr(source), str(source), f"{[source]}"):
             assert SECRET not in text
             assert "public.visits" in text
@@ -233,7 +235,7 @@ def test_a_table_has_the_schema_in_which_it_was_found_first(database):
             f"CREATE SCHEMA {schema}",
             f"CREATE TABLE {schema}.stops AS SELECT {x}::float8 AS lon, 1::float8 AS lat",
         )
-    bare = psd.PostGIS(database, table="stops")
+    bare = psd.sources.PostGIS(database, table="stops")
     assert bare.with_schema() == bare  # which is refused when it is read
     try:
         execute(database, f"{search} first, public")
@@ -247,5 +249,5 @@ def test_a_table_has_the_schema_in_which_it_was_found_first(database):
         assert input_names(bare) != names
     finally:
         execute(database, "ALTER ROLE CURRENT_USER RESET search_path")
-    for same in (found, source(database), psd.PostGIS(database, query="SELECT 1")):
+    for same in (found, source(database), psd.sources.PostGIS(database, query="SELECT 1")):
         assert same.with_schema() is same

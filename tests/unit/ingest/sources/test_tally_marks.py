@@ -20,7 +20,7 @@ def test_a_tally_is_not_read_as_records(tmp_path):
     """One record changes the count of a cell by one, so the loss would be twice epsilon."""
     ledger = psd.Ledger.create(tmp_path / "l")
     ledger.register("rows", 1, columns=COUNTS_AS_RECORDS)
-    account = psd.Account(ledger, "rows")
+    account = psd.ledger.Account(ledger, "rows")
     for name in ("a.tally", "a.parquet", "a.gpkg", "a"):
         path = tmp_path / f"in {name}" / name
         path.parent.mkdir()

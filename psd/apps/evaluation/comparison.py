@@ -19,8 +19,8 @@ from psd._util.instances import check_names
 from psd._util.processes import available_processors, map_tasks
 from psd.apps.evaluation._constants import EPSILONS, RUNS
 from psd.apps.evaluation.arguments import parse_epsilons, resolve_methods
-from psd.apps.evaluation.evaluate import class_errors, geometric_mean
 from psd.apps.evaluation.true_counts import PointRecorder, TrueCounts, true_counts
+from psd.apps.evaluation.true_errors import class_errors, geometric_mean
 from psd.apps.evaluation.workload import draw_workload
 from psd.decompositions import Decomposition
 from psd.decompositions import methods as all_methods
@@ -155,7 +155,7 @@ def compare(
     --------
     >>> import pandas as pd, psd
     >>> points = pd.DataFrame({"lon": [126.98, 127.03] * 50, "lat": [37.57, 37.50] * 50})
-    >>> comparison = psd.compare(
+    >>> comparison = psd.apps.evaluation.compare(
     ...     points,
     ...     domain=(126.4, 37, 127.6, 38),
     ...     epsilons=["1"],
@@ -170,7 +170,7 @@ def compare(
 
     Notes
     -----
-    Errors are relative to all records, as in `psd.apps.evaluation.evaluate.evaluate`. If
+    Errors are relative to all records, as in `psd.apps.evaluation.evaluate`. If
     contributions are bounded, the records that the bound leaves out are part of the error.
 
     Each class is averaged over the runs, and the score is the geometric mean of these averages.

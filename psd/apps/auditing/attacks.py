@@ -279,7 +279,7 @@ def audit(
     >>> import psd
     >>> from psd.decompositions import Quadtree
     >>> how = {"canaries": 256, "runs": 1, "pairs": 0, "confidence": 1 - 1e-6}
-    >>> report = psd.audit(Quadtree(height=2), 1, **how)
+    >>> report = psd.apps.auditing.audit(Quadtree(height=2), 1, **how)
     >>> report.failed, [result.attack for result in report.results]
     (False, ['canaries'])
     """

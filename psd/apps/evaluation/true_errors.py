@@ -25,7 +25,7 @@ from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
 from psd.publish.drawing import rows_in_slices
 from psd.publish.request_values import PointArguments
-from psd.query.boxes import box_totals
+from psd.query.boxes import box_estimates, box_totals
 from psd.space.box_tree import locate
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def evaluate(
     tally : Tally, optional
         Private tally of the build. Required if contributions were bounded, because only the tally
         states which records the release counts; a build passes it to
-        ``psd.Observer(private_tally=...)``.
+        ``psd.build(observer={"private_tally": ...})``.
     raster : int, optional
         Columns and rows of a raster, 1 to 256, whose cells are evaluated as further queries.
     **names
@@ -141,7 +141,7 @@ def evaluate(
     >>> import pandas as pd, psd
     >>> points = pd.DataFrame({"lon": [126.98, 127.03] * 50, "lat": [37.57, 37.50] * 50})
     >>> release = psd.build(points, domain=(126.4, 37, 127.6, 38), epsilon=1, method="quadtree")
-    >>> evaluation = psd.evaluate(release, points, boxes=[(126.9, 37.5, 127, 37.6)])
+    >>> evaluation = psd.apps.evaluation.evaluate(release, points, boxes=[(126.9, 37.5, 127, 37.6)])
     >>> evaluation
     <Evaluation: private>
     >>> evaluation.answers["true_count"].tolist()
@@ -212,7 +212,8 @@ def geometric_mean(errors: NDArray[np.float64]) -> float:
 
 def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
     """Mean true relative error of each class, (classes,), as in the summary of `evaluate`."""
-    relative = np.abs(release.estimate(truth.queries.boxes) - truth.true) / truth.base
+    estimate = box_estimates(release.index, truth.queries.boxes)
+    relative = np.abs(estimate - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])
 
@@ -232,7 +233,7 @@ def _read_points(data: Any, columns: Columns, domain: Domain, during: TimeSlices
 
 def _counted_tally(release: Release, tally: Tally | None, points: Points) -> Tally:
     """Tally of the records that the release counts."""
-    if release.unit.kind == "record" and not release.boundary:
+    if release.unit.kind == "record" and not release.record.boundary:
         if tally is not None:
             raise ParameterError("tally= must be absent: this release counts every record")
         return tally_batches([Batch(x=points[0], y=points[1])], release.domain)
@@ -241,7 +242,7 @@ def _counted_tally(release: Release, tally: Tally | None, points: Points) -> Tal
             "the release dropped some records inside its bounds, so evaluating it needs tally=, "
             "the private tally of its build; rebuild with keep_tally= to store it"
         )
-    check_instance("tally", tally, Tally, "psd.Observer(private_tally=tallies.append)")
+    check_instance("tally", tally, Tally, 'psd.build(observer={"private_tally": tallies.append})')
     if tally.contributions != release.unit.contributions:
         raise ParameterError(
             "tally= must be the tally of this release; this tally has another bound per user, so "
@@ -256,7 +257,7 @@ def _evaluate_queries(
     """True errors and their parts, query by query."""
     import pandas as pd
 
-    bounded = release.unit.kind != "record" or release.boundary
+    bounded = release.unit.kind != "record" or release.record.boundary
     scale = release.unit.scale
     truth = true_counts(queries, points, counts, release.domain, bounded=bounded, scale=scale)
     boxes, true, in_tally = truth.queries.boxes, truth.true, truth.bounded

@@ -78,7 +78,7 @@ def new_key(path: Name) -> Path:
     --------
     >>> import tempfile, psd
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     psd.new_key(folder + "/office.pem").name
+    ...     psd.signing.new_key(folder + "/office.pem").name
     'office.pub.pem'
     """
     ed25519, pem = _import_ed25519(), _import_serialization()
@@ -131,7 +131,7 @@ def sign(release: Name, key: Name, *, overwrite: bool = False, max_nodes: int = 
     >>> import tempfile, psd
     >>> folder = tempfile.TemporaryDirectory()
     >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> tree = psd.grid_tree(domain, 2)
+    >>> tree = psd.decompositions.grid_tree(domain, 2)
     >>> path = folder.name + "/r.psd.parquet"
     >>> psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain).save(path)
     >>> public = new_key(folder.name + "/office.pem")
@@ -195,9 +195,9 @@ def verify(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path, key = folder + "/r.psd.parquet", folder + "/office.pem"
     ...     release.save(path)
-    ...     public = psd.new_key(key)
-    ...     _ = psd.sign(path, key)
-    ...     psd.verify(path, public) == psd.verify(path)
+    ...     public = psd.signing.new_key(key)
+    ...     _ = psd.signing.sign(path, key)
+    ...     psd.signing.verify(path, public) == psd.signing.verify(path)
     True
     """
     public = None if key is None else _public_key(key)

@@ -1,0 +1,450 @@
+"""`Publication`: published counts, and what their file states. `Release` asks questions of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal, Self
+
+from numpy.typing import ArrayLike
+
+from psd._util.file_endings import check_release_name
+from psd._util.instances import check_instance
+from psd.errors import ParameterError
+from psd.privacy.loss import epsilon_text
+from psd.privacy.unit import PrivacyUnit
+from psd.query.index import QueryIndex
+from psd.release import file, series_file
+from psd.release.about import about_from_mapping
+from psd.release.counts import record_from_counts
+from psd.release.node_limit import MAX_NODES
+from psd.release.post_processing import PostProcessing
+from psd.release.record import ReleaseRecord, guarantee_note
+from psd.release.series import SeriesRecord, receipt_of
+from psd.space.box_tree import Tree
+from psd.space.domain import Domain, public_domain
+from psd.space.region_tree import RegionTree
+from psd.space.time_slices import TimeSlices
+
+__all__ = ["Publication"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Publication:
+    """Published counts, made, saved and read: all of `Release` but questions and pictures.
+
+    Parameters
+    ----------
+    record : ReleaseRecord or SeriesRecord
+        The published fields, or those of time slices.
+    """
+
+    record: ReleaseRecord | SeriesRecord
+    _note_saved: Callable[[str | os.PathLike[str]], None] | None = None
+
+    def __repr__(self) -> str:
+        size = (
+            f"{len(self._first.tree):,} cells"
+            if self.slices is None
+            else f"{len(self.slices)} slices by {self.slices.by}"
+        )
+        facts = [self.method, size] if self.slices is None else [size, self.method]
+        return (
+            f"<Release: {', '.join(facts)}, {self.record.loss_text} per {self.unit.kind}"
+            f"{guarantee_note(self._first.source)}>"
+        )
+
+    # --- made, saved and read ---------------------------------------------------------------
+
+    @classmethod
+    def from_counts(
+        cls,
+        tree: Tree,
+        counts: ArrayLike,
+        epsilons: ArrayLike | str | float,
+        *,
+        domain: Domain,
+        unit: PrivacyUnit | None = None,
+    ) -> Self:
+        """Make a release of given noisy counts, such as those of another program.
+
+        The guarantee of this library covers releases of its curator alone. This one, its file,
+        and what is printed or exported from it state that the counts were given.
+
+        Parameters
+        ----------
+        tree : Tree
+            Cells; its own counts are replaced.
+        counts : array_like of int, shape (leaves,), (nodes,) or (rows, columns)
+            Noisy counts of the leaves in the order of the tree, of every node, or of a grid, its
+            rows from the south and its columns from the west.
+        epsilons : decimal, or array_like of decimals of the same shape
+            Epsilon of each count; 0 where a node is not measured.
+        domain : Domain
+            Domain of the tree.
+        unit : PrivacyUnit, optional
+            Unit of privacy of the given counts; a record by default.
+
+        Raises
+        ------
+        ParameterError
+            If the shapes do not fit.
+        """
+        unit = PrivacyUnit() if unit is None else unit
+        check_instance("tree", tree, Tree, "psd.decompositions.grid_tree(domain, 8)")
+        check_instance("unit", unit, PrivacyUnit, 'psd.PrivacyUnit(kind="user")')
+        domain = public_domain(domain)
+        return cls(record_from_counts(tree, counts, epsilons, domain=domain, unit=unit))
+
+    @classmethod
+    def from_slices(cls, slices: TimeSlices, releases: Sequence[Self]) -> Self:
+        """Join one release for each time slice.
+
+        Guarantees
+        ----------
+        - `epsilon` is the sum over all releases, since they may count the same records. A release
+          under the epsilon of one slice is built from records: ``psd.build(..., slices=...)``.
+
+        Raises
+        ------
+        ParameterError
+            If the releases do not belong together, or one of them has slices or a delta, or states
+            a charge of a ledger: they would state more epsilon together than that charge.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.decompositions.grid_tree(domain, 2)
+        >>> months = psd.TimeSlices.parse("month", "2024-01..2024-02")
+        >>> counts = [[5, 1, 0, 2], [7, 1, 0, 2]]
+        >>> releases = [psd.Release.from_counts(tree, c, 1.0, domain=domain) for c in counts]
+        >>> release = psd.Release.from_slices(months, releases)
+        >>> answers = release.query([(0, 0, 2, 1)], each="slice")
+        >>> answers.table[["slice", "estimate"]].round(1).values.tolist()
+        [['2024-01', 6.0], ['2024-02', 8.0]]
+        """
+        records = tuple(release.index.record for release in releases)
+        if any(receipt_of(record) is not None for record in records):
+            raise ParameterError(
+                "releases must not state a charge of a ledger, since their series would state more "
+                "epsilon than the charge; save each as a file of its own, or build the series with "
+                "slices="
+            )
+        if any(record.rho is not None for record in records):
+            raise ParameterError(
+                "releases must have losses in epsilon to be joined, got one with a delta; build a "
+                "series with slices=, whose rho is that of all slices together"
+            )
+        return cls(SeriesRecord(slices=slices, releases=records, scope="slice"))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES) -> Self:
+        """Read a release file, with time slices, with regions, or without.
+
+        Parameters
+        ----------
+        path : path-like
+            File to read.
+        max_nodes : int
+            Largest number of nodes in the file, in all slices together; 2^22 by default. Memory and
+            time of queries grow with it, so raise it only for files from trusted senders.
+
+        Raises
+        ------
+        ReleaseFormatError
+            If the file is missing, malformed, damaged or of an unknown version, or states more
+            nodes.
+        ParameterError
+            If `max_nodes` is not a positive integer.
+
+        Examples
+        --------
+        >>> import tempfile, psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.decompositions.grid_tree(domain, 1)
+        >>> release = psd.Release.from_counts(tree, [5], 1, domain=domain)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     release.save(folder + "/r.psd.parquet")
+        ...     len(psd.load(folder + "/r.psd.parquet").tree)
+        2
+        """
+        record: ReleaseRecord | SeriesRecord
+        if os.path.isfile(path) and series_file.is_series(path):  # a pipe may not end
+            record, digest = series_file.read_series(path, max_nodes=max_nodes)
+        else:
+            record, digest = file.read_release(path, max_nodes=max_nodes)
+        release = cls(record)
+        vars(release)["digest"] = digest
+        return release
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the release file; a failure leaves no partial file.
+
+        Raises
+        ------
+        ParameterError
+            If the counts come from replayed answers or a seed, a value is not declared public, see
+            `psd.release.allow_list`, or the name has the ending of another format.
+        WriteError
+            If the file exists or cannot be written.
+        """
+        check_release_name(path, "path")
+        if isinstance(self.record, SeriesRecord):
+            series_file.write_series(self.record, path, overwrite=overwrite)
+        else:
+            file.write_release(self.record, path, overwrite=overwrite)
+        if self._note_saved is not None:
+            self._note_saved(path)
+
+    def replace(
+        self,
+        *,
+        about: Mapping[str, str] | None = None,
+        post_processing: PostProcessing | None = None,
+    ) -> Self:
+        """Make the same release with other statements or another post-processing; costs no epsilon.
+
+        Parameters
+        ----------
+        about : mapping of texts, optional
+            All statements of the publisher, as in `psd.build`; an empty one leaves none. They are
+            part of the content, so the digest is another one.
+        post_processing : PostProcessing, optional
+            How estimates are made; see `psd.release.post_processing.PostProcessing`.
+
+        Raises
+        ------
+        ParameterError
+            If a key does not exist, a text is not valid, or the post-processing does not fit.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.decompositions.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+        >>> release.replace(about={"title": "Visits", "licence": "CC-BY-4.0"}).metadata["title"]
+        'Visits'
+        """
+        fields: dict[str, Any] = {}
+        if about is not None:
+            fields["about"] = about_from_mapping(about)
+        if post_processing is not None:
+            fields["post_processing"] = post_processing
+        if isinstance(self.record, SeriesRecord):
+            records = tuple(dataclasses.replace(each, **fields) for each in self.record.releases)
+            return type(self)(dataclasses.replace(self.record, releases=records))
+        return type(self)(dataclasses.replace(self.record, **fields))
+
+    # --- time -------------------------------------------------------------------------------
+
+    @property
+    def slices(self) -> TimeSlices | None:
+        """Time slices, in the order of time; None for a release without time."""
+        return self.record.slices if isinstance(self.record, SeriesRecord) else None
+
+    @cached_property
+    def _releases(self) -> tuple[Self, ...]:
+        """A release of each time slice; without time, the release itself."""
+        if isinstance(self.record, SeriesRecord):
+            return tuple(map(type(self), self.record.releases))
+        return (self,)
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the time slices.
+
+        Raises
+        ------
+        ParameterError
+            If the release has no time.
+        """
+        return iter(self._time())
+
+    def __getitem__(self, name: str) -> Self:
+        """Release of one time slice.
+
+        Raises
+        ------
+        ParameterError
+            If the release has no such slice.
+        """
+        names = self._time().names
+        if name not in names:
+            raise ParameterError(
+                f"slice {name!r} is not in this series; it has {len(names)}, from {names[0]} to "
+                f"{names[-1]}"
+            )
+        return self._releases[names.index(name)]
+
+    def _asked_slices(self, when: str | None, each: str | None) -> dict[str, QueryIndex]:
+        """Slices of a window, by their names; without time one without a name."""
+        if not isinstance(self.record, SeriesRecord):
+            for name, value in (("when", when), ("each", each)):
+                if value is not None:
+                    raise ParameterError(
+                        f"{name} must be left out, got {str(value)[:80]!r}; the release has no "
+                        "time slices",
+                        name=name,
+                    )
+            return {"": self.index}
+        if each not in (None, "slice"):
+            raise ParameterError(
+                f"each must be 'slice' or left out, got {str(each)[:80]!r}", name="each"
+            )
+        names = self.record.slices.names
+        chosen = range(len(names)) if when is None else self.record.slices.window(when)
+        if each is None and len(chosen) > 1 and self.record.are_running_totals:
+            raise ParameterError(
+                "slices must be counts to be added up, got running totals, each of which counts "
+                'the slices before it too; ask with when= for one slice, or with each="slice", or '
+                "add up those of the other file of the stream",
+                name="when",
+            )
+        return {names[number]: self._releases[number].index for number in chosen}
+
+    def _time(self) -> TimeSlices:
+        """Time slices, which there must be."""
+        if self.slices is None:
+            raise ParameterError(
+                "release must have time slices, got one without; query it without a time"
+            )
+        return self.slices
+
+    def _one(self) -> ReleaseRecord:
+        """Published fields of a release without time."""
+        if isinstance(self.record, SeriesRecord):
+            names = self.record.slices.names
+            raise ParameterError(
+                f"release must be one time slice for this, got {len(names):,}; take one of them, "
+                f"such as release[{names[0]!r}]"
+            )
+        return self.record
+
+    @property
+    def _first(self) -> ReleaseRecord:
+        """Published fields of the release, or of its first slice."""
+        return self.record.releases[0] if isinstance(self.record, SeriesRecord) else self.record
+
+    # --- what the file states -----------------------------------------------------------------
+
+    @property
+    def tree(self) -> Tree:
+        """Cells and noisy counts."""
+        return self._one().tree
+
+    @property
+    def domain(self) -> Domain:
+        """Bounds, CRS and lattice."""
+        return self._first.domain
+
+    @property
+    def epsilon(self) -> Decimal:
+        """Privacy budget: enforced by the curator, or stated by the caller of given counts.
+
+        Of all time slices together: their sum, if each has a contribution bound of its own.
+        """
+        return Decimal(epsilon_text(self.record.epsilon))
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self._first.method
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Unit of privacy, and what the counts count."""
+        return self._first.unit
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What exports state: `about`, epsilon, unit of privacy, source, counts, method, digest.
+
+        Epsilon is that of all time slices together.
+        """
+        from psd.export._metadata import release_metadata
+
+        if not isinstance(self.record, SeriesRecord):
+            return release_metadata(self.record, self.digest if self._has_file else "")
+        facts = {**self._releases[0].metadata, "epsilon": epsilon_text(self.record.epsilon)}
+        unit = facts["unit_of_privacy"] + self.record.bound_text
+        return {**facts, "unit_of_privacy": unit, "digest": self.digest}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content: of the file it was read from, or will be saved to."""
+        if isinstance(self.record, SeriesRecord):
+            return series_file.digest_of(self.record)
+        return file.digest_of(self.record)
+
+    @property
+    def _has_file(self) -> bool:
+        """Whether the release may be saved, and so has a digest."""
+        return self.record.source in ("curator", "given")
+
+    def catalogue(
+        self,
+        standard: Literal["stac", "dcat", "registry"],
+        *,
+        file: str | os.PathLike[str] = "release.psd.parquet",
+    ) -> dict[str, Any]:
+        """Make an entry for a catalogue, as JSON values.
+
+        Parameters
+        ----------
+        standard : {"stac", "dcat", "registry"}
+            An item of STAC 1.1; a dataset of DCAT-AP in JSON-LD; or the fields of the public
+            registry of deployments of differential privacy: product, unit, flavour, epsilon, model,
+            accounting, implementation, justification.
+        file : path-like
+            Release file; its name is the address in the entry, which stands beside it.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such standard, or an item of STAC would have no time: `about` has no
+            ``reference_date``, and there are no time slices.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.decompositions.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+        >>> release.catalogue("registry")["flavour"]["name"]
+        'pure differential privacy'
+        """
+        from psd.export._catalogue import Described, catalogue_entry
+
+        described = Described(
+            record=self._first,
+            metadata=self.metadata,
+            guarantee=self.record.guarantee_text,
+            file=os.path.basename(file),
+            slices=self.slices,
+        )
+        return catalogue_entry(standard, described)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the levels of regions, the highest first; none without regions."""
+        tree = self._first.tree
+        if not isinstance(tree, RegionTree):
+            return ()
+        return tuple(level.name for level in tree.regions.levels)
+
+    # --- estimates ----------------------------------------------------------------------------
+
+    @cached_property
+    def index(self) -> QueryIndex:
+        """The fit of the cells, and arrays that make queries fast."""
+        return QueryIndex(record=self._one())
+
+    @property
+    def total(self) -> float:
+        """Estimated number of (kept) records, or of users, in the whole domain."""
+        return self.index.total

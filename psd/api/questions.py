@@ -1,0 +1,221 @@
+"""Questions of `Release.query`: the counts of areas, or ranks, class breaks and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.api.answers import Answers
+from psd.errors import ParameterError
+from psd.query.areas import Areas, BoxAreas, answer_areas
+from psd.query.index import QueryIndex
+from psd.query.reliability import Threshold
+
+if TYPE_CHECKING:
+    import pandas
+
+    from psd.api.publication import Publication
+
+__all__ = ["Statistic", "answer"]
+
+# Arguments of each statistic, beside those of every query; `psd query` has them as options.
+_TAKES = {
+    "top": ("areas", "level", "id", "crs", "by", "size", "draws", "seed"),
+    "quantiles": ("classes", "weight", "size", "draws", "seed"),
+    "difference": ("areas", "level", "id", "crs", "ratio"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistic:
+    """What is asked of a release in place of counts; arguments of `Release.query`, None if absent.
+
+    Parameters
+    ----------
+    top : int, optional
+        Number of cells or areas that are ranked.
+    by, size, quantiles, classes, weight, draws, seed, difference, ratio
+        As in `Release.query`.
+
+    Raises
+    ------
+    ParameterError
+        If several statistics are asked for, or an argument of another one is given.
+    """
+
+    top: int | None = None
+    by: str | None = None
+    size: tuple[int, int] | None = None
+    quantiles: bool = False
+    classes: int | None = None
+    weight: str | None = None
+    draws: int | None = None
+    seed: int | None = None
+    difference: Publication | None = None
+    ratio: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that the arguments go together."""
+        asked = [name for name in _TAKES if self._is_given(name)]
+        if len(asked) > 1:
+            raise ParameterError(
+                f"at most one of top, quantiles and difference must be given, got {asked[0]} and "
+                f"{asked[1]}",
+                name=asked[1],
+            )
+        takes = (*asked, *_TAKES.get(self.kind, ()))
+        for name in (field.name for field in fields(self)):
+            if self._is_given(name) and name not in takes:
+                owners = " or ".join(owner for owner in _TAKES if name in _TAKES[owner])
+                raise ParameterError(f"{name} must be left out without {owners}", name=name)
+
+    @property
+    def kind(self) -> str:
+        """``top``, ``quantiles``, ``difference``, or nothing if counts are asked for."""
+        return next((name for name in _TAKES if self._is_given(name)), "")
+
+    def _is_given(self, name: str) -> bool:
+        """Whether an argument is not its default."""
+        return getattr(self, name) is not None and getattr(self, name) is not False
+
+    def check_others(self, *, has_areas: bool, has_levels: bool, **given: Any) -> bool:
+        """Refuse arguments of counts without a meaning here, and tell whether areas are asked."""
+        for name, value in {**given, "areas": has_areas or None}.items():
+            if self.kind and value is not None and name not in _TAKES[self.kind]:
+                raise ParameterError(f"{name} must be left out with {self.kind}", name=name)
+        if self.kind != "top":
+            return self.kind != "quantiles"
+        level = given["level"]
+        if level is not None and (self.size is not None or not (has_levels or has_areas)):
+            raise ParameterError(
+                "level must be left out with size, or a release without regions, got "
+                f"{str(level)[:80]!r}",
+                name="level",
+            )
+        return has_areas or (has_levels and self.size is None)
+
+    def rank(
+        self, index: QueryIndex, areas: Areas | None
+    ) -> tuple[pandas.DataFrame, NDArray[np.int64] | None]:
+        """Rank cells, or areas, and give the numbers of the areas that are in the table."""
+        from psd.statistics.top_cells import rank_top
+
+        return rank_top(
+            index,
+            self.top,
+            size=self.size,
+            areas=areas,
+            by="count" if self.by is None else self.by,
+            draws=2000 if self.draws is None else self.draws,
+            seed=0 if self.seed is None else self.seed,
+        )
+
+    def break_classes(self, index: QueryIndex, confidence: float) -> pandas.DataFrame:
+        """Compute the breaks between classes of density, with their errors."""
+        from psd.statistics.quantiles import class_breaks
+
+        return class_breaks(
+            index.fit,
+            5 if self.classes is None else self.classes,
+            size=(64, 64) if self.size is None else self.size,
+            weight="area" if self.weight is None else self.weight,
+            confidence=confidence,
+            draws=100 if self.draws is None else self.draws,
+            seed=0 if self.seed is None else self.seed,
+        )
+
+    def subtract(self, index: QueryIndex, areas: Areas, confidence: float) -> pandas.DataFrame:
+        """Subtract counts of the other release from those of this one, or divide them."""
+        from psd.statistics.differences import count_pair, differences, ratios
+
+        assert self.difference is not None
+        pair = count_pair(index, self.difference.index, areas, confidence=confidence)
+        return ratios(pair) if self.ratio else differences(pair)
+
+
+def answer(
+    areas: Areas | None,
+    slices: Mapping[str, QueryIndex],
+    statistic: Statistic,
+    *,
+    each: str | None,
+    errors: bool,
+    guarantee: str,
+    confidence: float,
+    threshold: Threshold,
+) -> Answers:
+    """Answer areas, or cells, for all slices together, or for each; see `Release.query`."""
+    stated: dict[str, Any] = {
+        "slices": slices,
+        "guarantee": guarantee,
+        "confidence": confidence,
+        "threshold": threshold,
+    }
+    if statistic.kind:
+        return _answer_statistic(areas, statistic, stated)
+    assert areas is not None
+    if not errors:
+        blocks = _estimates_alone(areas, slices, each)
+    elif each is None:
+        together = list(slices.values())
+        blocks = {"": answer_areas(together, areas, confidence=confidence, threshold=threshold)}
+    else:
+        if "slice" in getattr(areas.given, "columns", ()):
+            raise ParameterError(
+                "areas must not have a column slice, which the answers add; rename it"
+            )
+        blocks = {
+            name: answer_areas([index], areas, confidence=confidence, threshold=threshold)
+            for name, index in slices.items()
+        }
+    return Answers(areas=areas, blocks=blocks, **stated)
+
+
+def _answer_statistic(areas: Areas | None, statistic: Statistic, stated: dict[str, Any]) -> Answers:
+    """Ranks, class breaks or differences of one time slice."""
+    slices, confidence = stated["slices"], stated["confidence"]
+    if len(slices) > 1:
+        raise ParameterError(
+            f"when must be one time slice with {statistic.kind}, such as {next(iter(slices))}, got "
+            f"{len(slices)} together",
+            name="when",
+        )
+    [index] = slices.values()
+    rows = None
+    if statistic.kind == "quantiles":
+        table = statistic.break_classes(index, confidence)
+    elif statistic.kind == "top":
+        table, rows = statistic.rank(index, areas)
+    elif areas is not None:
+        table = statistic.subtract(index, areas, confidence)
+    if areas is None:  # cells
+        sides = ["west", "south", "east", "north"]
+        boxes = table[sides].to_numpy() if sides[0] in table else np.empty((0, 4))
+        areas = BoxAreas(given=table, boxes=boxes, ids=list(range(1, len(boxes) + 1)))
+    return Answers(
+        areas=areas, blocks={"": {}}, statistic=statistic.kind, _made=table, _rows=rows, **stated
+    )
+
+
+def _estimates_alone(
+    areas: Areas, slices: Mapping[str, QueryIndex], each: str | None
+) -> dict[str, dict[str, Any]]:
+    """Estimates of boxes in one slice, or in each."""
+    from psd.query.boxes import box_estimates
+
+    if not isinstance(areas, BoxAreas):
+        raise ParameterError("errors must be True unless areas are boxes", name="errors")
+    if each is None and len(slices) > 1:
+        raise ParameterError(
+            "errors must be True for several time slices together; ask with when= for one slice, "
+            'or with each="slice"',
+            name="errors",
+        )
+    return {
+        "" if each is None else name: {"estimate": box_estimates(index, areas.given)}
+        for name, index in slices.items()
+    }
