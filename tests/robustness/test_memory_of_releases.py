@@ -16,6 +16,9 @@ import psd.estimation.likelihoods
 import psd.estimation.posterior
 from psd._util.atomic_write import write_file
 from psd.api.release import Release
+from psd.estimation.constants import MEDIAN_REACH
+from psd.estimation.fit import fit_least_squares
+from psd.estimation.posterior import posterior_counts
 from psd.release.file import SCHEMA, encode_release
 from psd.release.node_limit import MAX_NODES
 from psd.release.post_processing import PostProcessing
@@ -105,11 +108,13 @@ def test_posterior_medians_in_parts_take_less_memory(monkeypatch):
     # Cells with equal counts share a likelihood: no two of these have the same count.
     equal = record(200, 200, estimate="posterior")
     counts = 10**6 + np.random.default_rng(0).permutation(len(equal.tree))
-    made = Release(replace(equal, tree=replace(equal.tree, count=counts)))
-    together = peak_of(lambda: Release(made.record).index.fit.estimates)
+    made = replace(equal, tree=replace(equal.tree, count=counts))
+    squares = fit_least_squares(made)
+    together = peak_of(lambda: posterior_counts(made.tree, squares, reach=MEDIAN_REACH))
     monkeypatch.setattr(psd.estimation.posterior, "_MOST_KEPT", 2**10)
     monkeypatch.setattr(psd.estimation.likelihoods, "_ROWS_PER_BATCH", 2**8)
-    assert peak_of(lambda: Release(made.record).estimates) < together / 2
+    in_parts = peak_of(lambda: posterior_counts(made.tree, squares, reach=MEDIAN_REACH))
+    assert in_parts < together / 2
 
 
 def test_a_smooth_density_of_many_leaves_takes_no_more_memory_than_its_raster(monkeypatch):
