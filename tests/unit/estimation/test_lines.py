@@ -20,6 +20,7 @@ from psd.estimation.line_covariance import (
     common_variance_by_width,
     has_unshared_lines,
     levels_halved,
+    line_squares,
 )
 from psd.estimation.nonuniformity import fit_dispersion
 from psd.estimation.sibling_splits import divisions
@@ -152,7 +153,7 @@ def test_cuts_anywhere_err_more_where_points_move_by_less_than_a_cell(part, fact
 def test_the_factor_of_sides_is_part_of_the_deviation():
     release = release_of_points(np.floor(points() * 128) / 128 + 1e-6, epsilon=10.0)
     model = release.index.fit
-    twice = replace(model._line_pattern, factor=np.full((2, WIDTHS), 2.0))
+    twice = replace(model.pattern, factor=np.full((2, WIDTHS), 2.0))
     count, overdispersion = model.estimates.count, model.dispersion.overdispersion
     other = line_deviation(release.tree, count, overdispersion, twice, release.domain)
     leaf = release.tree.is_leaf
@@ -264,8 +265,10 @@ def test_what_lines_explain_is_not_counted_twice(seed):
         narrow
     ]
     assert twice == pytest.approx(np.full(len(twice), 1 / 3), abs=0.1)
+    along = divisions(release.tree, model.estimates, model.parent_shares)
+    of_lines = line_squares(release.tree, along, model.pattern.common, release.domain.lattice)
     once = fit_dispersion(
-        release.tree, model.estimates, model.parent_shares, model._line_squares
+        release.tree, model.estimates, model.parent_shares, of_lines
     ).overdispersion[narrow]
     assert (once < 0.05).all()
     assert model.line_deviation[1].max() > 0.9 * model.estimates.count[release.tree.is_leaf].max()
@@ -303,7 +306,7 @@ def test_halves_that_a_line_divides_have_no_overdispersion():
 @pytest.mark.deep
 def test_without_lines_nothing_is_explained():
     model = release_of_points(points(), epsilon=3.0).index.fit
-    assert model._line_squares is None
+    assert not model.pattern.common.any()
     fitted = fit_dispersion(model.tree, model.estimates, model.parent_shares)
     assert (fitted.overdispersion == model.dispersion.overdispersion).all()
 
