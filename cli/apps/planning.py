@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 
+_USERS = ("max_contributions", "slices", "max_per_slice", "delta")
 _DISPENSABLE_OF_REGIONS = ("mean_population", "median_error", "90th_percentile")
 
 
@@ -77,7 +78,7 @@ def run_region_plan(
             domain=domain,
             method=_method(methods[0], settings),
             count=options["count"],
-            max_contributions=options["max_contributions"],
+            **{name: options[name] for name in _USERS if options[name] is not None},
             covariate=covariate_from_values(given),
             boundary=boundary_from_values(given),
             seed=options["seed"],
@@ -116,29 +117,38 @@ def _share(text: str) -> float:
 
 def _region_plan_json(result: RegionPlan) -> str:
     """The plan as one JSON object; infinite errors are null."""
+    from psd.apps.planning.text import region_sentences
+
     content = {
         "count": result.count,
         "max_contributions": result.max_contributions,
         "inside": result.inside,
+        **_series_content(result),
         "solved_epsilon": None if result.solved is None else str(result.solved),
         "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
+        "words": region_sentences(result),
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def _print_region_plan(result: RegionPlan) -> None:
     """The plan as a table for people."""
-    from psd.apps.planning.text import REGIONS_NOTE, region_columns, region_setting
+    from psd.apps.planning.text import (
+        REGIONS_NOTE,
+        region_columns,
+        region_sentences,
+        region_setting,
+    )
 
     columns = [
-        Column(heading=name, values=[*map(printable, values)], left=name == "level")
+        Column(heading=name, values=[*map(printable, values)], left=name in ("level", "noise"))
         for name, values in region_columns(result).items()
     ]
     click.echo(f"Expected errors of regions: {region_setting(result)}.")
     left_out = print_columns(columns, dispensable=_DISPENSABLE_OF_REGIONS)
     click.echo(textwrap.fill(REGIONS_NOTE, 90))
-    if result.solved is not None:
-        click.echo(f"- epsilon {result.solved} gives this relative error.")
+    for sentence in region_sentences(result):
+        click.echo(textwrap.fill(f"- {sentence}.", 90))
     print_left_out(left_out)
 
 
@@ -190,8 +200,8 @@ FORMATS = ("table", "csv", "json")
     "--slices",
     metavar="T",
     type=INTEGER,
-    help="Number of time slices of a series; --count is then the number of records in one slice, "
-    "and users are the unit of privacy, with --max-contributions records in all, by default T x M.",
+    help="Number of time slices of a series; --count, or --population, is then of one slice, and "
+    "users are the unit of privacy, with --max-contributions records in all, by default T x M.",
 )
 @click.option(
     "--max-per-slice",
@@ -276,7 +286,8 @@ def run_plan(
     a density is assumed only within its cells.
 
     With --regions the plan is of named regions: the error of each level, and the number of regions
-    of each quality, for their public populations. Epsilon is shared out as the build does. The
+    of each quality, for their public populations; with --slices in one slice, as in a release of
+    weekly wards. Epsilon is shared out as the build does. The
     simulated people of a region follow --covariate and are inside --boundary.
     --for-relative-error solves for epsilon.
 
@@ -292,6 +303,8 @@ def run_plan(
           --region-parent district --population people --epsilon 0.1,1
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
           --population people --for-relative-error 5% --level ward
+      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
+          --population visits --slices 52 --delta 1e-6 --for-relative-error 10%
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
     from psd.apps.planning.figure import check_plan_plot
@@ -311,8 +324,7 @@ def run_plan(
         for name in ("population", "settings", "for_relative_error", "level")
     }
     if "regions" in given:
-        series = {name: options.pop(name) for name in ("slices", "max_per_slice", "delta")}
-        _refuse_with_regions(area=area, **series)
+        _refuse_with_regions(area=area)
         domain, _ = _plan_domain(area, given)
         run_region_plan(
             domain, form, output, plot, overwrite=overwrite, given=given, **regional, **options
@@ -434,7 +446,7 @@ def _plan_json(result: Plan) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def _series_content(result: Plan) -> dict[str, Any]:
+def _series_content(result: Plan | RegionPlan) -> dict[str, Any]:
     """Slices, delta and what builds choose, if there are any."""
     from psd.privacy.loss import delta_text
 

@@ -9,7 +9,14 @@ from psd._util.html import figure_block, page, paragraph, section, table_block
 from psd.apps.evaluation.reporting.axes import LINES, MARKERS, finish_axes
 from psd.apps.planning.figure import check_plan_plot
 from psd.apps.planning.region_plan import RegionPlan
-from psd.apps.planning.text import REGIONS_NOTE, percent_text, region_columns, region_setting
+from psd.apps.planning.text import (
+    NOISE_NAMES,
+    REGIONS_NOTE,
+    percent_text,
+    region_columns,
+    region_sentences,
+    region_setting,
+)
 from psd.query.reliability import reliability_limits
 
 if TYPE_CHECKING:
@@ -42,17 +49,18 @@ def plot_region_plan(expected: RegionPlan, path: Path) -> None:
 
 
 def _draw_figure(expected: RegionPlan) -> Figure:
-    """One panel: levels from left to right, a mark for each epsilon."""
+    """One panel: levels from left to right, a mark for each epsilon and law of noise."""
     from matplotlib.figure import Figure
 
     table = expected.table
     levels = list(dict.fromkeys(table["level"]))
-    epsilons = list(dict.fromkeys(table["epsilon"]))
+    keys = [name for name in ("epsilon", "noise") if name in table]
+    builds = [rows for _, rows in table.groupby(keys, sort=False)]
     figure = Figure(figsize=(max(4.5, 1.3 * len(levels) + 2), 3.9), layout="constrained")
     axes = figure.subplots()
-    for number, epsilon in enumerate(epsilons):
-        shift = (number - (len(epsilons) - 1) / 2) * 0.6 / len(epsilons)
-        _draw_errors(axes, table[table["epsilon"] == epsilon], number, shift)
+    for number, rows in enumerate(builds):
+        shift = (number - (len(builds) - 1) / 2) * 0.6 / len(builds)
+        _draw_errors(axes, rows, number, shift)
     for limit in _LIMITS:
         axes.axhline(100 * limit, **_LIMIT)
     # Names of levels are from a file; a dollar sign would begin a formula.
@@ -61,7 +69,7 @@ def _draw_figure(expected: RegionPlan) -> Figure:
     finish_axes(axes, "level", "relative error (%)")
     figure.legend(
         *axes.get_legend_handles_labels(),
-        ncols=min(len(epsilons), 4),
+        ncols=min(len(builds), 4 if len(keys) == 1 else 2),
         loc="outside lower center",
         frameon=False,
         fontsize=9,
@@ -74,6 +82,7 @@ def _draw_errors(axes: Axes, rows: Any, number: int, shift: float) -> None:
     x = [position + shift for position in range(len(rows))]
     colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
     low, high = 100 * rows["median_error"], 100 * rows["error_90"]
+    noise = f", {NOISE_NAMES[rows['noise'].iloc[0]]} noise" if "noise" in rows else ""
     axes.vlines(x, low, high, color=colour, alpha=0.4, linewidth=4)
     axes.plot(
         x,
@@ -81,7 +90,7 @@ def _draw_errors(axes: Axes, rows: Any, number: int, shift: float) -> None:
         color=colour,
         marker=marker,
         linestyle="",
-        label=f"epsilon {rows['epsilon'].iloc[0]}",
+        label=f"epsilon {rows['epsilon'].iloc[0]}{noise}",
     )
 
 
@@ -90,8 +99,8 @@ def _plan_page(expected: RegionPlan) -> str:
     limits = " and ".join(percent_text(limit) for limit in _LIMITS)
     figure = (
         _draw_figure(expected),
-        "Relative error of the regions of each level, one mark per epsilon; the table below has "
-        "the numbers.",
+        "Relative error of the regions of each level, one mark per epsilon and law of noise; the "
+        "table below has the numbers.",
         f"Marks: mean. Lines: median to 90th percentile. Dotted: {limits}, the limits of good and "
         "of use with care.",
     )
@@ -105,7 +114,8 @@ def _plan_page(expected: RegionPlan) -> str:
         section("Expected relative error by level", figure_block([figure], private=False)),
         section("Numbers", table),
     ]
-    if expected.solved is not None:
-        sentence = f"Epsilon {expected.solved} gives the relative error that was stated."
-        body.insert(0, section("Summary", paragraph(sentence)))
+    sentences = region_sentences(expected)
+    if sentences:
+        summary = "".join(paragraph(f"{each[0].upper()}{each[1:]}.") for each in sentences)
+        body.insert(0, section("Summary", summary))
     return page("Expected errors of regions", body, lead=f"{region_setting(expected)}.")

@@ -6,10 +6,11 @@ those of least squares on the tree of this build, as releases state them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from psd._util.declared_parameters import integer_between
 from psd.apps.evaluation.arguments import Epsilon, parse_epsilons
 from psd.apps.planning._constants import MAX_PLAN_EPSILON, SOLVE_STEPS
 from psd.apps.planning.plan import MAX_RECORDS
+from psd.apps.planning.planned_series import PlannedSeries, UserArguments
 from psd.apps.planning.region_population import (
     Populations,
     draw_region_population,
@@ -30,7 +32,8 @@ from psd.estimation.fit import fit_least_squares
 from psd.privacy.budget import Budget
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.drawing import draw_release
+from psd.publish.drawing import draw_release, squared_of
+from psd.publish.fields import check_known
 from psd.publish.insecure import SeededSampler
 from psd.publish.public_inputs import PublicInputs, regions_of, resolve_public_inputs
 from psd.publish.request_values import parse_values, public_domain_from_values
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     import pandas
 
     from psd.ingest.tally import Tally
+    from psd.publish.noise_choice import Law
 
 __all__ = ["RegionPlan", "plan_regions"]
 
@@ -61,19 +65,25 @@ class RegionPlan:
     Parameters
     ----------
     table : DataFrame
-        One row per epsilon and level: ``epsilon`` as text, ``level``, ``regions``,
+        One row per epsilon and level, and with a delta per law of noise: ``epsilon`` as text,
+        ``noise`` ("laplace" or "gaussian") with a delta, ``level``, ``regions``,
         ``mean_population``; ``error``, the root mean square over the regions of the predicted
         standard deviation, in records; ``mean_error``, ``median_error`` and ``error_90`` (90th
         percentile) of the relative errors, error / population, of regions with a population; and
         the numbers of regions that are ``good``, ``use_with_care`` and ``poor``.
     count : float
-        Expected number of records.
+        Expected number of records, in each slice if there are slices.
     max_contributions : int
-        Bound on the records of one user; 1 if a record is the unit of privacy.
+        Bound on the records of one user, in all slices together; 1 if a record is the unit of
+        privacy.
     solved : Decimal or None
         Epsilon that was solved for, if a relative error was given.
     inside : str
         What is inside the lowest regions.
+    series : PlannedSeries
+        Time slices, of which one is planned, and delta.
+    chosen : mapping
+        With a delta, the law that a build chooses for each pair of epsilon and method.
     """
 
     table: pandas.DataFrame
@@ -81,6 +91,8 @@ class RegionPlan:
     max_contributions: int
     solved: Decimal | None
     inside: str
+    series: PlannedSeries = PlannedSeries()  # noqa: RUF009 - frozen
+    chosen: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,7 +105,12 @@ class _Request:
     method: Regions
     inputs: PublicInputs
     unit: PrivacyUnit
+    series: PlannedSeries
     seed: int
+
+    def chosen(self, epsilon: int) -> Law:
+        """Law that a build chooses by itself."""
+        return self.series.chosen(self.method, epsilon, self.unit.contributions)
 
 
 def plan_regions(
@@ -106,12 +123,12 @@ def plan_regions(
     population: Populations = None,
     count: int | None = None,
     method: str | Regions = "auto",
-    max_contributions: int | None = None,
     for_relative_error: float | None = None,
     level: str | None = None,
     covariate: Any = None,
     boundary: Any = None,
     seed: int = 0,
+    **users: Unpack[UserArguments],
 ) -> RegionPlan:
     """Predict the errors of named regions on every level, or solve for epsilon.
 
@@ -136,14 +153,13 @@ def plan_regions(
         the order of the hierarchy. By default all regions have the same number.
     count : int, optional
         Expected number of records, 1 to 10^11, to which populations are scaled; by default their
-        sum. Public: a guess or a published figure, never counted in the data.
+        sum. With slices, in one of them. Public: a guess or a published figure, never counted in
+        the data.
     method : {"auto", "cascade", "none"} or Regions
         What is inside the lowest regions, and how epsilon is shared out.
-    max_contributions : int, optional
-        Bound on the records of one user, if the user is the unit of privacy.
     for_relative_error : float, optional
         Mean relative error of the regions of a level for which epsilon is solved, above 0 and at
-        most 1. The plan is then of this epsilon.
+        most 1. The plan is then of this epsilon. With a delta, of the law that a build chooses.
     level : str, optional
         Level of the relative error; the lowest by default.
     covariate, boundary : optional
@@ -151,6 +167,8 @@ def plan_regions(
         inside the boundary, and so does what is inside the region.
     seed : int
         Seed of the positions of the synthetic records, and of their noise.
+    **users
+        Bounds of users, slices and delta, as in `psd.apps.planning.planned_series.UserArguments`.
 
     Returns
     -------
@@ -167,7 +185,8 @@ def plan_regions(
     -----
     Records are spread in each lowest region evenly, or as the covariate says. The real method
     shares epsilon out and divides the regions; the error of a region is the standard deviation of
-    its least-squares estimate in that tree. The errors of bounding contributions are not predicted.
+    its least-squares estimate in that tree. With slices it is that of one slice; a sum over n
+    slices has sqrt(n) times this error. The errors of bounding contributions are not predicted.
 
     Examples
     --------
@@ -196,8 +215,12 @@ def plan_regions(
     if count is not None:
         count = integer_between(1, MAX_RECORDS)("count", count)
     expected = region_populations(hierarchy, population, count)
-    k = max_contributions
-    unit = PrivacyUnit() if k is None else PrivacyUnit(kind="user", max_contributions=k)
+    check_known("argument", users, (*UserArguments.__annotations__,))
+    series, k = PlannedSeries.of(**users)
+    unit = PrivacyUnit()
+    if k is not None:
+        limit = series.max_per_slice
+        unit = PrivacyUnit(kind="user", max_contributions=k, max_per_slice=limit)
     seed = integer_between(0, 2**32 - 1)("seed", seed)
     request = _Request(
         hierarchy=hierarchy,
@@ -213,6 +236,7 @@ def plan_regions(
         method=method,
         inputs=inputs,
         unit=unit,
+        series=series,
         seed=seed,
     )
     names = [each.name for each in hierarchy.levels]
@@ -238,6 +262,10 @@ def plan_regions(
         max_contributions=unit.contributions,
         solved=None if solved is None else Decimal(epsilon_text(solved)),
         inside=request.method.inside,
+        series=series,
+        chosen={}
+        if series.delta is None
+        else {(epsilon_text(nano), method.name): request.chosen(nano) for nano in nanos},
     )
 
 
@@ -252,14 +280,16 @@ def _check_error(value: float) -> float:
     return float(value)
 
 
-def _predict(request: _Request, epsilon: int) -> list[Floats]:
-    """Predicted standard deviations of the regions of each level."""
+def _predict(request: _Request, epsilon: int, law: Law) -> list[Floats]:
+    """Predicted standard deviations of the regions of each level, in one slice."""
+    budget = Budget(request.series.loss(epsilon, law))
     release = draw_release(
         request.people,
         request.hierarchy.domain,
-        budget=Budget(epsilon),
+        budget=budget,
         method=request.method,
         unit=request.unit,
+        squared_sensitivity=squared_of(budget, request.unit, "series", None),
         post_processing=request.inputs.post_processing,
         covariate=request.inputs.covariate,
         boundary=request.inputs.boundary,
@@ -281,14 +311,16 @@ def _populations_of(request: _Request, tier: int) -> Floats:
 def _mean_error(request: _Request, epsilon: int, tier: int) -> float:
     """Mean relative error of the regions of a level that have a population."""
     population = _populations_of(request, tier)
-    relative = relative_to(population, _predict(request, epsilon)[tier])
+    error = _predict(request, epsilon, request.chosen(epsilon))[tier]
+    relative = relative_to(population, error)
     return float(relative[population > 0].mean())
 
 
 def _solve(request: _Request, target: float, tier: int, limit: int) -> int:
     """Least epsilon, to three digits, whose mean relative error is at most the target.
 
-    The error falls about as 1 / epsilon, so that a step by the ratio of errors is nearly exact.
+    The error falls about as 1 / epsilon, so that a step by the ratio of errors is nearly exact,
+    also under Gaussian noise and where the law that a build chooses changes.
     """
     error = _mean_error(request, limit, tier)
     if error > target:
@@ -332,8 +364,8 @@ def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
 
     limits = reliability_limits(0.3)
     rows = []
-    for nano in nanos:
-        for tier, error in enumerate(_predict(request, nano)):
+    for nano, law in product(nanos, request.series.laws):
+        for tier, error in enumerate(_predict(request, nano, law)):
             population = _populations_of(request, tier)
             relative = relative_to(population, error)
             rank = judge_estimates(relative, population, limits).rank
@@ -341,6 +373,7 @@ def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
             rows.append(
                 {
                     "epsilon": epsilon_text(nano),
+                    "noise": law,
                     "level": request.hierarchy.levels[tier].name,
                     "regions": len(error),
                     "mean_population": float(population.mean()),
@@ -353,4 +386,5 @@ def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
                     "poor": int((rank == 2).sum()),
                 }
             )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table.drop(columns="noise") if request.series.delta is None else table

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS_NOTE",
+    "NOISE_NAMES",
     "REGIONS_NOTE",
+    "noise_sentences",
     "percent_text",
     "plan_sentences",
     "plan_setting",
     "range_columns",
     "region_columns",
+    "region_sentences",
     "region_setting",
     "size_text",
 ]
@@ -43,7 +46,8 @@ REGIONS_NOTE = (
 """Explanation of the columns of `region_columns`."""
 
 _MAX_DIGITS = 7
-_NOISE = {"laplace": "Laplace", "gaussian": "Gaussian"}
+NOISE_NAMES = {"laplace": "Laplace", "gaussian": "Gaussian"}
+"""Laws of noise in words."""
 
 
 def plan_setting(expected: Plan) -> str:
@@ -71,7 +75,7 @@ def plan_sentences(expected: Plan) -> list[str]:
     groups = people.groupby(keys)
     builds = ranges[keys].drop_duplicates().to_numpy().tolist()
     sentences = [_size_sentence(groups.get_group((*build,)), *build) for build in builds]
-    sentences += _noise_sentences(expected)
+    sentences += noise_sentences(expected)
     step = expected.coordinate_resolution
     if step is not None:
         sentences.append(
@@ -85,13 +89,13 @@ def plan_sentences(expected: Plan) -> list[str]:
     return sentences
 
 
-def _noise_sentences(expected: Plan) -> list[str]:
+def noise_sentences(expected: Plan | RegionPlan) -> list[str]:
     """What a build chooses by itself, and what a delta means."""
     delta = expected.series.delta
     if delta is None:
         return []
     chosen = [
-        f"{_NOISE[law]} noise at epsilon {epsilon} with {method}"
+        f"{NOISE_NAMES[law]} noise at epsilon {epsilon} with {method}"
         for (epsilon, method), law in expected.chosen.items()
     ]
     return [
@@ -105,7 +109,7 @@ def _size_sentence(
 ) -> str:
     """Smallest size from which on the mean error is good under every assumed density."""
     if noise is not None:
-        method = f"{method} with {_NOISE[noise]} noise"
+        method = f"{method} with {NOISE_NAMES[noise]} noise"
     good = (rows["mean_error_high"] <= GOOD_ERROR)[::-1].cummin()[::-1]
     start = f"at epsilon {epsilon}, {method}: queries centred on people"
     if not good.any():
@@ -199,9 +203,28 @@ def _range_text(low: str, high: str) -> str:
 
 def region_setting(expected: RegionPlan) -> str:
     """Describe the records and the unit of privacy of a plan of regions."""
-    k = expected.max_contributions
-    unit = "each record is protected" if k == 1 else f"users are protected (at most {k:,} records)"
-    return f"{expected.count:,.0f} records; {unit}"
+    k, series = expected.max_contributions, expected.series
+    if k == 1:
+        return f"{expected.count:,.0f} records; each record is protected"
+    each, limit = "", ""
+    if series.slices > 1:
+        each = f" in each of {series.slices:,} time slices"
+        limit = f", at most {series.max_per_slice:,} in a slice"
+    unit = f"users are protected (at most {k:,} records{limit})"
+    return f"{expected.count:,.0f} records{each}; {unit}"
+
+
+def region_sentences(expected: RegionPlan) -> list[str]:
+    """Say what is solved, what sums over slices have, and which law a build chooses."""
+    sentences = []
+    if expected.solved is not None:
+        sentences.append(f"epsilon {expected.solved} gives this relative error")
+    if expected.series.slices > 1:
+        sentences.append(
+            "errors are those of one slice; a sum over n slices has sqrt(n) times the error, and "
+            "1 / sqrt(n) of the relative error"
+        )
+    return sentences + noise_sentences(expected)
 
 
 def region_columns(expected: RegionPlan) -> dict[str, list[str]]:
@@ -214,6 +237,7 @@ def region_columns(expected: RegionPlan) -> dict[str, list[str]]:
     }
     return {
         "epsilon": table["epsilon"].tolist(),
+        **{name: table[name].tolist() for name in ("noise",) if name in table},
         "level": table["level"].tolist(),
         "regions": [f"{value:,.0f}" for value in table["regions"]],
         "mean_population": [f"{value:,.0f}" for value in table["mean_population"]],

@@ -4,16 +4,20 @@ import math
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import psd
 from psd.apps.planning.region_population import draw_region_population
+from psd.apps.planning.text import region_sentences, region_setting
 from psd.decompositions import Regions
 from psd.errors import ParameterError
+from psd.estimation.fit import fit_least_squares
 from psd.privacy.budget import Budget
 from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
+from psd.publish.request_values import request_from_values
 from support.tables import refused
 
 DOMAIN = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
@@ -100,6 +104,54 @@ def test_the_solved_epsilon_gives_the_error_and_a_smaller_one_does_not(method, t
     assert len(digits) <= 3
 
 
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_weekly_regions_have_the_errors_of_a_build(noise):
+    options = {"slices": 3, "max_per_slice": 2, "max_contributions": 4, "delta": "1e-6"}
+    expected = planned(epsilon=[1], method="none", **options)
+    assert expected.count == 16_000
+    assert expected.table.noise.tolist() == ["laplace"] * 2 + ["gaussian"] * 2
+    rows = expected.table[expected.table.noise == noise].set_index("level")
+    visits = pd.DataFrame(
+        {"x": [1.0, 7], "y": [1.0, 7], "id": ["a", "b"], "at": ["2026-01-01", "2026-01-09"]}
+    )
+    release = psd.build(
+        visits, domain=DOMAIN, regions=CELLS, method=Regions(inside="none"), x="x", y="y",
+        epsilon=1, delta="1e-6", noise=noise, user="id", max_contributions=4, max_per_slice=2,
+        time="at", time_zone="UTC", slices="2026-W01..2026-W03",
+    )  # fmt: skip
+    for record in release.record.releases:
+        deviation = np.sqrt(fit_least_squares(record).variance)
+        for tier, level in enumerate(("4m", "2m")):
+            found = deviation[record.tree.named(tier)]
+            assert found == pytest.approx(np.full(len(found), rows.error[level]), rel=1e-9)
+    by_itself = request_from_values({
+        "domain": DOMAIN, "regions": CELLS, "epsilon": 1, "delta": "1e-6", "user": "id",
+        "max_contributions": 4, "max_per_slice": 2, "method": Regions(inside="none"),
+        "time": "at", "time_zone": "UTC", "slices": "2026-W01..2026-W03",
+    })  # fmt: skip
+    assert expected.chosen == {("1", "regions"): by_itself.law}
+
+
+def test_epsilon_is_solved_for_the_law_that_a_build_chooses():
+    options = {"slices": 52, "delta": "1e-6", "method": "none"}
+    pure = planned(for_relative_error=0.1, **options | {"delta": None})
+    solved = planned(for_relative_error=0.1, **options)
+    assert solved.solved < pure.solved / 3  # one record in each of 52 slices
+    [law] = solved.chosen.values()
+    rows = solved.table[solved.table.noise == law].set_index("level")
+    assert 0.097 < rows.mean_error["2m"] <= 0.1
+    assert region_sentences(pure) == [
+        f"epsilon {pure.solved} gives this relative error",
+        "errors are those of one slice; a sum over n slices has sqrt(n) times the error, and "
+        "1 / sqrt(n) of the relative error",
+    ]
+    assert "chooses Gaussian noise at epsilon" in " ".join(region_sentences(solved))
+    assert region_setting(solved) == (
+        "16,000 records in each of 52 time slices; users are protected (at most 52 records, at "
+        "most 1 in a slice)"
+    )
+
+
 ONE = {"epsilon": ["1"]}
 REFUSED = [
     ("level must be one of 4m, 2m, got 'ward'", {"for_relative_error": 0.05, "level": "ward"}),
@@ -117,6 +169,9 @@ REFUSED = [
     ("count must be the expected number", {**ONE, "count": None}),
     ("count", {**ONE, "count": 0}),
     ("max_contributions", {**ONE, "max_contributions": 0}),
+    ("slices must be given with max_per_slice", {**ONE, "max_per_slice": 2}),
+    ("delta", {**ONE, "delta": 2}),
+    ("slice", {**ONE, "slice": 52}),
     ("must be a column of files", {**ONE, "population": "people"}),
     ("method must be one of", {**ONE, "method": "grid"}),
 ]
@@ -124,5 +179,5 @@ REFUSED = [
 
 def test_what_is_refused(regions, subtests):
     refused(subtests, ParameterError, REFUSED, lambda options: planned(**options))
-    with pytest.raises(ParameterError, match=r"numbers with a psd\.RegionHierarchy"):
+    with pytest.raises(ParameterError, match=r"numbers with a psd\.regions\.RegionHierarchy"):
         psd.apps.planning.plan_regions(regions, domain=DOMAIN, population="people", **ONE)
