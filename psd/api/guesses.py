@@ -55,6 +55,8 @@ def guessed_of_release(release: Any, name: str) -> Any:
         return getattr(release, _OF_RELEASE[name])
     if name in MOVED:
         raise AttributeError(f"Release.{name} is {MOVED[name]} now", name=name)
+    if hasattr(type(release), name):  # a member, inside of which an attribute is missing
+        return object.__getattribute__(release, name)
     raise _unknown("Release", name, _SAID_OF_RELEASE.get(name))
 
 
@@ -77,6 +79,8 @@ def guessed_of_answers(answers: Any, name: str) -> Any:
             return answers.to_geopandas().to_file
         case "to_frame" | "to_pandas" | "to_dataframe":
             return answers.table.copy
+    if hasattr(type(answers), name):  # as of a release
+        return object.__getattribute__(answers, name)
     said = _SAID_OF_ANSWERS.get(name)
     if said is None and not name.startswith("_"):
         import pandas as pd

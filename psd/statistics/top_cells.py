@@ -54,7 +54,10 @@ def rank_top(
     choice("count", "density")("by", by)
     if areas is not None:
         if size is not None or by != "count":
-            raise ParameterError("size must be left out and by must be count if regions are ranked")
+            raise ParameterError(
+                "by must be count for the regions of a level, and size must be left out; size= "
+                "ranks the cells of a raster by density"
+            )
         k = _check_k(k, len(areas), "regions")
         together = answer_jointly(index, areas, confidence=0.95, threshold=0.3)
         return rank_jointly(together, k, draws=draws, seed=seed)

@@ -97,5 +97,5 @@ def test_a_name_that_never_was_is_no_old_one_and_errors_inside_members_are_their
     monkeypatch.setattr(psd.Release, "total", property(lambda release: release.tree.sides))
     with pytest.raises(AttributeError, match="'Tree' object has no attribute 'sides'"):
         grid_release(np.ones((2, 2), int)).total  # noqa: B018
-    with pytest.raises(AttributeError, match=r"^'Release' object has no attribute 'count'$"):
-        grid_release(np.ones((2, 2), int)).count  # noqa: B018
+    with pytest.raises(AttributeError, match=r"^'Release' object has no attribute 'sides'$"):
+        grid_release(np.ones((2, 2), int)).sides  # noqa: B018

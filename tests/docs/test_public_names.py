@@ -3,8 +3,6 @@
 import re
 from operator import attrgetter
 
-import pytest
-
 import psd
 from psd._apps import MOVED, USES
 from support.pages import ROOT
@@ -32,9 +30,4 @@ def test_pages_import_public_modules_and_name_what_exists(subtests):
 def test_the_page_of_moved_names_has_all():
     page = (ROOT / "docs" / "reference" / "moved.md").read_text("utf-8")
     rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| [^|]+ \|$", page, re.M)
-    names = {old: new for old, new in rows if old not in MOVED}
-    assert dict(rows) == MOVED | names
-    assert names  # Classes and functions, which answer by themselves.
-    for old, new in names.items():
-        with pytest.raises(AttributeError, match=re.escape(f"{old} is {new} now")):
-            attrgetter(old.partition(".")[2])(psd)
+    assert dict(rows) == MOVED

@@ -212,8 +212,10 @@ def test_builds_with_a_filter_are_those_of_the_filtered_table(tmp_path):
         psd.build(table, **options, where=chosen, sampler=RecordingSampler())
         for table, chosen in ((ROWS, where), (kept, None))
     )
-    assert filtered.estimates.count.sum() > 0
-    np.testing.assert_array_equal(filtered.estimates.count, alone.estimates.count)
+    assert filtered.index.fit.estimates.count.sum() > 0
+    np.testing.assert_array_equal(
+        filtered.index.fit.estimates.count, alone.index.fit.estimates.count
+    )
     psd.build(ROWS, **options, where=where).save(tmp_path / "a.psd.parquet")
     content = (tmp_path / "a.psd.parquet").read_bytes()
     assert b"asthma" not in content
