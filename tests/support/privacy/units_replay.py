@@ -102,7 +102,7 @@ def compare(first, other):
         if not np.array_equal(getattr(first.tree, name), getattr(other.tree, name)):
             raise LeakError(f"{name} of the tree depend on the data")
     for name in ("domain", "parameters", "unit", "epsilon"):
-        if getattr(first, name) != getattr(other, name):
+        if getattr(first.record, name) != getattr(other.record, name):
             raise LeakError(f"{name} of the release depends on the data")
 
 
