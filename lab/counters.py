@@ -26,6 +26,7 @@ from psd.apps.streams.counters import (
     toeplitz_squared_sensitivity,
     tree_levels,
 )
+from psd.apps.streams.plan import StreamRequest
 from psd.decompositions.grid import Grid
 from psd.mechanisms.gaussian import GaussianMechanism
 from psd.publish.request_values import request_from_values
@@ -125,7 +126,7 @@ def choices(steps):
                 "domain": (0, 0, 1, 1), "epsilon": epsilon, "delta": "1e-6", "noise": "laplace",
                 "method": Grid(size=64), "slices": slices, "time": "t",
             })  # fmt: skip
-            chosen = choose_counter(request, "auto")
+            chosen = choose_counter(StreamRequest.of(request), "auto")
             errors = (f"{error:.1f}" for error in chosen.errors.values())
             yield (f"{number:,}", epsilon, *errors, chosen.name)
 

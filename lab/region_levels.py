@@ -25,6 +25,7 @@ from psd.decompositions._regions import default_share
 from psd.ingest.tally import Tally
 from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
+from psd.space.region_tree import RegionTree
 
 HEADER = ("data", "epsilon", "builds", "level", "regions", "error", "alone", "ratio", "sums differ")
 
@@ -66,8 +67,8 @@ def drawn(
     """Signed estimates of the regions of every level, and how far sums of parts are off."""
     method = psd.decompositions.Regions(levels_share=share)
     release = draw(tally, regions.domain, method, epsilon, regions=regions)
-    assert release.levels
     signed, tree = release.index.fit.estimates.signed, release.tree
+    assert isinstance(tree, RegionTree)
     levels = [signed[tree.named(tier)] for tier in range(len(regions.levels))]
     parents = [level.parent for level in regions.levels[1:]]
     pairs = zip(parents, levels[1:], levels, strict=False)

@@ -137,6 +137,7 @@ def select(
 
     Examples
     --------
+    >>> from psd.ingest.where import parse_where
     >>> rows = {"age": ["18", "n/a", None, "7"]}
     >>> select(parse_where("age >= 18 OR age IS NULL"), rows).tolist()
     [True, False, True, False]

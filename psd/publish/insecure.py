@@ -41,7 +41,7 @@ class SeededSampler:
     >>> domain = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
     >>> how = {"domain": domain, "epsilon": 1, "method": psd.decompositions.Grid(size=2)}
     >>> first, again = (psd.build(points, **how, sampler=SeededSampler(7)) for _ in range(2))
-    >>> bool((first.tree.count == again.tree.count).all()), first.source
+    >>> bool((first.tree.count == again.tree.count).all()), first.record.source
     (True, 'insecure')
     """
 

@@ -365,6 +365,8 @@ def names_of_times(value: Any) -> Any:
         raise ParameterError(
             "slices must be dates, got times of a day; write hours as 2024-01-31T17", name="slices"
         )
+    if forms is _PERIODS:  # periods of pandas do not know weeks of ISO 8601
+        times = [time.start_time for time in times]
     return [time.strftime(forms[freq]) for time in times]
 
 

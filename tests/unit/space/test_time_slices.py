@@ -1,11 +1,12 @@
 """Time slices: names, ranges, and which moment lies in which."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.space.time_slices import MAX_SLICES, TimeSlices
+from psd.space.time_slices import MAX_SLICES, TimeSlices, names_of_times
 from support.tables import refused
 
 
@@ -47,6 +48,18 @@ def test_names_and_refusals(subtests):
     days = {"by": "day", "names": ("2024-01-01",)}
     table = [("time_zone", "", "a\nb", "x" * 101, None)]
     refused(subtests, ParameterError, table, lambda zone: TimeSlices(**days, time_zone=zone))
+
+
+def test_periods_and_dates_of_pandas_have_the_names_of_their_slices(subtests):
+    for freq, names in (
+        ("W", ["2026-W53", "2027-W01"]),
+        ("M", ["2026-12", "2027-01"]),
+        ("D", ["2026-12-31", "2027-01-01"]),
+        ("h", ["2026-12-31T00", "2026-12-31T01"]),
+    ):
+        with subtests.test(freq):
+            assert names_of_times(pd.period_range("2026-12-31", periods=2, freq=freq)) == names
+    assert names_of_times(pd.date_range("2026-12-31", periods=1)) == ["2026-12-31"]
 
 
 def test_edges_belong_to_what_begins_there_and_weeks_begin_on_monday():
