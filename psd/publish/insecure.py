@@ -50,13 +50,7 @@ class SeededSampler:
         self._draws = 0
 
     def draw(self, mechanism: Mechanism[Answer]) -> Answer:
-        """Draw the answer of a mechanism.
-
-        Raises
-        ------
-        ParameterError
-            If the mechanism, of another package, has no `approximate`.
-        """
+        """Draw the answer of a mechanism, which must have an `approximate`."""
         if not hasattr(mechanism, "approximate"):
             raise ParameterError(
                 f"mechanism must be one that a seed can repeat, got {type(mechanism).__name__}"
@@ -72,12 +66,7 @@ class SeededSampler:
 
 
 def refuse_paid(sampler: Sampler | None, account: object) -> None:
-    """Refuse an account with a seeded sampler: nothing is published, so nothing is charged.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse an account with a seeded sampler: nothing is published, so nothing is charged."""
     if account is not None and isinstance(sampler, SeededSampler):
         raise ParameterError(
             "account must be left out with a seeded sampler; its result is not a release"
@@ -85,12 +74,7 @@ def refuse_paid(sampler: Sampler | None, account: object) -> None:
 
 
 def refuse_seed(sampler: Sampler | None) -> None:
-    """Refuse a seeded sampler where the result is no release, and would not state it.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse a seeded sampler where the result is no release, and would not state it."""
     if isinstance(sampler, SeededSampler):
         raise ParameterError(
             "sampler must be left out, got one with a seed; only a release states that its noise "
