@@ -41,7 +41,7 @@ class SeededSampler:
     >>> domain = psd.Domain(bounds=(126.40, 37.00, 127.60, 38.00))
     >>> how = {"domain": domain, "epsilon": 1, "method": psd.decompositions.Grid(size=2)}
     >>> first, again = (psd.build(points, **how, sampler=SeededSampler(7)) for _ in range(2))
-    >>> bool((first.tree.count == again.tree.count).all()), first.source
+    >>> bool((first.tree.count == again.tree.count).all()), first.record.source
     (True, 'insecure')
     """
 
@@ -50,7 +50,13 @@ class SeededSampler:
         self._draws = 0
 
     def draw(self, mechanism: Mechanism[Answer]) -> Answer:
-        """Draw the answer of a mechanism, which must have an `approximate`."""
+        """Draw the answer of a mechanism.
+
+        Raises
+        ------
+        ParameterError
+            If the mechanism, of another package, has no `approximate`.
+        """
         if not hasattr(mechanism, "approximate"):
             raise ParameterError(
                 f"mechanism must be one that a seed can repeat, got {type(mechanism).__name__}"
