@@ -129,6 +129,7 @@ def keep_in_slices(
 
     P3. At most k of a user are kept, and at most M of them are in one slice.
     """
+    # Users within both limits keep all of their records; hashes decide for the others.
     exceeds = rows_per_unit(users)[users] > limits[0]
     exceeds |= rows_per_unit(of_slices)[of_slices] > limits[1]
     has_more = np.zeros(int(users.max(initial=-1)) + 1, bool)
@@ -158,6 +159,7 @@ def smallest_in_order(
     smallest, and a record below which fewer than k of these lie in all slices has no more of them
     below it in the part. So parts of the records of a user can be bounded one by one and merged.
     """
+    # The first M of each slice stay; the first k of these are kept.
     by_slice = order[np.argsort(of_slices[order], kind="stable")]
     is_first = np.zeros(len(order), bool)
     is_first[by_slice] = running_number([of_slices[by_slice]]) < limits[1]
@@ -208,11 +210,13 @@ def _kept_by_bits(
     Returns two (n,) bool: which are kept; and those of units in which these bits of two records are
     equal.
     """
+    # Keys ascend by unit, then by hash: the k-th key of a unit is the largest that it keeps.
     key = units << bits | hashes >> (_HASH_BITS - bits)
     ascending = np.sort(key.astype(np.uint32) if bits == _short_bits(units) else key)
     sizes = np.bincount(units)
     last = np.cumsum(sizes) - sizes + np.minimum(sizes, k) - 1
     is_kept = key <= ascending[np.maximum(last, 0)][units]
+    # Equal keys are of one unit, whose number is above the bits of the hash.
     has_ties = np.zeros(len(sizes), bool)
     has_ties[ascending[1:][ascending[1:] == ascending[:-1]] >> bits] = True
     return is_kept, has_ties[units]

@@ -91,6 +91,7 @@ class _HalvedAxis:
         self._is_even = cells == 1 << self.levels
         if self._is_even:
             return
+        # The upper levels have an array of where each part starts, the lower ones a table of paths.
         upper = self.levels // 2
         starts = np.array([0, cells])
         for _ in range(upper):
@@ -200,6 +201,7 @@ class CodeRanks:
         """
         if self._is_sorted or len(self._codes) < _FEW:
             return _search(self.ascending(), codes)
+        # A rank is that of the counted cell, plus the records of this cell with smaller codes.
         cells = codes >> self._shift
         ranks: NDArray[np.int64] = self._counts_below()[cells]
         inside = np.flatnonzero(codes != cells << self._shift)

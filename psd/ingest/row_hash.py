@@ -43,6 +43,7 @@ def user_salts(names: Iterable[str], key: bytes) -> NDArray[np.int64]:
         digest = start.copy()
         digest.update(name.encode())
         digests += digest.digest()
+    # Seven of the eight digits of each word.
     words = np.frombuffer(digests, ">u4").reshape(-1, 4)[:, :SALTS] >> 4
     return words.T.astype(np.int64)
 

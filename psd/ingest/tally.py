@@ -164,6 +164,7 @@ def add_tallies(tallies: Sequence[Tally]) -> Tally:
     counts = np.concatenate([t.counts for t in tallies])
     order = np.lexsort(keys[::-1])
     keys = [values[order] for values in keys]
+    # Equal keys are adjacent now: each run becomes one count.
     is_first = np.ones(len(order), bool)
     is_first[1:] = np.any([np.diff(values) != 0 for values in keys], axis=0)
     starts = np.flatnonzero(is_first)

@@ -109,6 +109,8 @@ class RecordFilter:
             )
         if batch.time is not None and np.isnat(batch.time).any():
             raise InputDataError("records have no time; remove them, or build without time=")
+        # Drop what the filter does not select, then what is outside, then what is in no area,
+        # stratum or slice.
         match, batch = batch.match, batch.selected()
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
         bidless = self._count_bidless(batch, inside)
@@ -123,6 +125,7 @@ class RecordFilter:
             time = None if time is None else time[selected]
             stratum = None if stratum is None else stratum[selected]
             inside[np.flatnonzero(inside)[~selected]] = False
+        # Private counts for the holder of the data.
         missing = int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
         self.report["read"] += len(inside)
         if match is not None:
@@ -131,6 +134,7 @@ class RecordFilter:
         self.report["without coordinates"] += missing
         self.report["outside"] += len(inside) - missing - len(columns) - bidless
         if match is not None:
+            # One flag for each record of the whole batch.
             selected = match.copy()
             selected[match] = inside
             inside = selected
@@ -314,6 +318,8 @@ class TallyBuilder:
             columns, stratum = split_columns(columns, self.domain.lattice[0])
         if self.step != (1, 1):
             columns, rows = columns // self.step[0], rows // self.step[1]
+        # Sparse cells without slices and strata have codes in quadrant order; all others are
+        # numbered by slice, stratum, row and column.
         if self._order is not None:
             if not self._in_blocks:
                 columns, rows = columns * self.step[0], rows * self.step[1]

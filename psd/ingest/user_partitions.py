@@ -62,6 +62,7 @@ def short_numbers(ids: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         return np.zeros(len(ids), np.uint64), np.ones(len(ids), bool)
     edges = np.frombuffer(offsets, np.int32)[ids.offset : ids.offset + len(ids) + 1]
     length = np.diff(edges)
+    # Without the long ids all others can be padded to one length, and their bytes read as numbers.
     if length.max() > _LONGEST:
         rows, is_short = np.flatnonzero(length <= _LONGEST), np.zeros(len(ids), bool)
         numbers = np.zeros(len(ids), np.uint64)
@@ -69,6 +70,7 @@ def short_numbers(ids: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         return numbers, is_short
     padded = pc.ascii_rpad(ids, _LONGEST, padding="\0")
     words = np.frombuffer(padded.buffers()[-1], "<u8")[padded.offset :][: len(ids)]
+    # Without a zero byte all ids have numbers; else those whose last byte is not 0.
     if np.frombuffer(data, np.uint8)[edges[0] : edges[-1]].all():
         return words, np.ones(len(ids), bool)
     return words, words >= _LEAST[length]
@@ -122,7 +124,7 @@ class UserPartition:
 
     users: NDArray[np.int64]  # (n,) int64; number of the user of each record
     names: Any  # ids by number
-    codes: NDArray[np.int64]  # (n,) int64; cells of the full lattice
+    codes: NDArray[np.int64]  # (n,) int64; row * width + column, of the (wider) full lattice
     time: NDArray[np.int64]  # (n,) int64; microseconds of local time; 0 without times
 
     def __repr__(self) -> str:

@@ -94,6 +94,7 @@ def merge_user_rows(
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    # Number the distinct ids of all parts in their order, and the users of each part by these.
     ids = pa.chunked_array([part.names for part in parts], pa.string()).combine_chunks()
     names = ids.unique()
     names = names.take(pc.sort_indices(names))
