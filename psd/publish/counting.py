@@ -55,7 +55,7 @@ class CountedRows:
     """Tally of the records that were read. Private."""
 
     tally: Tally  # private
-    domain: Domain  # of the tally
+    domain: Domain
     unit: PrivacyUnit  # unit by which records were bounded
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class EngineInput:
     """Records that are read and counted elsewhere; nothing is estimated there."""
 
     data: Any  # private; as the engine reads it
-    engine: Engine  # reads and counts
+    engine: Engine
 
     def paid(self, measure: LossMeasure) -> Cost:
         """Return 0: nothing was estimated."""

@@ -145,7 +145,7 @@ class BuildTerms:
     # A `PrivateBounds` says how bounds are estimated. Four numbers are west, south, east, north in
     # degrees. Left out for a build from tallies.
     domain: Domain | PrivateBounds | None = None
-    epsilon: Decimal  # of the whole build
+    epsilon: Decimal
     method: Decomposition
     # As in `ReadRequest`.
     columns: Columns = Columns()  # noqa: RUF009 - frozen

@@ -194,7 +194,7 @@ class ReleaseRecord:
     tree: Tree  # cells and noisy counts
     domain: Domain  # bounds, CRS and lattice
     epsilon: int  # nano-epsilon: enforced by the curator, or stated by the caller of given counts
-    method: str  # name of the decomposition
+    method: str
     # From `psd._util.declared_parameters.declared`, or from a release file.
     parameters: DeclaredParameters = NO_PARAMETERS
     # Unit of privacy, and what the counts count.

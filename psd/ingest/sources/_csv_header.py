@@ -134,7 +134,7 @@ def has_wide_mark(start: bytes) -> bool:
 class Header:
     """The header line of a file."""
 
-    names: list[str]  # names of its columns
+    names: list[str]
     delimiter: str  # character that separates its fields
     columns: Columns  # the columns to read, spelled as in the header
 

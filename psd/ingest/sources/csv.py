@@ -53,7 +53,7 @@ class CsvQuery:
     """How a file is parsed."""
 
     header: Header  # names of its columns, and those to read
-    compression: str  # its compression
+    compression: str
     content: CsvContent  # what one scan of it has shown
 
     @property
