@@ -15,12 +15,11 @@ __all__ = ["CandidateScores"]
 class CandidateScores(Protocol):
     """Public candidates, and how records score them. A frozen value that holds no record.
 
-    Guarantees
-    ----------
-    - All members but `scores` are functions of public parameters.
-    - One record more or less changes no score by more than ``sensitivity(1)``, and k records by no
-      more than ``sensitivity(k)``; if `is_monotone`, a record more never lowers a score.
-      `Curator.choose` relies on both.
+    P1. All members but `scores` are functions of public parameters.
+
+    P2. One record more or less changes no score by more than ``sensitivity(1)``, and k records by
+    no more than ``sensitivity(k)``; if `is_monotone`, a record more never lowers a score.
+    `Curator.choose` relies on both.
     """
 
     @property

@@ -20,24 +20,10 @@ _LIMIT = 1 << 2 * STEP_BITS
 def clip_to_steps(values: Floats) -> Integers:
     """Scale values to a norm of at most 1, and round each towards zero to steps of 2^-20.
 
-    Guarantees
-    ----------
-    - The sum of the squares of the steps is at most 2^40, for any values; it is checked with
-      integers. Values that are not finite become 0.
+    values: float64 of any shape, the part of one person, private; returns int64 of the same shape.
 
-    Parameters
-    ----------
-    values : ndarray, any shape, float64
-        Part of one person. Private.
-
-    Returns
-    -------
-    ndarray, same shape, int64
-
-    Examples
-    --------
-    >>> clip_to_steps(np.array([3.0, -4.0])).tolist()
-    [629145, -838860]
+    P1. The sum of the squares of the steps is at most 2^40, for any values; it is checked with
+    integers. Values that are not finite become 0.
     """
     if not np.isfinite(values).all():
         return np.zeros(values.shape, np.int64)

@@ -37,24 +37,10 @@ __all__ = ["ContributionChoice", "candidate_bounds", "choose_contribution_bound"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContributionChoice:
-    """How max_contributions is chosen privately. Public.
-
-    Parameters
-    ----------
-    share : decimal in (0, 1)
-        Share of epsilon that the choice costs. Public.
-    over : int, optional
-        Number of users that may have more records than the bound; 250 / epsilon by default. Public.
-    limit : int
-        Largest candidate, 1 to 1,000,000,000. Public.
-
-    Examples
-    --------
-    >>> ContributionChoice(over=20).over
-    20
-    """
+    """How max_contributions is chosen privately. Public."""
 
     share: Decimal = public_field(CHOICE_SHARE, share, "share of epsilon for the choice")
+    # 250 / epsilon by default.
     over: int | None = public_field(
         None, integer_between(0, 2**53), "users with more records than the bound"
     )
@@ -69,13 +55,7 @@ class ContributionChoice:
             raise ParameterError("share must be above 0, got 0; a choice costs epsilon")
 
     def allot(self, budget: Budget) -> Budget:
-        """Deduct the share of the choice from the budget of a release, and state it.
-
-        Raises
-        ------
-        ParameterError
-            If the budget is too small for a share of it.
-        """
+        """Deduct the share of the choice from the budget of a release, and state it."""
         stated = {"bound_over": self.target(_epsilon_of(budget)), "bound_most": self.limit}
         return budget.allot("bound", Fraction(self.share), states=stated)
 
@@ -85,13 +65,7 @@ class ContributionChoice:
 
 
 def candidate_bounds(limit: int) -> NDArray[np.int64]:
-    """Public list of candidates, 1 to the largest one.
-
-    Examples
-    --------
-    >>> candidate_bounds(50)
-    array([ 1,  2,  3,  4,  5,  6,  8, 10, 12, 15, 20, 25, 30, 40, 50])
-    """
+    """Public list of candidates: 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, ... up to the largest one."""
     decades = range(len(str(limit)))
     bounds = [*SMALL_BOUNDS, *(step * 10**decade for decade in decades for step in BOUND_STEPS)]
     return np.array([*(bound for bound in bounds if bound < limit), limit], np.int64)
@@ -101,6 +75,9 @@ def choose_contribution_bound(
     rows: NDArray[np.int64], choice: ContributionChoice, budget: Budget, sampler: Sampler
 ) -> int:
     """Choose the smallest bound that about t units of privacy exceed; spends all of its budget.
+
+    rows: (units,) int64, records of each unit of privacy inside the domain, private; all else
+    public. `budget` is that of `ContributionChoice.allot`.
 
     Sensitivity: 1 of the score -max(over(c) - t, t - over(b), 0), where over(c) is the number of
     units with more than c records, b the next smaller bound (without one, its term is 0) and t a
@@ -116,23 +93,6 @@ def choose_contribution_bound(
     the choice is (epsilon^2 / 8)-zCDP. The bound is public from there on, and what the
     curator answers for a fixed bound is private for the same unit: the two add up.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (units,), int64
-        Number of records of each unit of privacy inside the domain. Private.
-    choice : ContributionChoice
-        Public.
-    budget : Budget
-        Of `ContributionChoice.allot`; all of it is spent.
-    sampler : Sampler
-        Draws the choice.
-
-    Returns
-    -------
-    int
-
-    Notes
-    -----
     A question that counts records must pay for all records of a user: the number of records that a
     bound drops changes by as much as the largest bound.
 

@@ -59,27 +59,16 @@ _MAX_QUANTILE = 2**14
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChargedQuestion:
-    """A question without its answer. Public.
+    """A question without its answer. Public."""
 
-    Parameters
-    ----------
-    kind : str
-        Name of the curator's method.
-    boxes : ndarray, shape (n, 4), int64
-        Cells of the question.
-    loss : ndarray, shape (n,), int64
-        Nano-epsilon charged to each cell, or units of 1e-12 of rho.
-    curve : int
-        Order of the Hilbert curve whose codes the columns of the boxes are; 0 for the lattice.
-    regions : ndarray, shape (n, 2), int64, or None
-        First lowest region of each cell, and the one after its last; None if all records in the
-        boxes are in the cells.
-    """
-
-    kind: str
-    boxes: NDArray[np.int64]
+    kind: str  # name of the curator's method
+    boxes: NDArray[np.int64]  # (n, 4) int64; cells of the question
+    # (n,) int64; nano-epsilon charged to each cell, or units of 1e-12 of rho.
     loss: NDArray[np.int64]
+    # Order of the Hilbert curve whose codes the columns of the boxes are; 0 for the lattice.
     curve: int = 0
+    # (n, 2) int64, or None; first lowest region of each cell, and the one after its last; None if
+    # all records in the boxes are in the cells.
     regions: NDArray[np.int64] | None = None
 
 
@@ -95,55 +84,33 @@ class _Layer:
 class Curator:
     """Holds a tally, charges questions to it, and answers with exact integer noise.
 
-    Guarantees
-    ----------
-    - The answers together are epsilon-differentially private for the unit of the tally, under
-      adding or removing one: a record, or a user with at most k records. With a budget in rho, they
-      are rho-zCDP for it.
-    - A question that would take the charge at any lattice point above epsilon, or rho, is refused
-      before anything is drawn, in any sequence of questions.
-    - A question reads the records in its own cells and nothing else.
+    tally: private, counted by the `regions` if there are any; all else public. What is left of
+    `budget` is for all questions together, in its loss measure. A question charges `loss` to each
+    of its cells, one number or (n,), above 0: nano-epsilon, or 1e-12 of rho.
 
-    Parameters
-    ----------
-    tally : Tally
-        Exact counts. Private.
-    domain : Domain
-        Public.
-    budget : Budget
-        What is left of it is for all questions together, in its loss measure. Public.
-    sampler : Sampler
-        Draws the answers; for a release, `psd.mechanisms.sampler.SecureSampler`.
-    covariate : Covariate, optional
-        Public density of the domain. Decompositions may read it; no question does.
-    boundary : Covariate, optional
-        Mask of a public boundary, 0 where all records were dropped before counting. Cells where it
-        is 0 are empty in all data sets, so they are answered without a draw and charged nothing;
-        see `psd.space.boundary.Boundary`. Public.
-    squared_sensitivity : int, optional
-        S^2 = k cap of a budget in rho, k being the records of a unit in all that is released
-        together, and cap those that one question may see. By default k^2 of the tally, whose
-        questions may see all of them. Public.
-    regions : Regions, optional
-        Hierarchy of regions by which the tally was counted. Records in none of them were dropped
-        before counting. Cells that no record of their region can lie in are empty in all data
-        sets, as those outside a boundary. Public.
+    Methods may read `covariate`; no question does. Records where `boundary` is 0, and records in
+    none of the `regions`, were dropped before counting. So cells outside, and cells that do not
+    meet their region, are empty in all data sets: they are answered without a draw and charged
+    nothing, see `psd.space.boundary.Boundary`. `squared_sensitivity` is S^2 = k cap of a budget in
+    rho, k being the records of a unit in all that is released together, and cap those that one
+    question may see; by default k^2 of the tally, whose questions may see all of them.
 
-    Raises
-    ------
-    ParameterError
-        If there are regions and the tally was not counted by them, or a squared sensitivity is
-        stated that the records of the tally exceed, or without a budget in rho.
+    P1. The answers together are epsilon-differentially private for the unit of the tally, under
+    adding or removing one: a record, or a user with at most k records. With a budget in rho, they
+    are rho-zCDP for it.
 
-    Notes
-    -----
-    Proof. Let z be a record and t = (o_1, o_2, ...) a transcript. Which question comes i-th is
-    a function of the answers before it, and its answer depends on the records of its cell
-    only. By the chain rule the loss of t between two data sets that differ in z is at most the
-    sum of epsilon_i over the questions whose cell holds z, and the charges are kept so that
-    this sum is at most epsilon at every lattice point, in every transcript. With k records per
-    user every sensitivity is multiplied by k, so a build is (epsilon / k)-private for a record
-    and epsilon-private for a user by group privacy. Layers overlap, so their costs add up.
+    P2. A question that would take the charge at any lattice point above epsilon, or rho, is refused
+    before anything is drawn, in any sequence of questions.
+
+    P3. A question reads the records in its own cells and nothing else.
+
+    Proof. Let z be a record and t = (o_1, o_2, ...) a transcript. Which question comes i-th is a
+    function of the answers before it, and its answer depends on the records of its cell only. By
+    the chain rule the loss of t between two data sets that differ in z is at most the sum of
+    epsilon_i over the questions whose cell holds z, and the charges are kept so that this sum is at
+    most epsilon at every lattice point, in every transcript. With k records per user every
+    sensitivity is multiplied by k, so a build is (epsilon / k)-private for a record and
+    epsilon-private for a user by group privacy. Layers overlap, so their costs add up.
 
     Proof in rho [1]_ [2]_. Let a unit have m_z records at each point z, a point being a lattice
     cell of one time slice; the sum of all m_z is at most k. Let question c be about a cell that
@@ -222,12 +189,7 @@ class Curator:
     def declare(self, name: str, value: int | str) -> None:
         """Declare what a method picked, for the parameters of the release. Costs nothing.
 
-        Parameters
-        ----------
-        name : str
-            Name of the pick.
-        value : int or str
-            A function of public parameters and of answers.
+        The value is a function of public parameters and of answers.
         """
         self._declared[name] = value
 
@@ -242,22 +204,14 @@ class Curator:
     def curve(self, order: int) -> Cells:
         """Start a layer along the Hilbert curve: one interval, all 4^order codes. Costs nothing.
 
+        order: 1 to 18, public.
+
         The x of its cells is the code of `psd.space.hilbert.lattice_codes`, their y is 0 to 1, so
         that cutting at x makes intervals of codes. Each lattice cell has one code: disjoint
         intervals are disjoint sets of lattice cells, and the charges of a path of intervals are
         charged to every lattice cell whose code is in them. The layer overlaps all others, so its
         charges are added to theirs. It has no tree, since intervals are not boxes, and the boxes
         around them overlap.
-
-        Parameters
-        ----------
-        order : int
-            1 to 18. Public.
-
-        Raises
-        ------
-        ParameterError
-            If the order is out of range.
         """
         if not 1 <= order <= MAX_ORDER:
             raise ParameterError(f"order must be between 1 and {MAX_ORDER}, got {order}")
@@ -275,23 +229,9 @@ class Curator:
     def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
         """Cut cells at public lattice lines into up to four children each. Costs nothing.
 
-        Parameters
-        ----------
-        cells : Cells
-            Cells to cut, each once.
-        x, y : array_like of int, shape (n,), optional
-            Lattice lines inside each cell. An axis without lines, or whose line is on an edge, is
-            not cut. Public: parameters, or answers of earlier questions.
-
-        Returns
-        -------
-        Cells
-            The children, family by family, within a family by y then x.
-
-        Raises
-        ------
-        ParameterError
-            If a cell was cut before or a line lies outside it.
+        x, y: (n,) int64, lines inside each cell: parameters, or answers of earlier questions, so
+        public. An axis without lines, or whose line is on an edge, is not cut. Returns the
+        children, family by family, within a family by y then x.
         """
         with self._lock:
             growing, points = self._layer_of(cells)
@@ -302,25 +242,11 @@ class Curator:
     def cut_regions(self, root: Cells) -> tuple[Cells, ...]:
         """Cut the root of a layer into the regions of the public hierarchy. Costs nothing.
 
+        Returns the regions of each level in the order of the hierarchy, the highest level first.
+        The box of a region is the one around it; boxes of regions overlap, their records do not.
+
         Between the root, or a region, and many regions below it there are nodes that are made of
         some of these; they are not returned. No node has more than four children.
-
-        Parameters
-        ----------
-        root : Cells
-            From `root`, not cut before.
-
-        Returns
-        -------
-        tuple of Cells
-            The regions of each level in the order of the hierarchy, the highest level first. The
-            box of a region is the one around it; boxes of regions overlap, their records do not.
-
-        Raises
-        ------
-        ParameterError
-            If there are no regions, or the cells are not the root of a layer of the lattice that
-            has not been cut.
         """
         if self.regions is None:
             raise ParameterError("regions must be given for a method that counts them")
@@ -349,6 +275,9 @@ class Curator:
     def count(self, cells: Cells, loss: ArrayLike) -> NDArray[np.int64]:
         """Noisy number of records in each cell.
 
+        Returns (n,) int64: true count plus exact noise of the law of `noise`, so it may be
+        negative; 0 for a cell outside the boundary, or its region.
+
         Sensitivity: k, the maximum number of records of one user; 1 where a record is the unit.
         Charged to: every point of the cell, the loss once.
         Proof: a record changes the count of the one cell it lies in by 1. Discrete Laplace
@@ -357,26 +286,6 @@ class Curator:
         Proof in rho: n_c records of a unit change the count of the cell by n_c. Discrete Gaussian
         noise of sigma^2 = S^2 / (2 rho_c) costs n_c^2 / (2 sigma^2) = n_c^2 rho_c / S^2 in rho
         [2]_.
-
-        Parameters
-        ----------
-        cells : Cells
-            Cells to count, each once.
-        loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
-
-        Returns
-        -------
-        ndarray, shape (n,), int64
-            True count plus exact noise of the law of `noise`; may be negative. 0 for a cell outside
-            the boundary, or its region.
-
-        Raises
-        ------
-        BudgetError
-            If a point would be charged more than the budget in all; nothing is drawn.
-        ParameterError
-            If a loss is not above 0 or far too small, or a cell is counted twice.
 
         References
         ----------
@@ -408,6 +317,10 @@ class Curator:
     ) -> NDArray[np.int64]:
         """Lattice line below which about p/q of each cell's own records lie.
 
+        p, q: () or (n,) int64, 0 < p < q; axis: 0 for a line of constant x, 1 for y. Returns (n,)
+        int64, a line inside each cell, for `cut`; the west or south edge of a cell that is one
+        lattice cell thin, where no cut is possible; the middle of one outside the boundary.
+
         Sensitivity: max(p, q - p) k of the score -abs(q below(s) - p n), n being the cell's own
         number of records; the score is an integer.
         Charged to: every point of the cell, the loss once.
@@ -420,30 +333,6 @@ class Curator:
         place of epsilon. n_c records of a unit change every score by at most max(p, q - p) n_c, so
         the log-ratios of the answers lie in an interval of length e n_c / S, and the selection
         costs (e n_c / S)^2 / 8 <= n_c^2 rho_c / S^2 in rho [3]_.
-
-        Parameters
-        ----------
-        cells : Cells
-            Cells to divide.
-        axis : int
-            0 for a line of constant x, 1 for y.
-        loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
-        p, q : array_like of int, shape () or (n,)
-            The quantile p/q, 0 < p < q; 1/2 is the median.
-
-        Returns
-        -------
-        ndarray, shape (n,), int64
-            A line inside each cell, for `cut`; the west or south edge of a cell that is one
-            lattice cell thin, where no cut is possible; the middle of one outside the boundary.
-
-        Raises
-        ------
-        BudgetError
-            If a point would be charged more than the budget in all; nothing is drawn.
-        ParameterError
-            If p and q are not in order or a loss is not above 0.
 
         References
         ----------
@@ -476,6 +365,11 @@ class Curator:
     ) -> NDArray[np.int64]:
         """Lattice line that makes the density of both of its sides about as even as possible.
 
+        bins: per side of the domain, 1 to 1,024; a cell has those that it meets. The candidates are
+        all lines between bins inside the cell, or `lines` evenly spaced ones. Returns (n,) int64, a
+        line inside each cell, for `cut`; the west or south edge, where no cut is possible, of a
+        cell that no line of the bins crosses or that is outside the boundary.
+
         Sensitivity: 2k of the score -(h(W) + h(E)), where W and E are the parts of the cell
         below and above the line and h of a part is the sum over its bins of abs(x - mean), x
         being the records in the bin and mean their average over all bins of the part, rounded
@@ -490,33 +384,6 @@ class Curator:
         exp(epsilon score / 4k) is then epsilon-private [1]_. Squared deviations have no such
         bound: a record changes them by about twice its bin's count.
         Proof in rho: as for `quantile`; n_c records of a unit move every score by at most 2 n_c.
-
-        Parameters
-        ----------
-        cells : Cells
-            Cells to divide.
-        axis : int
-            0 for a line of constant x, 1 for y.
-        loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
-        bins : int
-            Bins per side of the domain, 1 to 1,024; a cell has those that it meets. Public.
-        lines : int
-            Maximum number of candidates: all lines between bins inside the cell, or this number of
-            evenly spaced ones. Public.
-
-        Returns
-        -------
-        ndarray, shape (n,), int64
-            A line inside each cell, for `cut`; the west or south edge, where no cut is possible, of
-            a cell that no line of the bins crosses or that is outside the boundary.
-
-        Raises
-        ------
-        BudgetError
-            If a point would be charged more than the budget in all; nothing is drawn.
-        ParameterError
-            If bins or lines are out of range or a loss is not above 0.
 
         References
         ----------
@@ -554,6 +421,8 @@ class Curator:
     def privtree_shape(self, cells: Cells, loss: ArrayLike, *, height: int) -> Cells:
         """Grow each cell into a tree that is deep where points are dense, without counts.
 
+        Returns the leaves of all shapes, the highest first; the nodes above them are cut.
+
         A node v at a depth below its own cell is split, both axes halved, if
         b(v) + L > 0, b(v) = max(c(v) - depth delta, -delta), c(v) its number of records and L
         discrete Laplace noise of scale lambda = 7 k / (3 epsilon). Delta is the least integer
@@ -581,28 +450,6 @@ class Curator:
         of epsilon, the shape is (e / S)-private for a record, (n_c e / S)-private for the n_c
         records of a unit by group privacy, and costs at most (n_c e / S)^2 / 2 <= n_c^2 rho_c / S^2
         in rho [2]_.
-
-        Parameters
-        ----------
-        cells : Cells
-            Cells to grow from, none of them cut before.
-        loss : array_like of int, shape () or (n,)
-            Charged for each cell, above 0: nano-epsilon, or 1e-12 of rho.
-        height : int
-            Maximum number of levels below each cell. Public.
-
-        Returns
-        -------
-        Cells
-            The leaves of all shapes, the highest first; the nodes above them are cut.
-
-        Raises
-        ------
-        BudgetError
-            If a point would be charged more than the budget in all; nothing is drawn.
-        ParameterError
-            If a loss is not above 0 or far too small, the height is negative, or a cell was
-            cut before.
 
         References
         ----------
@@ -632,16 +479,20 @@ class Curator:
     ) -> NDArray[np.int64]:
         """Public candidate that the records of the domain score high, by a mechanism of the caller.
 
+        `mechanism` is a class of `psd.mechanisms` over scores, or `functools.partial` of it with
+        all of its parameters but scores, epsilon, sensitivity and is_monotone; the cells are a
+        root. Returns the one answer, such as the number of a candidate, shape ().
+
         Sensitivity: ``objective.sensitivity(k)``, the most that one unit moves any score.
         Charged to: every point of the domain, the loss once, whatever part of it a score reads.
-        Proof: (P1) The candidates are public and the shape of scores is checked, so the answer has
-        the same range for all data sets. (P2) A unit moves every score by at most the sensitivity,
+        Proof: (P4) The candidates are public and the shape of scores is checked, so the answer has
+        the same range for all data sets. (P5) A unit moves every score by at most the sensitivity,
         and if the objective is monotone, a unit more moves all scores up; the objective has the
-        proof. (P3) The curator makes the mechanism. Sensitivity and monotonicity are those of the
+        proof. (P6) The curator makes the mechanism. Sensitivity and monotonicity are those of the
         objective, read before it makes the scores, and epsilon is what was charged; whoever asks
         states none of the four. By the proof of its class, [1]_, [2]_, one draw is epsilon-private,
-        whatever its other parameters are. (P4) These are functions of public parameters and
-        earlier answers, as the objective is: the caller has nothing else. (P5) No function of the
+        whatever its other parameters are. (P7) These are functions of public parameters and
+        earlier answers, as the objective is: the caller has nothing else. (P8) No function of the
         caller is given a score. What it hands over is a class of `psd.mechanisms`, by identity, and
         parameters that are numbers and texts, which have no code of their own, by names that are
         texts. The curator copies them and the cells before it checks, makes the value after that,
@@ -651,32 +502,6 @@ class Curator:
         are given if they were hostile. So could any other factory, a function or a class that
         inherits: that is why they are refused. Code that reads the memory of its process is beyond
         this wall, as it is for a method.
-
-        Parameters
-        ----------
-        cells : Cells
-            From `root`.
-        objective : CandidateScores
-            Candidates and their scores. Public, except for what it computes.
-        mechanism : UnscoredMechanism
-            Class of `psd.mechanisms` over scores, or `functools.partial` of it with all of its
-            parameters but scores, epsilon, sensitivity and is_monotone. Public.
-        loss : int
-            Nano-epsilon of the choice, above 0.
-
-        Returns
-        -------
-        ndarray, int64
-            The one answer of the mechanism, such as the number of a candidate, shape ().
-
-        Raises
-        ------
-        BudgetError
-            If a point would be charged more than the budget in all; nothing is drawn.
-        ParameterError
-            If the cells are not the root of a layer, there are no candidates, the epsilon is not
-            above 0, the sensitivity is out of range, the budget is in rho, or the mechanism is any
-            other object.
 
         References
         ----------

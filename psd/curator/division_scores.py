@@ -20,36 +20,18 @@ __all__ = ["Divisions", "Entries", "deviations"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entries:
-    """Records of some nodes. Private.
+    """Records of some nodes. Private."""
 
-    Parameters
-    ----------
-    node : ndarray, shape (n,), int64
-        Index of the node in the question, ascending.
-    cell : tuple of ndarray, shape (n,)
-        Lattice columns and rows.
-    count : ndarray, shape (n,), int64
-        Records in each lattice cell.
-    """
-
-    node: Integers
-    cell: tuple[NDArray[np.integer], NDArray[np.integer]]
-    count: Integers
+    node: Integers  # (n,) int64; index of the node in the question, ascending
+    cell: tuple[NDArray[np.integer], NDArray[np.integer]]  # (n,); lattice columns and rows
+    count: Integers  # (n,) int64; records in each lattice cell
 
 
 class Divisions:
     """Candidate lines of some cells, and the score of each. The lines are public.
 
-    Parameters
-    ----------
-    boxes : ndarray, shape (n, 4), int64
-        Cells.
-    axis : int
-        0 for lines of constant x, 1 for y.
-    grid : BinGrid
-        Candidates are lines of its bins inside the cell.
-    max_lines : int
-        Maximum number of candidates, evenly spaced.
+    boxes: (n, 4) int64, cells; axis: 0 for lines of constant x, 1 for y. The candidates are the
+    lines of the bins inside the cell, or `max_lines` evenly spaced ones.
     """
 
     def __init__(self, boxes: Integers, axis: int, grid: BinGrid, max_lines: int) -> None:
@@ -59,6 +41,7 @@ class Divisions:
         south, north = grid.reach(1 - axis, boxes)
         self.across = north - south
         inside = self.high - self.low - 1
+        # The lines of all cells, one cell after another; a line is the bin that begins at it.
         self.lines = np.minimum(inside, max_lines)
         self.first = np.cumsum(self.lines) - self.lines
         self.node = np.repeat(np.arange(len(boxes)), self.lines)
@@ -70,6 +53,7 @@ class Divisions:
     def candidates(self, entries: Entries) -> Candidates:
         """Return every line with its score; for a cell without lines, its edge."""
         score = -self._heterogeneity(*self._occupied(entries))
+        # A cell without lines has one candidate, its edge, of score 0.
         bare = np.flatnonzero(self.lines == 0)
         group = np.concatenate([self.node, bare])
         order = np.argsort(group, kind="stable")
@@ -105,12 +89,14 @@ class Divisions:
         """Sum of the two parts' absolute deviations for each line."""
         total = np.zeros(len(self.node), np.int64)
         for step in range(int(self.lines.max(initial=0))):
+            # The step-th line of all cells at once: entries of cells with fewer lines drop out.
             able = self.lines[node] > step
             node, slot, count, alike = (array[able] for array in (node, slot, count, alike))
             nodes = np.flatnonzero(self.lines > step)
             line = self.first[nodes] + step
             west, east = self.bin[line] - self.low[nodes], self.high[nodes] - self.bin[line]
             bins = np.stack([west, east], axis=1).ravel() * np.repeat(self.across[nodes], 2)
+            # Parts: twice the number of the cell among these, plus 1 above the line.
             part = 2 * np.searchsorted(nodes, node) + (slot > step)
             total[line] = deviations(part, count, alike, bins).reshape(-1, 2).sum(axis=1)
         return total
@@ -119,25 +105,14 @@ class Divisions:
 def deviations(part: Integers, count: Integers, alike: Integers, bins: Integers) -> Integers:
     """Floor of the sum over the bins of each part of abs(count - mean).
 
+    part, count, alike: (n,) int64, part and count of occupied bins, and how many of them each entry
+    stands for; bins: (p,) int64, bins of each part, occupied or not, at least 1; returns (p,)
+    int64. Private, but for the bins.
+
     With n records in m bins and s records in the c bins above the mean, the sum is twice the part
     above the mean, 2 (s - c n / m), because the part below is equal. With n = w m + r, a bin is
     above the mean if it has more than w, and the sum is 2 (s - c w) - 2 c r / m, where no product
     passes the square of the number of bins.
-
-    Parameters
-    ----------
-    part : ndarray, shape (n,), int64
-        Part that occupied bins lie in.
-    count : ndarray, shape (n,), int64
-        Records in each of them.
-    alike : ndarray, shape (n,), int64
-        Number of bins that each entry stands for.
-    bins : ndarray, shape (p,), int64
-        Bins of each part, occupied or not, at least 1.
-
-    Returns
-    -------
-    ndarray, shape (p,), int64
     """
     mean, rest = np.divmod(_sums(part, count * alike, len(bins)), bins)
     above = count > mean[part]

@@ -23,18 +23,10 @@ _ENTRIES_PER_THREAD = 2**17
 
 
 class EntryNodes:
-    """Nodes of the entries of a tally.
+    """Nodes of the entries of a tally. Private.
 
-    Parameters
-    ----------
-    columns, rows : ndarray, shape (n,), int32
-        Occupied cells. Private.
-    counts : ndarray, shape (n,), int64
-        Records in each. Private.
-    node : ndarray, shape (n,), int32
-        Node of each, which has not been cut. Private.
-    nodes : int
-        Number of nodes.
+    columns, rows: (n,) int32, occupied cells; counts: (n,) int64, records in each; node: (n,)
+    int32, node of each, which has not been cut.
     """
 
     def __init__(
@@ -51,10 +43,7 @@ class EntryNodes:
     def cut(self, cut: Cut) -> NDArray[np.int64]:
         """Give the entries of nodes that are cut to the children; count the records of each child.
 
-        Returns
-        -------
-        ndarray, shape (children,), int64
-            True counts, in the order of the numbers of the children.
+        Returns (children,) int64, true counts, in the order of the numbers of the children.
         """
         table = _Table(cut, self._nodes, self._columns.dtype)
         parts = even_parts(len(self._node), _ENTRIES_PER_THREAD)

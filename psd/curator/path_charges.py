@@ -14,18 +14,11 @@ __all__ = ["PathCharges"]
 
 
 class PathCharges:
-    """Charges to the nodes of one growing tree.
+    """Charges to the nodes of one growing tree, which may grow between two charges.
 
-    Guarantees
-    ----------
-    - `total` is the largest sum of charges along a root-to-leaf path, which is the largest sum
-      over lattice points of all charges to cells that contain the point, in whatever order
-      the nodes were charged.
-
-    Parameters
-    ----------
-    growing : GrowingTree
-        The tree; it may grow between two charges.
+    P1. `total` is the largest sum of charges along a root-to-leaf path, which is the largest sum
+    over lattice points of all charges to cells that contain the point, in whatever order the nodes
+    were charged.
     """
 
     def __init__(self, growing: GrowingTree) -> None:
@@ -51,29 +44,10 @@ class PathCharges:
         limit: int,
         pay: Callable[[int], None] = lambda increase: None,
     ) -> bool:
-        """Charge nodes if the total then stays within a limit; else change nothing.
+        """Charge nodes if the total stays within a limit, else change nothing; whether it did.
 
-        Parameters
-        ----------
-        nodes : ndarray, shape (n,), int64
-            Different nodes.
-        loss : ndarray, shape (n,), int64
-            Loss for each, above 0.
-        limit : int
-            Largest total allowed for this tree.
-        pay : callable
-            Called with the increase of the total before anything changes; if it raises, the charges
-            stay as they are.
-
-        Returns
-        -------
-        bool
-            Whether the nodes were charged.
-
-        Raises
-        ------
-        ParameterError
-            If a node is given twice.
+        nodes: (n,) int64, each once; loss: (n,) int64, above 0. `pay` is called with the increase
+        of the total before anything changes; if it raises, the charges stay as they are.
         """
         if int(np.count_nonzero(self._marked(nodes))) < len(nodes):
             raise ParameterError("cells of one question must differ, got one twice")

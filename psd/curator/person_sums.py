@@ -27,23 +27,14 @@ __all__ = ["PersonSums"]
 class PersonSums:
     """Holds the regions of each person's records, and answers with noisy sums over people.
 
-    Guarantees
-    ----------
-    - All answers together are rho-zCDP for adding or removing one person, rho being the total of
-      the budget; a question that costs more than is left is refused before anything is drawn.
-    - A part of a person is computed from the records of this person and public numbers, is
-      clipped, and is added to sums that get noise. It is not returned, kept or shown.
+    persons, regions: (n,) int64, those of each record in any order, private; all else public.
+    `budget` is the rho of all questions together, in units of 1e-12.
 
-    Parameters
-    ----------
-    persons : ndarray, shape (n,), int64
-        Number of the person of each record, in any order. Private.
-    regions : ndarray, shape (n,), int64
-        Region of each record. Private.
-    budget : Budget
-        Rho in units of 1e-12 for all questions together. Public.
-    sampler : Sampler
-        Draws the noise; for a release, `psd.mechanisms.sampler.SecureSampler`.
+    P1. All answers together are rho-zCDP for adding or removing one person, rho being the total of
+    the budget; a question that costs more than is left is refused before anything is drawn.
+
+    P2. A part of a person is computed from the records of this person and public numbers, is
+    clipped, and is added to sums that get noise. It is not returned, kept or shown.
     """
 
     def __init__(
@@ -64,6 +55,9 @@ class PersonSums:
     def sums(self, part: PersonPart, statistics: Sequence[Statistic], rho: int) -> list[Floats]:
         """Noisy sums of the parts of all people, one table for each statistic.
 
+        `part` makes rows and values for each statistic of the regions of one person. Returns (rows,
+        width) float64 for each; a part has norm 1.
+
         Sensitivity: 1 in the L2 norm of each statistic, 2^20 in steps.
         Charged to: every person, rho once.
         Proof: the part of a person is a function of this person's records and of public numbers,
@@ -76,27 +70,6 @@ class PersonSums:
         and the rhos of all questions to at most the budget, since costs in rho add up under
         adaptive composition. The noise does not depend on how many people there are, and no
         answer is left out where no person added to it.
-
-        Parameters
-        ----------
-        part : callable
-            From the regions of one person to rows and values for each statistic. Public.
-        statistics : sequence of Statistic
-            Public.
-        rho : int
-            Cost in units of 1e-12. Public.
-
-        Returns
-        -------
-        list of ndarray, shape (rows, width), float64
-            Noisy sums; a part has norm 1.
-
-        Raises
-        ------
-        BudgetError
-            If less is left; nothing is drawn.
-        ParameterError
-            If rho is too small for its shares.
 
         References
         ----------

@@ -1,8 +1,7 @@
 """The occupied lattice cells, sorted so that those of each node are contiguous. Private side.
 
-Exact integers from which the curator computes its questions.
-
-Ranges of the records of nodes that are repeated halves.
+Exact integers from which the curator computes its questions. While nodes are repeated halves, the
+records of each are a range of ranks.
 """
 
 from __future__ import annotations
@@ -29,12 +28,7 @@ __all__ = [
 class HalvedNodes:
     """Nodes of a tree of repeated halves: the ranks of the codes of each are a range.
 
-    Parameters
-    ----------
-    order : QuadrantOrder
-        Public.
-    entries : CodeRanks
-        Codes of records or occupied cells. Private.
+    entries: codes of records or occupied cells, private.
     """
 
     def __init__(self, order: QuadrantOrder, entries: CodeRanks) -> None:
@@ -46,12 +40,8 @@ class HalvedNodes:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Find the range of each child in the order of their numbers; None for other lines.
 
-        Parameters
-        ----------
-        cut : Cut
-            Of nodes of this tree, each halved on both axes or not at all.
-        start, stop : ndarray, shape (n,), int64
-            Range of each node that is cut. Private.
+        start, stop: (n,) int64, range of each node that is cut, private. The nodes are of this
+        tree, each halved on both axes or not at all.
         """
         divided = _are_halved(cut)
         if divided is None:
@@ -84,18 +74,13 @@ def _are_halved(cut: Cut) -> NDArray[np.bool_] | None:
 class Points:
     """The occupied lattice cells, sorted so that those of each node are contiguous. Private.
 
+    tally: private; order: that of the lattice, public; or the code of each cell of the tally on a
+    curve, which is then its column on a line.
+
     While a tree consists of repeated halves, the records of each node are a range of ranks in
     quadrant order, and cutting it is a search for the ends of the children. The first question
     about lines, or cut elsewhere, needs the cells themselves. Of regions, each entry has the node
     that it is in, see `psd.curator.entry_nodes`, until the first question about lines.
-
-    Parameters
-    ----------
-    tally : Tally
-        Private.
-    order : QuadrantOrder or ndarray
-        Order of the lattice, public; or the code of each cell of the tally on a curve, which is
-        then its column on a line.
     """
 
     def __init__(self, tally: Tally, order: QuadrantOrder | NDArray[np.int64]) -> None:
@@ -215,6 +200,7 @@ class Points:
         lengths = self.stop[cut.nodes] - self.start[cut.nodes]
         index = ranges(self.start[cut.nodes], lengths)
         lines = np.repeat(cut.lines.astype(self._columns.dtype), lengths, axis=0)
+        # Quadrants: 0 south-west, 1 south-east, 2 north-west, 3 north-east.
         quadrant = (self._columns[index] >= lines[:, 0]).astype(np.int8)
         quadrant += 2 * (self._rows[index] >= lines[:, 1]).astype(np.int8)
         owner = np.repeat(np.arange(len(cut.nodes)), lengths)
@@ -233,6 +219,7 @@ class Points:
         The entries of each quadrant of each node are counted in ``sizes``, which says where they
         go: no comparison is made.
         """
+        # Where each quadrant of each node begins; its entries get the places from there, in order.
         first = (np.cumsum(sizes) - sizes.ravel()).reshape(-1, 4)
         target = np.empty_like(index)
         for number in range(4):
@@ -254,21 +241,15 @@ class Points:
     ) -> Candidates:
         """Scores -abs(q below(s) - p n) of the lattice lines s inside each node.
 
+        nodes: (n,) int64; ends: (n, 2) int64, first and last line of each on the axis; p, q: (n,)
+        int64. Private.
+
         Between two occupied lattice cells in a row, all lines have the same points below them;
         these intervals are exhaustive, so each line of the node is in exactly one.
-
-        Parameters
-        ----------
-        nodes : ndarray, shape (n,), int64
-            Nodes.
-        ends : ndarray, shape (n, 2), int64
-            Their first and last line on the axis.
-        axis : int
-            0 for x, 1 for y.
-        p, q : ndarray, shape (n,), int64
-            Quantiles.
         """
         self._unpack_codes()
+        # n occupied cells of a node make n + 1 intervals of lines, with inclusive ends left and
+        # right.
         entries = self.stop[nodes] - self.start[nodes]
         group = np.repeat(np.arange(len(nodes)), entries + 1)
         is_first, is_last = _ends_of_groups(entries + 1)
@@ -281,6 +262,7 @@ class Points:
         thin = east - west == 1
         left[is_first] -= thin
         right[is_first] = np.where(thin, left[is_first], right[is_first])
+        # Records below each interval: a running total, less those of the nodes before.
         below = np.zeros(len(group), np.int64)
         below[~is_first] = counts
         inside = self.count(nodes)

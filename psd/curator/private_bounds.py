@@ -34,49 +34,21 @@ _SIDES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateBounds:
-    """How the bounds of a release are estimated; used in place of a domain. Public.
-
-    Parameters
-    ----------
-    crs : str
-        CRS of the columns and of the release. Public.
-    share : decimal in (0, 1)
-        Share of epsilon that the four sides cost together. Public.
-    beyond : int
-        About one record in this number lies beyond each side, 3 to 10,000. Public.
-    lattice : tuple of int
-        Lattice of the resulting domain. Public. Left out with a `coordinate_resolution`.
-    coordinate_resolution : str, int, float or Decimal, optional
-        Step to which the coordinates come rounded, as in `psd.space.domain.Domain`. Bounds come
-        first, then the resolution: the estimated sides move outward to the next multiples of it,
-        or to the limits of the CRS. Public.
-    min_cell : str, int, float or Decimal, optional
-        Smallest cell of the resulting domain, as in `psd.space.domain.Domain`; if its bounds are
-        narrower, it is their shorter side. Public.
-
-    Raises
-    ------
-    ParameterError
-        If a field is out of range, or a lattice is stated with a coordinate resolution.
-    DomainError
-        If the CRS has no area of use; then public bounds are needed. If the coordinate resolution
-        does not fit the area of use: its multiples are more than 2^30, or fewer than one.
-
-    Examples
-    --------
-    >>> PrivateBounds(crs="EPSG:5179").outer.lattice
-    (65536, 65536)
-    """
+    """How the bounds of a release are estimated; used in place of a domain. Public."""
 
     crs: str = public_field("EPSG:4326", lambda name, value: value, "coordinate reference system")
     share: Decimal = public_field(BOUNDS_SHARE, share, "share of epsilon for the bounds")
     beyond: int = public_field(
         BOUNDS_BEYOND, integer_between(3, 10_000), "one record in this number lies beyond each side"
     )
+    # Of the resulting domain; left out with a `coordinate_resolution`.
     lattice: tuple[int, int] = public_field(DEFAULT_LATTICE, lambda name, value: value, "lattice")
+    # As in `psd.space.domain.Domain`. Bounds come first, then the resolution: the estimated sides
+    # move outward to its next multiples, or to the limits of the CRS.
     coordinate_resolution: str | None = public_field(
         None, lambda name, value: parse_resolution(value), "step to which coordinates are rounded"
     )
+    # As in `psd.space.domain.Domain`; where the bounds are narrower, their shorter side.
     min_cell: str | None = public_field(
         USUAL_MIN_CELL,
         lambda name, value: value if value == USUAL_MIN_CELL else parse_min_cell(value),
@@ -113,19 +85,17 @@ class PrivateBounds:
         )
 
     def allot(self, budget: Budget) -> Budget:
-        """Deduct the share of the four sides from the budget of a release, and state it.
-
-        Raises
-        ------
-        ParameterError
-            If the budget is too small for a share of it.
-        """
+        """Deduct the share of the four sides from the budget of a release, and state it."""
         stated = {"bounds_beyond": self.beyond}
         return budget.allot("bounds", Fraction(self.share), draws=_SIDES, states=stated)
 
 
 def find_bounds(counts: Tally, request: PrivateBounds, budget: Budget, sampler: Sampler) -> Domain:
     """Domain between four private quantiles of the records; spends all of its budget.
+
+    counts: over the outer lattice, private; all else public. `budget` is that of
+    `PrivateBounds.allot`. If the two answers of an axis are out of order, the domain spans the
+    outer axis.
 
     Sensitivity, charge and proof: those of `psd.curator.curator.Curator.quantile`, asked four
     times about one cell, the outer lattice. The quantiles are 1/q and (q - 1)/q of
@@ -135,22 +105,6 @@ def find_bounds(counts: Tally, request: PrivateBounds, budget: Budget, sampler: 
     answers, so it is public from there on, and questions about the records inside it add their own
     epsilon. With a coordinate resolution, the function ends with `psd.space.bounds.snap_outward`,
     which sees the answers and public numbers only.
-
-    Parameters
-    ----------
-    counts : Tally
-        Over the outer lattice. Private.
-    request : PrivateBounds
-        Public.
-    budget : Budget
-        Of `PrivateBounds.allot`; all of it is spent.
-    sampler : Sampler
-        Draws the quantiles.
-
-    Returns
-    -------
-    Domain
-        If the two answers of an axis are out of order, the domain spans the outer axis.
     """
     each, outer = budget.left // _SIDES, request.outer
     curator = Curator(counts, outer, budget=budget, sampler=sampler)

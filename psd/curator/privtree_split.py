@@ -37,23 +37,13 @@ _LN_4 = Fraction(1_386_294_361_119_890_619, 10**18)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SplitRule:
-    """When a node is split, for each cell that a shape grows from. Public.
+    """When a node is split, for each cell that a shape grows from. Public."""
 
-    Parameters
-    ----------
-    numerator : int
-        The scale of the noise, lambda, is numerator / denominator.
-    denominator : ndarray, shape (n,), int64
-        Denominator for each cell.
-    epsilon : ndarray, shape (n,), int64
-        Nano-epsilon of the shape of each cell, all of its tests together.
-    delta : ndarray, shape (n,), int64
-        Records that are subtracted from the count of a node per level below its cell.
-    """
-
-    numerator: int
-    denominator: NDArray[np.int64]
+    numerator: int  # the scale of the noise, lambda, is numerator / denominator
+    denominator: NDArray[np.int64]  # (n,) int64; denominator for each cell
+    # (n,) int64; nano-epsilon of the shape of each cell, all of its tests together.
     epsilon: NDArray[np.int64]
+    # (n,) int64; records that are subtracted from the count of a node per level below its cell.
     delta: NDArray[np.int64]
 
     def biased(
@@ -61,14 +51,8 @@ class SplitRule:
     ) -> NDArray[np.int64]:
         """b(v) = max(c(v) - depth delta, -delta). Private.
 
-        Parameters
-        ----------
-        counts : ndarray, shape (m,), int64
-            True counts of nodes. Private.
-        depth : int
-            Levels between the nodes and the cells that they descend from.
-        family : ndarray, shape (m,), int64
-            Index of the cell that each descends from.
+        counts: (m,) int64, true counts of nodes, private; depth: levels below the cells that they
+        descend from; family: (m,) int64, number of that cell.
         """
         delta = self.delta[family]
         floored: NDArray[np.int64] = np.maximum(counts - depth * delta, -delta)
@@ -89,21 +73,11 @@ class SplitRule:
 def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     """Lambda = 7 k / (3 epsilon) and delta, the least integer that is at least lambda ln 4.
 
+    epsilon: (n,) int64, nano-epsilon of each cell's shape, above 0; contributions: k, the maximum
+    number of records of one user.
+
     A delta that is not an integer, or is rounded down, would cost more than epsilon; see
     `Curator.privtree_shape`.
-
-    Parameters
-    ----------
-    epsilon : ndarray, shape (n,), int64
-        Nano-epsilon of each cell's shape, above 0.
-    contributions : int
-        k, the maximum number of records of one user.
-
-    Examples
-    --------
-    >>> rule = split_rule(np.array([500_000_000]), 1)
-    >>> rule.numerator / int(rule.denominator[0]), int(rule.delta[0])
-    (4.666666666666667, 7)
     """
     numerator = 7 * contributions * NANO
     different, which = np.unique(epsilon, return_inverse=True)
@@ -132,31 +106,13 @@ def grow(
 ) -> Cells:
     """Halve both axes of the nodes that the rule splits, level by level.
 
+    points: private; all else public. `cells` are those to grow from; `inside_boundary` tells which
+    cells may have records in any data set, the others are leaves without a draw. Returns the
+    leaves, from the highest down.
+
     Every node draws, also an empty one. Only a single lattice cell and a node at the largest height
     are leaves without a draw. If the nodes of a level would be too many, the level is not split:
     the answer is then a part of the shape, cut off at a level that the shape itself determines.
-
-    Parameters
-    ----------
-    growing : GrowingTree
-        Tree that the nodes are added to.
-    points : Points
-        Records of the tree. Private.
-    cells : Cells
-        Cells to grow from; their depth is 0.
-    rule : SplitRule
-        Rule of each cell.
-    height : int
-        Maximum number of levels below the cells.
-    sampler : Sampler
-        Draws whether a node is split.
-    inside_boundary : callable, optional
-        Which cells may have records in any data set; the others are leaves without a draw. Public.
-
-    Returns
-    -------
-    Cells
-        The leaves, from the highest down.
     """
     nodes, family = cells.nodes, np.arange(len(cells))
     leaves: list[NDArray[np.int64]] = []

@@ -1,14 +1,11 @@
-"""Names of the columns to read, and how text is read. Public values, private side.
+"""Columns to read: their names, how text is read, and what a ledger registers of it. Private side.
 
-Find the columns of an input by their names: without case, and the usual pairs.
-
-What is found depends on the names alone, never on a record.
-
-Description of how records are read, as texts: columns, and options for positions and times.
-
-A ledger registers the description for a dataset, and a tally states it for each of its parts. Every
-field of `psd.ingest.sources.Columns` is a key, so a new option is compared without a change of
-either format. So is the coordinate resolution, which decides the cell of a record.
+1. `Columns` names the columns and says how text is read. These are public values.
+2. The columns of an input are found by their names alone, never by a record: without case, and the
+   usual pairs.
+3. A reading describes both as texts. A ledger registers it for a dataset, and a tally states it for
+   each of its parts. Every field of `Columns` is a key, so a new option is compared without a
+   change of either format. So is the coordinate resolution, which decides the cell of a record.
 """
 
 from __future__ import annotations
@@ -206,15 +203,6 @@ _LONGEST_NAME = 64
 def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
     """Replace names by those that an input has; a name that it lacks stays.
 
-    Parameters
-    ----------
-    columns : Columns
-        Public.
-    names : sequence of str
-        Of all columns of the input.
-
-    Examples
-    --------
     >>> list(resolve_columns(Columns(user="ID"), ["id", "Longitude", "Latitude"]))
     ['Longitude', 'Latitude', 'id']
     """
@@ -231,12 +219,7 @@ def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
 
 
 def check_roles(what: str, columns: Columns) -> None:
-    """Refuse a column with two roles, such as the user ``ID`` and the time ``id``.
-
-    Raises
-    ------
-    InputDataError
-    """
+    """Refuse a column with two roles, such as the user ``ID`` and the time ``id``."""
     if len(set(columns)) < len(list(columns)):
         raise InputDataError(
             f"x, y, user, time and bid must be different columns of {what}, got "
@@ -261,12 +244,7 @@ def _other_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def refuse_two_pairs(what: str, columns: Columns, names: Sequence[str]) -> None:
-    """Refuse an input with two usual pairs of coordinates, if neither the default nor a choice.
-
-    Raises
-    ------
-    InputDataError
-    """
+    """Refuse an input with two usual pairs of coordinates, if neither the default nor a choice."""
     is_open = columns.wkt is None and (columns.x, columns.y) == USUAL_PAIRS[0]
     if not is_open or set(USUAL_PAIRS[0]) <= set(names) or may_be_values(names):
         return
@@ -295,8 +273,6 @@ def coordinate_names(columns: Columns, names: Sequence[str]) -> tuple[str, str] 
 def unit_of_names(pair: tuple[str, str]) -> Literal["degrees", "metres"] | None:
     """Unit that two columns of coordinates are named for; None where both are possible.
 
-    Examples
-    --------
     >>> unit_of_names(("Longitude", "Latitude")), unit_of_names(("easting", "northing"))
     ('degrees', 'metres')
     >>> unit_of_names(("x", "y"))
@@ -308,21 +284,13 @@ def unit_of_names(pair: tuple[str, str]) -> Literal["degrees", "metres"] | None:
 
 
 def may_be_values(names: Sequence[str]) -> bool:
-    """Whether a first line may be a record, so that no message may show it.
-
-    Examples
-    --------
-    >>> may_be_values(["lon", "lat"]), may_be_values(["u173", "2015-12-21", "1.5"])
-    (False, True)
-    """
+    """Whether a first line may be a record, so that no message may show it."""
     return any(_VALUES.match(name) or len(name) > _LONGEST_NAME for name in names) or "" in names
 
 
 def closest_text(name: str, names: Sequence[str]) -> str:
     """List the columns that there are, and the closest one.
 
-    Examples
-    --------
     >>> closest_text("lat", ["lon", "latt"])
     "its columns are lon, latt; did you mean 'latt'?"
     """
@@ -357,11 +325,6 @@ def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> di
     A field with its default value is omitted, except x and y. So a description that was written
     before a field existed equals one that has the default of this field. The time zone is omitted
     if no time is read, and there is no filter, which may read one.
-
-    Examples
-    --------
-    >>> reading_of(Columns(user="id"))
-    {'x': 'lon', 'y': 'lat', 'user': 'id', 'ids': 'nfc-1'}
     """
     reading = {
         field.name: str(getattr(columns, field.name))
@@ -389,13 +352,7 @@ def is_reading(value: object) -> bool:
 
 
 def reading_text(reading: Reading) -> str:
-    """Describe a reading in one line.
-
-    Examples
-    --------
-    >>> reading_text(reading_of(Columns(user="id")))
-    'x=lon y=lat user=id ids=nfc-1'
-    """
+    """Describe a reading in one line."""
     first = [key for key in _ORDER if key in reading]
     keys = [*first, *sorted(reading.keys() - set(first))]
     return " ".join(f"{key}={reading[key]}" for key in keys)

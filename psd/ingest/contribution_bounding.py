@@ -76,9 +76,7 @@ def rows_per_unit(units: NDArray[np.int64]) -> NDArray[np.int64]:
 def user_weights(units: NDArray[np.int64], weight: int) -> NDArray[np.int64]:
     """Compute the weight floor(M / k_u) of each record; its unit has k_u records.
 
-    Guarantees
-    ----------
-    - The weights of the records of one unit sum to at most M.
+    P1. The weights of the records of one unit sum to at most M.
     """
     weights: NDArray[np.int64] = (weight // rows_per_unit(units))[units]
     return weights
@@ -93,21 +91,12 @@ def keep_smallest(
 ) -> NDArray[np.int64]:
     """Return the indices of the k records of each unit with the smallest hashes.
 
+    units: (n,) int64, unit of each record, below 2^32; salt: (3, n) int, salts of its user, see
+    `psd.ingest.row_hash`; cells: columns and rows of the full lattice, (n,) int64 each; time: (n,)
+    int64, microseconds of local time, 0 without times. All private, k public.
+
     Equal records of a unit are distinguished by their occurrence number, so nothing depends on
     their positions; records with the same hash are ordered by cell, time and occurrence.
-
-    Parameters
-    ----------
-    units : ndarray, shape (n,), int64
-        Unit of each record, below 2^32. Private.
-    salt : ndarray, shape (3, n), int
-        Salts of the user of each record, see `psd.ingest.row_hash`. Private.
-    cells : tuple of ndarray, shape (n,), int64
-        Columns and rows of the full lattice. Private.
-    time : ndarray, shape (n,), int64
-        Microseconds of local time; 0 without times. Private.
-    k : int
-        Limit of kept records of a unit. Public.
     """
     exceeds = (rows_per_unit(units) > k)[units]
     if 2 * np.count_nonzero(exceeds) > len(exceeds):
@@ -130,23 +119,17 @@ def keep_in_slices(
 ) -> NDArray[np.int64]:
     """Return the indices of the k smallest records of each user, of the M smallest of each slice.
 
+    users, of_slices: (n,) int64, user of each record, and number of its pair of user and slice,
+    private; salt, cells, time: as in `keep_smallest`, private; limits: k and M, public.
+
     In each slice the M records of a user with the smallest hashes stay; of these, the k with the
     smallest hashes are kept. Hashes and their order are those of `keep_smallest`.
 
-    Guarantees
-    ----------
-    - The kept records of a user are a function of the user's own records and the key.
-    - At most k of a user are kept, and at most M of them are in one slice.
+    P2. The kept records of a user are a function of the user's own records and the key.
 
-    Parameters
-    ----------
-    users, of_slices : ndarray, shape (n,), int64
-        User of each record, and number of its pair of user and slice. Private.
-    salt, cells, time
-        As in `keep_smallest`. Private.
-    limits : tuple of int
-        k and M. Public.
+    P3. At most k of a user are kept, and at most M of them are in one slice.
     """
+    # Users within both limits keep all of their records; hashes decide for the others.
     exceeds = rows_per_unit(users)[users] > limits[0]
     exceeds |= rows_per_unit(of_slices)[of_slices] > limits[1]
     has_more = np.zeros(int(users.max(initial=-1)) + 1, bool)
@@ -168,20 +151,15 @@ def smallest_in_order(
 ) -> NDArray[np.int64]:
     """Return the first k of each user, of the first M of each slice, of records in an order.
 
-    Parameters
-    ----------
-    order : ndarray, shape (n,), int64
-        Indices of the records by user, then by hash. Private.
-    users, of_slices, limits
-        As in `keep_in_slices`.
+    order: (n,) int64, indices of the records by user, then by hash, private; the others as in
+    `keep_in_slices`.
 
-    Notes
-    -----
-    A record of the result of all records is in that of any part that has it. For in each slice, a
-    part has no more records with a smaller hash than all records have, so no more of the M
+    P4. A record of the result of all records is in that of any part that has it. For in each slice,
+    a part has no more records with a smaller hash than all records have, so no more of the M
     smallest, and a record below which fewer than k of these lie in all slices has no more of them
     below it in the part. So parts of the records of a user can be bounded one by one and merged.
     """
+    # The first M of each slice stay; the first k of these are kept.
     by_slice = order[np.argsort(of_slices[order], kind="stable")]
     is_first = np.zeros(len(order), bool)
     is_first[by_slice] = running_number([of_slices[by_slice]]) < limits[1]
@@ -229,16 +207,16 @@ def _kept_by_bits(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Find the records that are kept by the first bits of their hashes.
 
-    Returns
-    -------
-    tuple of ndarray, shape (n,), bool
-        Which are kept; and those of units in which these bits of two records are equal.
+    Returns two (n,) bool: which are kept; and those of units in which these bits of two records are
+    equal.
     """
+    # Keys ascend by unit, then by hash: the k-th key of a unit is the largest that it keeps.
     key = units << bits | hashes >> (_HASH_BITS - bits)
     ascending = np.sort(key.astype(np.uint32) if bits == _short_bits(units) else key)
     sizes = np.bincount(units)
     last = np.cumsum(sizes) - sizes + np.minimum(sizes, k) - 1
     is_kept = key <= ascending[np.maximum(last, 0)][units]
+    # Equal keys are of one unit, whose number is above the bits of the hash.
     has_ties = np.zeros(len(sizes), bool)
     has_ties[ascending[1:][ascending[1:] == ascending[:-1]] >> bits] = True
     return is_kept, has_ties[units]

@@ -62,35 +62,11 @@ class Engine(Protocol):
 
 
 def engines() -> tuple[str, ...]:
-    """Return the names of the engines.
-
-    Examples
-    --------
-    >>> engines()
-    ('spark',)
-    """
+    """Return the names of the engines."""
     return plugins.names(__name__)
 
 
 def engine(name: str, url: str) -> Engine:
-    """Open an engine by its name.
-
-    Parameters
-    ----------
-    name : str
-        One of `engines`.
-    url : str
-        Address of the engine.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such engine, or the address is not valid for it.
-
-    Examples
-    --------
-    >>> engine("spark", "sc://localhost:15002")
-    Spark(url='sc://localhost:15002')
-    """
+    """Open an engine by its name."""
     opened: Engine = plugins.load(__name__, "engine", name).open_engine(url)
     return opened

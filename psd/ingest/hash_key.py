@@ -23,15 +23,7 @@ _BYTES = 32
 
 
 def load_key(path: str | os.PathLike[str]) -> bytes:
-    """Read a key file; create it with random bytes if it does not exist.
-
-    Raises
-    ------
-    InputDataError
-        If the file does not contain a key, or other users may read it.
-    WriteError
-        If it cannot be created.
-    """
+    """Read a key file, which only its owner may read; without one, create it with random bytes."""
     path = Path(path)
     if not path.exists():
         try:

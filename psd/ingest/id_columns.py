@@ -53,13 +53,7 @@ _SPELLED = re.compile(r"[A-Za-z0-9]+(?:[ _.-][A-Za-z0-9]+)*")
 
 
 def id_columns(headers: Iterable[Header]) -> tuple[str, ...]:
-    """Names of columns that are in `ID_NAMES`, each once.
-
-    Examples
-    --------
-    >>> id_columns([Header(["lon", "lat", "User-ID", "id"])])
-    ('User-ID',)
-    """
+    """Names of columns that are in `ID_NAMES`, each once."""
     names = [name for header in headers for name in header.names]
     plain = [(name, re.sub(r"[^a-z0-9]", "", name.lower())) for name in names]
     shown = (name if _SPELLED.fullmatch(name) else key for name, key in plain if key in ID_NAMES)
@@ -77,13 +71,8 @@ class Header:
 def headers_of(data: Any, columns: Columns) -> list[Header]:
     """Headers of inputs, of the files of a folder or pattern one by one.
 
-    Parameters
-    ----------
-    data : object or list of objects
-        As in `psd.build`: files, standard input and tables in memory are looked at, each at its
-        names alone. What cannot be read is left to the reader. Private.
-    columns : Columns
-        Names of the columns to read. Public.
+    data: as in `psd.build`, private; all else public. Files, standard input and tables in memory
+    are looked at, each at its names alone. What cannot be read is left to the reader.
     """
     headers = []
     for item in data if isinstance(data, list | tuple) else [data]:
@@ -100,8 +89,6 @@ def headers_of(data: Any, columns: Columns) -> list[Header]:
 def header_in_memory(item: Any) -> Header:
     """Header of a table in memory; without names for anything else.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> header_in_memory(np.zeros(2, [("x", float), ("y", float)])).names
     ['x', 'y']

@@ -56,19 +56,8 @@ class NamedInput(ABC):
 def input_names(data: Any, *, has_tallies: bool = False) -> tuple[str, ...]:
     """Name all inputs, in order: one name for each file, table, address and part of a tally.
 
-    Parameters
-    ----------
-    data : object or list of objects
-        As in `psd.build`. Private.
-    has_tallies : bool
-        Whether files may be tallies, which are named by their parts; their headers are read.
-
-    Examples
-    --------
-    >>> input_names(PostGIS("postgresql://ann:secret@db.example.org/city", table="public.visits"))
-    ('table db.example.org/city public.visits',)
-    >>> input_names("-") == (NAMELESS,)
-    True
+    data: as in `psd.build`, private. With `has_tallies`, files may be tallies, which are named by
+    their parts; their headers are read.
     """
     items = data if isinstance(data, list | tuple) else [data]
     return tuple(name for item in items for name in _names_of(item, has_tallies=has_tallies))

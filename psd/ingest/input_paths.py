@@ -97,19 +97,10 @@ def is_csv(items: Iterable[Any]) -> bool:
 
 
 def file_kind(item: Any) -> str | None:
-    """Name the source that reads a file.
+    """Name the source of a path; None for anything else.
 
-    Parameters
-    ----------
-    item : object
-        Path, or something else.
-
-    Returns
-    -------
-    str or None
-        ``"parquet"``, ``"vector"``, ``"xlsx"``, or ``"csv"`` for files of no other known kind and
-        standard input; None if the item is not a path. The ending of the name decides, or the
-        first bytes if the ending is unknown.
+    It is ``"csv"`` for files of no other known kind, and for standard input. The ending of the name
+    decides, or the first bytes if the ending is unknown.
     """
     if not is_path(item):
         return None
@@ -130,8 +121,6 @@ def file_kind(item: Any) -> str | None:
 def ending_kind(path: Path) -> str:
     """Kind of a file by the ending of its name alone, ``"csv"`` for others.
 
-    Examples
-    --------
     >>> ending_kind(Path("a/visits.parquet")), ending_kind(Path("visits.csv.gz"))
     ('parquet', 'csv')
     """
@@ -141,8 +130,6 @@ def ending_kind(path: Path) -> str:
 def has_known_ending(path: str | os.PathLike[str]) -> bool:
     """Whether the ending of a name decides which source of this package reads the file.
 
-    Examples
-    --------
     >>> has_known_ending("visits.csv"), has_known_ending("visits.kml")
     (True, False)
     """
@@ -152,18 +139,9 @@ def has_known_ending(path: str | os.PathLike[str]) -> bool:
 def expand_paths(items: Iterable[Any]) -> list[Path]:
     """Expand paths, folders and patterns to files, in a fixed order, each checked.
 
-    Parameters
-    ----------
-    items : iterable of path-like
-        A path that exists is never read as a pattern. A folder stands for
-        all files in it and its folders, except names that begin with a dot or an underscore.
-        ``-`` is standard input.
-
-    Raises
-    ------
-    InputDataError
-        If no file matches, or a file is not a regular file, not readable or repeated, also as a
-        compressed file.
+    A path that exists is never read as a pattern. A folder stands for all files in it and its
+    folders, except names that begin with a dot or an underscore. ``-`` is standard input. Files
+    that are not regular, cannot be read, or are repeated, also as a compressed file, are refused.
     """
     files: list[Path] = []
     for item in items:
@@ -175,19 +153,11 @@ def expand_paths(items: Iterable[Any]) -> list[Path]:
 def resolve_inputs(data: Any) -> Any:
     """Replace the paths of an input by the paths of their files, with all links resolved.
 
+    data: as in `psd.build`, private.
+
     With a ledger, a file is checked by its device and inode and read later by its name. A link
     that changes between the two would be checked as one file and read as another, so each link is
     followed once, before the first check. So is the search path for a table without a schema.
-
-    Parameters
-    ----------
-    data : object or list of objects
-        As in `psd.build`. Private.
-
-    Raises
-    ------
-    InputDataError
-        As `expand_paths`.
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     files = expand_paths(item for item in items if is_path(item))
@@ -242,13 +212,7 @@ def _expand_folder(folder: Path) -> list[Path]:
 
 
 def pattern_of_mixed_folder(items: Iterable[Any]) -> str | None:
-    """Find a folder among inputs whose files end differently.
-
-    Returns
-    -------
-    str or None
-        Pattern of its files with the most frequent ending; None if no folder is mixed.
-    """
+    """Pattern of the most frequent ending in a folder whose files end differently; else None."""
     for folder in (Path(item) for item in items if is_path(item)):
         if folder.is_dir():
             endings = Counter(file.suffix for file in _expand_folder(folder) if file.suffix)
@@ -314,8 +278,6 @@ def _stems(path: Path) -> set[tuple[str, str]]:
 def uncompressed_name(name: str) -> str:
     """Remove endings of compression from the name or address of a file.
 
-    Examples
-    --------
     >>> uncompressed_name("visits.csv.gz"), uncompressed_name("visits.csv")
     ('visits.csv', 'visits.csv')
     """
@@ -326,13 +288,7 @@ def uncompressed_name(name: str) -> str:
 
 @contextmanager
 def refuse_changes(paths: Iterable[Path]) -> Iterator[None]:
-    """Refuse files that are written or replaced while the block reads them.
-
-    Raises
-    ------
-    InputDataError
-        At the end of the block.
-    """
+    """Refuse files that are written or replaced while the block reads them, at its end."""
     paths = list(paths)
     before = [_states(path) for path in paths]
     yield
@@ -353,8 +309,6 @@ def _states(path: Path) -> list[State]:
 def has_partition_values(path: Path) -> bool:
     """Whether a folder of a path gives the value of a column, as in ``day=2024-01-31``.
 
-    Examples
-    --------
     >>> has_partition_values(Path("/data/user=ann/part-0.parquet"))
     True
     """
@@ -364,10 +318,8 @@ def has_partition_values(path: Path) -> bool:
 def partition_values(path: Path, column: str) -> tuple[str | None, ...]:
     """Find the value of a column in names of folders, as in ``day=2024-01-31/part-0.parquet``.
 
-    Returns
-    -------
-    tuple
-        The text, or None if the folder marks it as missing; empty if no folder names the column.
+    Returns the text, or None if the folder marks it as missing; empty if no folder names the
+    column.
     """
     for part in reversed(path.parts[:-1]):
         name, sign, value = part.partition("=")

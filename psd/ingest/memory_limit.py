@@ -1,6 +1,6 @@
-"""Limit of the memory that reading uses. Private side.
+"""Limit of the memory that reading uses, and sessions of DuckDB that keep it. Private side.
 
-Sessions of DuckDB that show nothing and store nothing.
+The sessions show nothing and store nothing.
 """
 
 from __future__ import annotations
@@ -32,20 +32,8 @@ MIN_MEMORY = 800 * 10**6
 
 
 def parse_memory(text: str | int) -> int:
-    """Parse a memory limit to bytes.
+    """Parse a memory limit to bytes, from a number of them or a size in powers of ten.
 
-    Parameters
-    ----------
-    text : str or int
-        Such as ``"2GB"`` or ``"800 MB"``, in powers of ten, or a number of bytes.
-
-    Raises
-    ------
-    ParameterError
-        If the text is not a size, or the size is too small.
-
-    Examples
-    --------
     >>> parse_memory("1.5GB")
     1500000000
     """
@@ -66,8 +54,6 @@ def memory_for_rows(memory: int | None) -> int | None:
 def split_memory(memory: int | None) -> tuple[int | None, int | None]:
     """Split a limit between the rows that are kept, two thirds, and the parser, one third.
 
-    Examples
-    --------
     >>> split_memory(900), split_memory(None)
     ((600, 300), (None, None))
     """
@@ -77,15 +63,7 @@ def split_memory(memory: int | None) -> tuple[int | None, int | None]:
 def open_session(settings: str = "") -> duckdb.DuckDBPyConnection:
     """Open a session in memory; rows that wait are never written to a file.
 
-    Parameters
-    ----------
-    settings : str
-        SQL of further settings. Public.
-
-    Raises
-    ------
-    InternalError
-        If DuckDB refuses a setting, which is no fault of an input.
+    A setting that DuckDB refuses is an `InternalError`, since no input is at fault.
     """
     import duckdb
 

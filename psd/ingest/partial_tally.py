@@ -54,18 +54,10 @@ _RULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedRegions:
-    """Regions by which records were counted. Public.
+    """Regions by which records were counted. Public."""
 
-    Parameters
-    ----------
-    digest : str
-        Of the hierarchy, see `psd.regions.hierarchy.RegionHierarchy.digest`.
-    size : int
-        Number of its lowest regions.
-    """
-
-    digest: str
-    size: int
+    digest: str  # of the hierarchy, see `psd.regions.hierarchy.RegionHierarchy.digest`
+    size: int  # number of its lowest regions
 
     @classmethod
     def of(cls, regions: RegionHierarchy | None) -> CountedRegions | None:
@@ -75,36 +67,18 @@ class CountedRegions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountingRules:
-    """Rules by which records were counted, equal in all tallies that are merged. Public.
+    """Rules by which records were counted, equal in all tallies that are merged. Public."""
 
-    Parameters
-    ----------
-    domain : Domain
-        Bounds, CRS, lattice and coordinate resolution.
-    step : tuple of int
-        Lattice columns and rows that were counted together.
-    unit : PrivacyUnit
-        Unit of privacy without its contribution limit, which each part states separately.
-    slices : TimeSlices, optional
-        Time slices, counted separately.
-    contribution_scope : {"series", "slice"}
-        Whether the limit of a user holds for all slices together, or for each.
-    time_zone : str, optional
-        Zone of the times; None if no times were read.
-    boundary : str, optional
-        Digest of a boundary; records outside of it were dropped.
-    regions : CountedRegions, optional
-        Regions by which records were counted; those in none were dropped.
-    """
-
-    domain: Domain
-    step: tuple[int, int] = (1, 1)
+    domain: Domain  # bounds, CRS, lattice and coordinate resolution
+    step: tuple[int, int] = (1, 1)  # lattice columns and rows that were counted together
+    # Unit of privacy without its contribution limit, which each part states separately.
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
     slices: TimeSlices | None = None
+    # Whether the limit of a user holds for all slices together, or for each.
     contribution_scope: ContributionScope = "series"
-    time_zone: str | None = None
-    boundary: str | None = None
-    regions: CountedRegions | None = None
+    time_zone: str | None = None  # zone of the times; None if no times were read
+    boundary: str | None = None  # digest of a boundary; records outside of it were dropped
+    regions: CountedRegions | None = None  # those in none were dropped
 
     def __post_init__(self) -> None:
         """Remove the contribution limits from the unit."""
@@ -119,37 +93,20 @@ class CountingRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PartOrigin:
-    """Origin of one part: records that were read together. Private.
+    """Origin of one part: records that were read together. Private."""
 
-    Parameters
-    ----------
-    run : str
-        Random number of the run that counted the part, in hexadecimal.
-    names : tuple of str
-        Digests of its files, its name if the caller gave one, and `EMPTY` if no record was read.
-    reading : mapping
-        How its records were read, see `psd.ingest.columns`.
-    contributions : int
-        Limit of the kept records of a user; 1 if a record is the unit.
-    key : str, optional
-        Fingerprint of the key that chose the kept records.
-    paid : int
-        Nano-epsilon that a build spent on the contribution limit or on bounds of these counts.
-    max_per_slice : int, optional
-        Limit of the kept records of a user in one time slice.
-    clock : str, optional
-        Digest of the clock changes of the time zone, see `psd._util.wall_clock.zone_rules`, if the
-        part was counted by time slices from CSV files. None for other inputs, in which a record may
-        have several times.
-    """
-
-    run: str
+    run: str  # random number of the run that counted the part, in hexadecimal
+    # Digests of its files, its name if the caller gave one, and `EMPTY` if no record was read.
     names: tuple[str, ...]
-    reading: Reading
-    contributions: int = 1
-    key: str | None = None
+    reading: Reading  # how its records were read, see `psd.ingest.columns`
+    contributions: int = 1  # limit of the kept records of a user; 1 if a record is the unit
+    key: str | None = None  # fingerprint of the key that chose the kept records
+    # Nano-epsilon that a build spent on the contribution limit or on bounds of these counts.
     paid: int = 0
-    max_per_slice: int | None = None
+    max_per_slice: int | None = None  # limit of the kept records of a user in one time slice
+    # Digest of the clock changes of the time zone, see `psd._util.wall_clock.zone_rules`, if the
+    # part was counted by time slices from CSV files. None for other inputs, in which a record may
+    # have several times.
     clock: str | None = None
 
     def __repr__(self) -> str:
@@ -224,12 +181,8 @@ class PartialTally:
 def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
     """Compute the limit of the records of one user in the tallies of several parts.
 
-    Guarantees
-    ----------
-    - It depends only on the set of parts, not on the order or the steps of merging.
+    P1. It depends only on the set of parts, not on the order or the steps of merging.
 
-    Notes
-    -----
     Every part may have records of one user, so the limits of the parts add up.
     """
     return sum(origin.contributions for origin in origins)
@@ -238,8 +191,6 @@ def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
 def combined_slice_bound(origins: Iterable[PartOrigin]) -> int | None:
     """Compute the limit of the records of one user in one slice, or None if k is the only limit.
 
-    Notes
-    -----
     As the limits of all slices, those of one slice add up; a part without one has its k.
     """
     parts = list(origins)
@@ -252,37 +203,22 @@ def combined_slice_bound(origins: Iterable[PartOrigin]) -> int | None:
 def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> PartialTally:
     """Merge the tallies of several parts.
 
-    Guarantees
-    ----------
-    - Unit record: the result is the tally of all records, since no part is in it twice.
-    - Unit user, with kept records of users: the result has the k records of each user with the
-      smallest hashes among the records of all parts. It is the tally of all records together,
-      unless two parts have equal records of a user.
-    - Otherwise its contribution limit is `combined_contribution_bound` of the parts.
-    - The order and the steps of merging have no effect.
+    tallies: at least one, private. `on_copy` is called with a private message if two parts have
+    files of equal content, as in `psd.ingest.sources._copies`; by default they are refused. So are
+    tallies by different rules, that share a part, or whose contribution limits cannot be combined.
 
-    Parameters
-    ----------
-    tallies : sequence of PartialTally
-        At least one. Private.
-    on_copy : callable
-        Called with a PRIVATE message if two parts have files of equal content, as in
-        `psd.ingest.sources._copies`; by default they are refused.
+    P2. Unit record: the result is the tally of all records, since no part is in it twice.
 
-    Returns
-    -------
-    PartialTally
+    P3. Unit user, with kept records of users: the result has the k records of each user with the
+    smallest hashes among the records of all parts. It is the tally of all records together, unless
+    two parts have equal records of a user.
 
-    Raises
-    ------
-    InputDataError
-        If the tallies were counted by different rules, share a part, or have contribution limits
-        that cannot be combined.
+    P4. Otherwise its contribution limit is `combined_contribution_bound` of the parts.
 
-    Notes
-    -----
-    The k smallest of a union are among the k smallest of its parts, so nothing is lost that a
-    tally of all records would keep. Hashes follow from a user's own records and the key, so the
+    P5. The order and the steps of merging have no effect.
+
+    Proof: the k smallest of a union are among the k smallest of its parts, so nothing is lost that
+    a tally of all records would keep. Hashes follow from a user's own records and the key, so the
     kept records of a user depend on nothing else: removing the user removes at most k records and
     changes no record of another user.
     """

@@ -1,9 +1,8 @@
-"""Point geometries as coordinates in the CRS of the domain. Private side.
+"""Points as coordinates in the CRS of the domain, of geometries and of text. Private side.
 
-The rules for coordinates in text, of all engines: numbers, and points in WKT and EWKT.
-
-Private side. Quotes no text. An SRID in a text must be that of the CRS of the column, so that no
-text moves a record: which SRIDs are read is a function of public parameters alone.
+The rules for text hold for all engines: numbers, and points in WKT and EWKT. No text is quoted. An
+SRID in a text must be that of the CRS of the column, so that no text moves a record: which SRIDs
+are read is a function of public parameters alone.
 """
 
 from __future__ import annotations
@@ -82,19 +81,7 @@ def same_points(points: Coordinates) -> Coordinates:
 def column_projection(columns: Columns, domain: Plane, what: str) -> Projection:
     """Make a function that transforms columns of coordinates, as `make_projection` does.
 
-    Parameters
-    ----------
-    columns : Columns
-        Without `input_crs` the coordinates are in the CRS of the domain. Public.
-    domain : Plane
-        Public.
-    what : str
-        Name of the input in messages.
-
-    Raises
-    ------
-    DomainError
-        As `make_projection`.
+    Without `input_crs` the coordinates are in the CRS of the domain.
     """
     if columns.input_crs is None:
         return same_points
@@ -102,13 +89,7 @@ def column_projection(columns: Columns, domain: Plane, what: str) -> Projection:
 
 
 def stated_crs(crs: Any, columns: Columns, what: str) -> Any:
-    """CRS of geometries: what the input states, else `Columns.input_crs`.
-
-    Raises
-    ------
-    DomainError
-        If both are stated and differ.
-    """
+    """CRS of geometries: what the input states, else `Columns.input_crs`."""
     if crs is None or columns.input_crs is None:
         return columns.input_crs if crs is None else crs
     if not parse_crs(crs).equals(parse_crs(columns.input_crs), ignore_axis_order=True):
@@ -122,33 +103,21 @@ def stated_crs(crs: Any, columns: Columns, what: str) -> Any:
 def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
     """Make a function that transforms coordinates to the CRS of the domain.
 
-    Guarantees
-    ----------
-    - The result of a point is a function of its own coordinates, of both CRS, and of the PROJ that
-      is installed. Other points, their number and their order have no effect.
-    - A point without a valid result is infinite, so it is outside of any bounds; it stops no build.
-    - PROJ fetches nothing over the network.
+    With a coordinate resolution of the domain, whose step is in its CRS, any other CRS is refused.
+
+    P1. The result of a point is a function of its own coordinates, of both CRS, and of the PROJ
+    that is installed. Other points, their number and their order have no effect.
+
+    P2. A point without a valid result is infinite, so it is outside of any bounds; it stops no
+    build.
+
+    P3. PROJ fetches nothing over the network.
 
     Proof: PROJ chooses among the operations between two CRS by the coordinates of each point alone,
     and computes it without a state that other points change. So the transformation is a map of
     single records, which are public functions of the parameters: two inputs that differ in one unit
     of privacy differ in the same unit after it, with as many records. All that is proved for
     records at their coordinates holds for records at the images of their coordinates.
-
-    Parameters
-    ----------
-    crs : object
-        CRS of the input, or None.
-    domain : Plane
-        Public.
-    what : str
-        Name of the input in messages.
-
-    Raises
-    ------
-    DomainError
-        If the CRS is missing or unknown, or it is not the CRS of the domain, and the domain has a
-        coordinate resolution.
     """
     from pyproj import Transformer
     from pyproj.exceptions import ProjError
@@ -202,13 +171,7 @@ def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def decode_points(array: Any, name: str) -> Coordinates:
-    """Decode an Arrow array of points, in WKB or as numbers.
-
-    Raises
-    ------
-    InputDataError
-        If it holds other values.
-    """
+    """Decode an Arrow array of points, in WKB or as numbers; other values are refused."""
     import pyarrow as pa
 
     kind = array.type
@@ -273,13 +236,7 @@ def _decode_uniform_wkb(array: Any) -> Coordinates | None:
 
 
 def point_coordinates(shapes: Any, name: str) -> Coordinates:
-    """Return the coordinates of an array of shapely points; NaN for missing and empty points.
-
-    Raises
-    ------
-    InputDataError
-        If a geometry is not a point.
-    """
+    """Return the coordinates of an array of shapely points; NaN for missing and empty points."""
     import shapely
 
     present = ~(shapely.is_missing(shapes) | shapely.is_empty(shapes))
@@ -310,15 +267,6 @@ _KIND = r"[ \t]*POINT[ \t]*(?:ZM|Z|M)?"
 def srid_of(crs: str, input_crs: str | None) -> int | None:
     """SRID that points in text may state: the EPSG code of their CRS; None if it has none.
 
-    Parameters
-    ----------
-    crs : str
-        CRS of the domain, in its canonical text. Public.
-    input_crs : str, optional
-        CRS of the points, if it is another one. Public.
-
-    Examples
-    --------
     >>> srid_of("EPSG:5179", None), srid_of("EPSG:5179", "OGC:CRS84"), srid_of("LOCAL_CS[]", None)
     (5179, 4326, None)
     """
@@ -336,12 +284,7 @@ def _srid_pattern(srid: int | None) -> str:
 def point_pattern(srid: int | None, x: str = "", y: str = "") -> str:
     """Pattern of a point with its x and y, in the syntax that RE2, Java and Rust share.
 
-    Parameters
-    ----------
-    srid : int, optional
-        From `srid_of`.
-    x, y : str
-        What the groups of the numbers begin with, such as ``"?P<x>"``.
+    The groups of the numbers begin with `x` and `y`, such as ``"?P<x>"``; `srid` is from `srid_of`.
     """
     return (
         rf"{_srid_pattern(srid)}{_KIND}[ \t]*\([ \t]*({x}{_NUMBER})[ \t]+({y}{_NUMBER})"
@@ -357,8 +300,6 @@ def empty_pattern(srid: int | None) -> str:
 def number_rule(columns: Columns, srid: int | None = None) -> str:
     """Rule for the text of coordinates, for messages.
 
-    Examples
-    --------
     >>> from psd.ingest.sources import Columns
     >>> number_rule(Columns(wkt="geom"), 4326)[:79]
     'must hold points in WKT such as POINT (127.01 37.5), EWKT or hexadecimal WKB, w'

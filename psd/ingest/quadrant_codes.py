@@ -1,13 +1,12 @@
 """Records or occupied cells as codes in quadrant order. Private side.
 
-In this order of lattice cells all cells of repeated halves are ranges.
 Halving both axes of the lattice again and again gives each lattice cell a path: for each level the
 quadrant that contains it, south-west, south-east, north-west or north-east. Its code is the path as
-a number, two bits per level. On a square lattice of 2^h columns it is the Morton code.
+a number, two bits per level; in the order of the codes, all cells of repeated halves are ranges. On
+a square lattice of 2^h columns it is the Morton code.
 
-How many records have smaller codes, without sorting all of them.
-
-Count records per cell, as they are read.
+`QuadrantOrder` computes codes, `CodeRanks` how many records have smaller ones, without sorting all
+of them, and a `CellCounter` counts records per cell, as they are read.
 """
 
 from __future__ import annotations
@@ -39,23 +38,12 @@ _AT_ONCE = 2**14
 
 
 class QuadrantOrder:
-    """Codes of lattice cells by the quadrants that contain them.
+    """Codes of lattice cells by the quadrants that contain them. Public.
 
-    Guarantees
-    ----------
-    - The codes of the lattice cells of a node of repeated halves, as `Cells.middle` cuts them, are
-      the range of `size` codes that begins with the code of its south-west cell.
-    - Codes are below 4^levels, and different cells have different codes.
+    P1. The codes of the lattice cells of a node of repeated halves, as `Cells.middle` cuts them,
+    are the range of `size` codes that begins with the code of its south-west cell.
 
-    Parameters
-    ----------
-    lattice : tuple of int
-        Columns and rows. Public.
-
-    Examples
-    --------
-    >>> QuadrantOrder((4, 4)).codes(np.array([0, 1, 0, 1, 2]), np.array([0, 0, 1, 1, 0]))
-    array([0, 1, 2, 3, 4])
+    P2. Codes are below 4^levels, and different cells have different codes.
     """
 
     def __init__(self, lattice: tuple[int, int]) -> None:
@@ -95,11 +83,6 @@ class _HalvedAxis:
     A part of w cells is divided into floor(w / 2) and the rest; a part of one cell stays as it is,
     in the lower half. So the path inside a part follows from its width and the offset in it, and
     the parts of a level have at most two widths, n and n + 1.
-
-    Parameters
-    ----------
-    cells : int
-        Number of cells.
     """
 
     def __init__(self, cells: int) -> None:
@@ -108,6 +91,7 @@ class _HalvedAxis:
         self._is_even = cells == 1 << self.levels
         if self._is_even:
             return
+        # The upper levels have an array of where each part starts, the lower ones a table of paths.
         upper = self.levels // 2
         starts = np.array([0, cells])
         for _ in range(upper):
@@ -179,20 +163,14 @@ _LARGEST_PART = 4
 class CodeRanks:
     """Ranks of codes in quadrant order: the number of records with a smaller code. Private.
 
+    codes: (n,) int64 or uint32, below 4^levels, of records or occupied cells in any order, private;
+    they may be sorted in place.
+
     A tree asks for the codes at which its cells begin. Those of cells down to a certain level are
     counted in an array with a number for each of the cells of this level, of which there are at
     most an eighth as many as records. For smaller cells the records near them are sorted, which
     are few in most trees. So most records are never sorted. The ranks are those of a search among
     all codes in ascending order.
-
-    Parameters
-    ----------
-    codes : ndarray, shape (n,), int64 or uint32
-        Codes of records or occupied cells, in any order. The array may be sorted in place. Private.
-    levels : int
-        All codes are below 4^levels. Public.
-    is_sorted : bool
-        Whether the codes are in ascending order.
     """
 
     def __init__(self, codes: NDArray[np.integer], levels: int, *, is_sorted: bool) -> None:
@@ -217,19 +195,13 @@ class CodeRanks:
         return self._codes
 
     def ranks(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Count the records with a code below each of some codes.
+        """Count the records with a code below each of some codes of the lattice.
 
-        Parameters
-        ----------
-        codes : ndarray, shape (m,), int64
-            Codes of the lattice. Public.
-
-        Returns
-        -------
-        ndarray, shape (m,), int64
+        codes: (m,) int64, public; returns (m,) int64, private.
         """
         if self._is_sorted or len(self._codes) < _FEW:
             return _search(self.ascending(), codes)
+        # A rank is that of the counted cell, plus the records of this cell with smaller codes.
         cells = codes >> self._shift
         ranks: NDArray[np.int64] = self._counts_below()[cells]
         inside = np.flatnonzero(codes != cells << self._shift)
@@ -283,24 +255,14 @@ CellCounts = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class QuadrantCodes:
-    """Codes of records, or of occupied cells and their counts, in quadrant order. Private.
+    """Codes of records, or of occupied cells and their counts, in quadrant order. Private."""
 
-    Parameters
-    ----------
-    order : QuadrantOrder
-        Order of the lattice; of a coarser one if lattice cells are counted together.
-    entries : CodeRanks
-        A code for each record, or the distinct ones.
-    counts : ndarray, shape (n,), int64, or None
-        Count of each distinct code; None if each code stands for one record.
-    step : tuple of int
-        Lattice columns and rows of a cell of the order.
-    """
-
+    # Order of the lattice; of a coarser one if lattice cells are counted together.
     order: QuadrantOrder
-    entries: CodeRanks
+    entries: CodeRanks  # a code for each record, or the distinct ones
+    # (n,) int64, count of each distinct code; None if each code stands for one record.
     counts: NDArray[np.int64] | None
-    step: tuple[int, int] = (1, 1)
+    step: tuple[int, int] = (1, 1)  # lattice columns and rows of a cell of the order
 
     @classmethod
     def of_ascending(
@@ -400,15 +362,7 @@ def is_dense(cells: int, memory: int | None = None) -> bool:
 
 
 def cell_counter(cells: int, memory: int | None = None) -> CellCounter:
-    """Make a counter: an array if `is_dense`, else sorted codes.
-
-    Parameters
-    ----------
-    cells : int
-        Number of cells; all codes are below it. Public.
-    memory : int, optional
-        Limit in bytes.
-    """
+    """Make a counter: an array if `is_dense`, else sorted codes; all codes are below `cells`."""
     if is_dense(cells, memory):
         return _Dense(cells)
     return _Sparse(cells, _PENDING if memory is None else min(_PENDING, memory // 128), memory)
@@ -434,15 +388,8 @@ class _Dense:
 class _Sparse:
     """Codes of records in a buffer, and sorted codes with counts once the buffer has been full.
 
-    Parameters
-    ----------
-    cells : int
-        Number of cells.
-    pending : int
-        Codes that are collected before they are sorted. The buffer grows up to about so many; the
-        system gives memory to the part that is written to.
-    memory : int, optional
-        Limit in bytes.
+    `pending` codes are collected before they are sorted. The buffer grows up to about so many; the
+    system gives memory to the part that is written to.
     """
 
     def __init__(self, cells: int, pending: int, memory: int | None = None) -> None:

@@ -31,19 +31,11 @@ TIME_OFFSET = 2**61
 def user_salts(names: Iterable[str], key: bytes) -> NDArray[np.int64]:
     """Compute three numbers below 2^28 for each id, from MD5 of the key, a bar, and the id.
 
+    names: n ids, private; key: independent of the data, its hexadecimal digits are hashed; returns
+    (3, n) int64, private.
+
     They are hexadecimal digits 1 to 7, 9 to 15 and 17 to 23 of the 32. MD5 is used because every
     engine has it; privacy does not depend on it.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Ids. Private.
-    key : bytes
-        Independent of the data; its hexadecimal digits are hashed.
-
-    Returns
-    -------
-    ndarray, shape (3, n), int64
     """
     start = hashlib.md5(f"{key.hex()}|".encode(), usedforsecurity=False)
     digests = bytearray()
@@ -51,6 +43,7 @@ def user_salts(names: Iterable[str], key: bytes) -> NDArray[np.int64]:
         digest = start.copy()
         digest.update(name.encode())
         digests += digest.digest()
+    # Seven of the eight digits of each word.
     words = np.frombuffer(digests, ">u4").reshape(-1, 4)[:, :SALTS] >> 4
     return words.T.astype(np.int64)
 
@@ -64,20 +57,13 @@ def row_hashes(
 ) -> NDArray[np.int64]:
     """Hash records to 0 to 2^31 - 2: a polynomial with salts of the user, to the fifth power.
 
+    salt: (3, n) int, of the user of each record; columns, rows: (n,) int64, cells of the full
+    lattice; time: (n,) int64, microseconds of local time since 1970, 0 without times; occurrence:
+    (n,) int64, 0, 1, ... among equal records of one user. All private; returns (n,) int64.
+
     x = salt0; x = (x salt1 + v) mod p for v = column, row, t div 2^31, t mod 2^31, occurrence
     with t = time + 2^61; the hash is (x^5 + salt2) mod p. The fifth power is one to one, since
     5 does not divide p - 1.
-
-    Parameters
-    ----------
-    salt : ndarray, shape (3, n), int
-        Salts of the user of each record.
-    columns, rows : ndarray, shape (n,), int64
-        Cells of the full lattice.
-    time : ndarray, shape (n,), int64
-        Microseconds of local time since 1970; 0 without times.
-    occurrence : ndarray, shape (n,), int64
-        0, 1, ... among equal records of one user.
     """
     hashes = np.empty(len(columns), np.int64)
     for start in range(0, len(hashes), _ROWS_PER_BATCH):

@@ -92,22 +92,13 @@ _Masks: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Public options by which values are read.
+    """Public options by which values are read."""
 
-    Parameters
-    ----------
-    time_zone : str
-        To whose wall clock times are converted.
-    decimal : {".", ","}
-        Decimal sign of numbers in text.
-    is_json : bool
-        Whether the values are properties of GeoJSON. The type of a property is found by all
-        features, so numbers, TRUE and FALSE compare as text in one form, whatever the type is: the
-        digits of a whole number below 2^53, and 1 or 0.
-    """
-
-    time_zone: str = "UTC"
-    decimal: str = "."
+    time_zone: str = "UTC"  # to whose wall clock times are converted
+    decimal: str = "."  # decimal sign of numbers in text
+    # Whether the values are properties of GeoJSON. The type of a property is found by all features,
+    # so numbers, TRUE and FALSE compare as text in one form, whatever the type is: the digits of a
+    # whole number below 2^53, and 1 or 0.
     is_json: bool = False
 
 
@@ -116,31 +107,12 @@ def select(
 ) -> NDArray[np.bool_]:
     """Whether each record of a batch is selected.
 
-    Guarantees
-    ----------
-    - The result of a record is a function of its own values; see the proof of this module.
-    - No value stops it.
+    fields: Arrow array, pandas Series or list of objects of each column, by name, private; all else
+    public; returns (n,) bool, private.
 
-    Parameters
-    ----------
-    predicate : Predicate
-        Public.
-    fields : mapping
-        Arrow array, pandas Series or list of Python objects of each column, by name. Private.
-    rules : Rules, optional
-        Public.
+    P1. The result of a record is a function of its own values; see the proof of this module.
 
-    Returns
-    -------
-    ndarray, shape (n,), bool
-        Private.
-
-    Examples
-    --------
-    >>> from psd.ingest.where import parse_where
-    >>> rows = {"age": ["18", "n/a", None, "7"]}
-    >>> select(parse_where("age >= 18 OR age IS NULL"), rows).tolist()
-    [True, False, True, False]
+    P2. No value stops it.
     """
     rules = Rules() if rules is None else rules
     columns = {
@@ -155,14 +127,8 @@ def matches(
 ) -> NDArray[np.bool_] | None:
     """Whether the filter of some columns selects each record; None without a filter.
 
-    Parameters
-    ----------
-    columns : Columns
-        Spelled as the input spells them. Public.
-    fields : mapping
-        As in `select`. Private.
-    is_json : bool
-        As in `Rules`.
+    columns: spelled as the input spells them; fields: as in `select`, private; returns (n,) bool,
+    private.
     """
     if columns.filter is None:
         return None

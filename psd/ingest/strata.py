@@ -22,13 +22,9 @@ __all__ = ["Area", "HasCertainCells", "Strata"]
 class Strata(Protocol):
     """Public parts of all possible records, numbered from 0.
 
-    Guarantees
-    ----------
-    - A record is in one stratum or in none. Which one is a public function of this record's own
-      coordinates and value; no other record, and no order of records, has an effect.
+    P1. A record is in one stratum or in none. Which one is a public function of this record's own
+    coordinates and value; no other record, and no order of records, has an effect.
 
-    Notes
-    -----
     Why counts by stratum cost what counts by cell cost. With strata a record is counted under the
     key (slice, stratum, cell), where it was counted under (slice, cell) without. The key is a
     function of this record and of public input: a record has one key or is dropped. So all that
@@ -53,12 +49,8 @@ class Strata(Protocol):
     ) -> NDArray[np.int32]:
         """Stratum of each record inside the bounds, -1 for none.
 
-        Parameters
-        ----------
-        x, y : ndarray, shape (n,), float64
-            In the CRS of the domain. Private.
-        value : ndarray, shape (n,), float64, optional
-            What `psd.ingest.tally.Batch.bid` has, if the source reads it. Private.
+        x, y: (n,) float64, in the CRS of the domain; value: (n,) float64 or None, see
+        `psd.ingest.tally.Batch.bid`. All private; returns (n,) int, private.
         """
 
 

@@ -1,11 +1,9 @@
 """The tally: exact counts per occupied lattice cell. Private.
 
-Columns of a wider lattice, in which the stratum of a record is a part of its column.
-
 A record that is counted by strata has a lattice cell and a stratum. Column c of stratum s is column
-s W + c of a lattice with W columns for each stratum. So what is done with cells of records (hashes
-that choose the kept records of a user, sorted codes, occurrence numbers) is done with pairs of a
-cell and a stratum: records of one cell in two strata are different records.
+s W + c of a wider lattice, with W columns for each stratum. So what is done with cells of records
+(hashes that choose the kept records of a user, sorted codes, occurrence numbers) is done with pairs
+of a cell and a stratum: records of one cell in two strata are different records.
 """
 
 from __future__ import annotations
@@ -166,6 +164,7 @@ def add_tallies(tallies: Sequence[Tally]) -> Tally:
     counts = np.concatenate([t.counts for t in tallies])
     order = np.lexsort(keys[::-1])
     keys = [values[order] for values in keys]
+    # Equal keys are adjacent now: each run becomes one count.
     is_first = np.ones(len(order), bool)
     is_first[1:] = np.any([np.diff(values) != 0 for values in keys], axis=0)
     starts = np.flatnonzero(is_first)
@@ -187,17 +186,9 @@ def widen_columns(
 ) -> NDArray[np.integer]:
     """Columns of the wider lattice; the columns themselves without strata.
 
-    Parameters
-    ----------
-    columns : ndarray, shape (n,), int
-        Columns of the lattice. Private.
-    stratum : ndarray, shape (n,), int, or None
-        Stratum of each record. Private.
-    width : int
-        Columns of the lattice. Public.
+    columns: (n,) int, private; stratum: (n,) int, or None, private; width: columns of the lattice;
+    returns (n,) int, private.
 
-    Examples
-    --------
     >>> widen_columns(np.array([5, 5]), np.array([0, 2]), 8)
     array([ 5, 21])
     """
@@ -207,12 +198,6 @@ def widen_columns(
 def split_columns(
     columns: NDArray[Integer], width: int
 ) -> tuple[NDArray[Integer], NDArray[Integer]]:
-    """Columns of the lattice, and the stratum of each.
-
-    Examples
-    --------
-    >>> split_columns(np.array([5, 21]), 8)
-    (array([5, 5]), array([0, 2]))
-    """
+    """Columns of the lattice, and the stratum of each."""
     stratum = columns // width
     return np.asarray(columns - stratum * width), np.asarray(stratum)

@@ -1,10 +1,9 @@
 """Build a tally from batches of records. Private side.
 
-Each record is checked and placed on the public lattice; under a contribution limit each unit keeps
-at most k records. Which records these are depends only on the unit's own records and a key. So
-removing a user changes no kept record of another user, and the order of the records has no effect.
-
-Select the records of a batch that are counted; compute their lattice cells.
+Each record is checked and placed on the public lattice by `RecordFilter`; under a contribution
+limit each unit keeps at most k records. Which records these are depends only on the unit's own
+records and a key. So removing a user changes no kept record of another user, and the order of the
+records has no effect.
 """
 
 from __future__ import annotations
@@ -62,25 +61,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class FilteredBatch:
-    """Records of a batch that are counted. Private.
+    """Records of a batch that are counted. Private."""
 
-    Parameters
-    ----------
-    inside : ndarray, shape (n,), bool
-        Whether each record of the batch is counted.
-    columns, rows : ndarray, shape (m,), int32
-        Cells of the full lattice of the records that are counted.
-    time : ndarray, shape (m,), int64, or None
-        Microseconds of local time.
-    stratum : ndarray, shape (m,), int32, or None
-        Stratum of the records that are counted.
-    """
-
-    inside: NDArray[np.bool_]
+    inside: NDArray[np.bool_]  # (n,) bool; whether each record of the batch is counted
+    # (m,) int32; cells of the full lattice, with `rows`, of the m records that are counted.
     columns: NDArray[np.int32]
     rows: NDArray[np.int32]
-    time: NDArray[np.int64] | None
-    stratum: NDArray[np.int32] | None = None
+    time: NDArray[np.int64] | None  # (m,) int64, or None; microseconds of local time
+    stratum: NDArray[np.int32] | None = None  # (m,) int32, or None
 
     def __repr__(self) -> str:
         return "<FilteredBatch: private>"
@@ -89,27 +77,14 @@ class FilteredBatch:
 class RecordFilter:
     """Drops records that are not selected, without coordinates, or outside domain, area or slices.
 
-    Guarantees
-    ----------
-    - Whether a record is dropped, and its stratum, depends only on that record.
-    - Records are dropped before anything is bounded, so a record that is not selected takes no
-      place among those that are kept of a user.
-    - Whether the input is refused does not depend on where records lie: a record without a time
-      is refused wherever it lies, and records that all lie outside are not refused. A coordinate
-      beyond the limits of the CRS is outside.
+    P1. Whether a record is dropped, and its stratum, depends only on that record.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    area : Area or None
-        Public.
-    slices : TimeSlices or None
-        Public.
-    needs_time : bool
-        Whether every record must have a time. Public.
-    strata : Strata, optional
-        Records in none of them are dropped. Public.
+    P2. Records are dropped before anything is bounded, so a record that is not selected takes no
+    place among those that are kept of a user.
+
+    P3. Whether the input is refused does not depend on where records lie: a record without a time
+    is refused wherever it lies, and records that all lie outside are not refused. A coordinate
+    beyond the limits of the CRS is outside.
     """
 
     def __init__(
@@ -134,6 +109,8 @@ class RecordFilter:
             )
         if batch.time is not None and np.isnat(batch.time).any():
             raise InputDataError("records have no time; remove them, or build without time=")
+        # Drop what the filter does not select, then what is outside, then what is in no area,
+        # stratum or slice.
         match, batch = batch.match, batch.selected()
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
         bidless = self._count_bidless(batch, inside)
@@ -148,6 +125,7 @@ class RecordFilter:
             time = None if time is None else time[selected]
             stratum = None if stratum is None else stratum[selected]
             inside[np.flatnonzero(inside)[~selected]] = False
+        # Private counts for the holder of the data.
         missing = int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
         self.report["read"] += len(inside)
         if match is not None:
@@ -156,6 +134,7 @@ class RecordFilter:
         self.report["without coordinates"] += missing
         self.report["outside"] += len(inside) - missing - len(columns) - bidless
         if match is not None:
+            # One flag for each record of the whole batch.
             selected = match.copy()
             selected[match] = inside
             inside = selected
@@ -206,32 +185,16 @@ Weighted = tuple[NDArray[np.int64], NDArray[np.int64] | None]
 class TallyBuilder:
     """Collects the records of a source, then makes one tally of them.
 
-    Guarantees
-    ----------
-    - Whether a record is dropped (no coordinates, outside the domain, the area, all strata or
-      all slices) depends on that record alone, and so do its cell, stratum and slice.
-    - Records of users are stored until all are read; which are kept is a function of the user's
-      own records and the key.
+    Strata, such as regions, are public: records are counted by cell and stratum, at the cost of
+    counts by cell, as `psd.ingest.strata.Strata` proves. Records of users get a third of `memory`,
+    the limit for records and cells; `limits_cells` tells whether occupied cells that do not fit are
+    refused.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    unit : PrivacyUnit
-        Public.
-    step : tuple of int
-        Lattice columns and rows that are counted together. Public.
-    area : Area, optional
-        Public.
-    slices : TimeSlices, optional
-        Public.
-    strata : Strata, optional
-        Public, such as regions; records are counted by cell and stratum, at the cost of counts by
-        cell, as `psd.ingest.strata.Strata` proves.
-    memory : int, optional
-        Limit in bytes for records and cells; records of users get a third.
-    limits_cells : bool
-        Whether occupied cells that do not fit into the limit are refused.
+    P4. Whether a record is dropped (no coordinates, outside the domain, the area, all strata or all
+    slices) depends on that record alone, and so do its cell, stratum and slice.
+
+    P5. Records of users are stored until all are read; which are kept is a function of the user's
+    own records and the key.
     """
 
     def __init__(
@@ -308,12 +271,8 @@ class TallyBuilder:
     def build(self, key: bytes | None = None, unit: PrivacyUnit | None = None) -> Tally:
         """Count the records. It can be called once.
 
-        Parameters
-        ----------
-        key : bytes, optional
-            Key of the hash that chooses the kept records; by default random.
-        unit : PrivacyUnit, optional
-            Unit of the same kind, with a contribution limit that was chosen after reading.
+        `key` is that of the hash that chooses the kept records, by default random; `unit` is one of
+        the same kind, with a contribution limit that was chosen after reading.
         """
         unit = self.unit if unit is None else unit
         counted = self._inside
@@ -359,6 +318,8 @@ class TallyBuilder:
             columns, stratum = split_columns(columns, self.domain.lattice[0])
         if self.step != (1, 1):
             columns, rows = columns // self.step[0], rows // self.step[1]
+        # Sparse cells without slices and strata have codes in quadrant order; all others are
+        # numbered by slice, stratum, row and column.
         if self._order is not None:
             if not self._in_blocks:
                 columns, rows = columns * self.step[0], rows * self.step[1]
@@ -408,50 +369,21 @@ def tally_batches(
 ) -> Tally:
     """Count the records of a source per lattice cell, at most k records per unit.
 
-    Guarantees
-    ----------
-    - Unit record: one record more or less changes one count by 1.
-    - Unit user: the kept records of a user are a function of the records of that user inside
-      the domain and the key; one user more or less changes the counts by at most k in sum. The
-      same holds for a day or a slice of a user.
-    - Users counted: one user more or less changes the counts by at most M in sum.
-    - The order of the records, and how they are split into batches, have no effect.
+    batches: of one source, with ids if the unit has users, with times if it has days or there are
+    slices, private; all else public, and `key` independent of the data. Records outside the domain,
+    the area, all slices or all strata are dropped before anything is counted or bounded. A record,
+    inside the domain or not, without an id or a time that is needed is refused.
 
-    Parameters
-    ----------
-    batches : iterable of Batch
-        Records of one source; with ids if the unit has users, with times if it has days or there
-        are slices. Private.
-    domain : Domain
-        Public; records outside are dropped before anything is counted or bounded.
-    unit : PrivacyUnit, optional
-        Unit of privacy; by default a record. Public.
-    key : bytes, optional
-        Key of the hash that chooses the kept records; by default random. Independent of the data.
-    step : tuple of int
-        Lattice columns and rows that are counted together. Public.
-    area : Area, optional
-        Public part of the domain; records outside of it are dropped.
-    slices : TimeSlices, optional
-        Public time slices; records outside all of them are dropped.
-    strata : Strata, optional
-        Public strata, such as regions; records in none of them are dropped, and the others counted
-        by stratum.
-    memory : int, optional
-        Limit in bytes; more records of users are stored in unnamed files.
+    P6. Unit record: one record more or less changes one count by 1.
 
-    Returns
-    -------
-    Tally
-        Private.
+    P7. Unit user: the kept records of a user are a function of the records of that user inside the
+    domain and the key; one user more or less changes the counts by at most k in sum. The same holds
+    for a day or a slice of a user.
 
-    Raises
-    ------
-    InputDataError
-        If a record, inside the domain or not, has no user id or time although they are needed.
+    P8. Users counted: one user more or less changes the counts by at most M in sum.
 
-    Notes
-    -----
+    P9. The order of the records, and how they are split into batches, have no effect.
+
     Differential privacy holds for every fixed key, even a published one: the choice for user u
     reads records of u alone. The key keeps the choice unbiased: without it a user could choose
     locations so that they are kept.
@@ -472,15 +404,7 @@ def check_counting(
     slices: TimeSlices | None,
     strata: Strata | None,
 ) -> None:
-    """Check that a code of 62 bits can state slice, stratum and cell of a record.
-
-    Raises
-    ------
-    ParameterError
-        If the records of a user are limited in slices, and there are none.
-    DomainError
-        If the lattice is too fine.
-    """
+    """Check that a code of 62 bits can state slice, stratum and cell of a record."""
     if unit.max_per_slice is not None and slices is None:
         raise ParameterError("max_per_slice must be given with slices=, whose records it limits")
     parts = 1 if strata is None else strata.size
@@ -503,12 +427,7 @@ def tally_of_codes(
 ) -> Tally:
     """Make a tally of ascending codes: ((slice strata + stratum) rows + row) columns + column.
 
-    Parameters
-    ----------
-    codes, counts : ndarray, shape (n,), int64
-        Private.
-    domain, step, slices, strata
-        As in `tally_batches`; columns and rows are blocks of ``step``. Public.
+    codes, counts: (n,) int64, private; all else public. Columns and rows are blocks of ``step``.
     """
     sizes = (*_blocks(domain, step), 1 if strata is None else strata.size)
     columns, rows, stratum, slice_ = _split_codes(codes, sizes, step)

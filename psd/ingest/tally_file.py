@@ -74,13 +74,7 @@ _DAMAGED = (
 def write_tally(
     tally: PartialTally, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write a tally atomically, marked PRIVATE, with permissions 0600.
-
-    Raises
-    ------
-    WriteError
-        If the file exists or cannot be written.
-    """
+    """Write a tally atomically, marked PRIVATE, with permissions 0600."""
     header = json.dumps(header_of(tally), allow_nan=False).encode()
     schema = _USER_ROWS if isinstance(tally.counts, UserRows) else _COUNTS
     if tally.rules.regions is not None:
@@ -129,13 +123,7 @@ def is_tally(path: str | os.PathLike[str]) -> bool:
 
 
 def read_tally(path: str | os.PathLike[str]) -> PartialTally:
-    """Read a tally.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing, malformed or damaged, or of an unknown version.
-    """
+    """Read a tally."""
     with _explain_damage(Path(path)) as file:
         content = file.read_bytes()
         _check_size(content, file)
@@ -152,11 +140,6 @@ def read_origins(
     """Read unit of privacy, parts and time slices of several tallies, without their counts.
 
     ``on_copy`` is as in `psd.ingest.partial_tally.merge`.
-
-    Raises
-    ------
-    InputDataError
-        If a header cannot be read, or the tallies cannot be merged.
     """
     merged = read_headers(paths, on_copy=on_copy)
     return merged.unit, merged.origins, merged.rules.slices
@@ -206,13 +189,7 @@ def _check_size(content: bytes, path: Path) -> None:
 def read_tally_of_release(
     path: str | os.PathLike[str], domain: Domain, release: str | os.PathLike[str]
 ) -> PartialTally:
-    """Read the tally that was kept when a release was built.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing, damaged, of another release, or too coarse for queries.
-    """
+    """Read the tally that was kept when a release was built; it must be fine enough for queries."""
     tally = read_tally(path)
     if tally.rules.domain != domain or tally.release != file_digest(release):
         raise InputDataError(f"tally {path} is of another release; each build keeps its own tally")

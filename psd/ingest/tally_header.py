@@ -75,27 +75,13 @@ def header_of(tally: PartialTally) -> dict[str, Any]:
 
 
 def expect(holds: bool) -> None:
-    """Refuse a file unless a condition holds.
-
-    Raises
-    ------
-    ValueError
-        If it does not hold; the reader replaces the error by a message.
-    """
+    """Refuse a file unless a condition holds, by a `ValueError` that the reader replaces."""
     if not holds:
         raise ValueError
 
 
 def parse_header(text: bytes, path: Path) -> dict[str, Any]:
-    """Parse a header and check that it has exactly the fields of the format.
-
-    Raises
-    ------
-    InputDataError
-        If it is of an older format; the message names the file.
-    ReleaseFormatError, ValueError
-        If it is malformed.
-    """
+    """Parse a header and check that it has exactly the fields of the format."""
     header = strict_json(text, _MAX_HEADER)
     expect(isinstance(header, dict))
     older = header.get("format")
@@ -111,13 +97,7 @@ def parse_header(text: bytes, path: Path) -> dict[str, Any]:
 
 
 def rules_of(header: dict[str, Any]) -> CountingRules:
-    """Parse the counting rules of a header.
-
-    Raises
-    ------
-    ValueError, TypeError, DomainError, ParameterError
-        If a field is malformed.
-    """
+    """Parse the counting rules of a header."""
     bounds, lattice, step = (tuple(header[name]) for name in ("bounds", "lattice", "step"))
     expect(all(type(number) is int for number in (*lattice, *step, header["weight"])))
     expect(len(step) == 2 and all(1 <= a <= b for a, b in zip(step, lattice, strict=True)))
@@ -156,13 +136,7 @@ def _regions_of(fields: Any) -> CountedRegions:
 
 
 def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
-    """Parse the origins of a header, at least one.
-
-    Raises
-    ------
-    ValueError, TypeError, ParameterError
-        If a field is malformed.
-    """
+    """Parse the origins of a header, at least one."""
     origins = tuple(map(_origin_of, header["origins"]))
     has_slices = any(
         origin.max_per_slice is not None or origin.clock is not None for origin in origins

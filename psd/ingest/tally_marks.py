@@ -24,25 +24,13 @@ _TALLY_COLUMNS = (
 
 
 def refuse_private_footer(path: Path, keys: Iterable[bytes]) -> None:
-    """Refuse a file that is read as records if a key of its footer marks it as private.
-
-    Raises
-    ------
-    InputDataError
-        If it is marked.
-    """
+    """Refuse a file that is read as records if a key of its footer marks it as private."""
     if any(key.upper().startswith(_MARK) for key in keys):
         raise InputDataError(_message(str(path)))
 
 
 def refuse_tally_columns(path: str, columns: Iterable[str]) -> None:
-    """Refuse a file that is read as records if its columns are those of a tally.
-
-    Raises
-    ------
-    InputDataError
-        If they are.
-    """
+    """Refuse a file that is read as records if its columns are those of a tally."""
     if tuple(columns) in _TALLY_COLUMNS:
         raise InputDataError(_message(path))
 

@@ -27,27 +27,11 @@ _STARTS = [ord(case) for mark in MISSING if mark for case in (mark[0], mark[0].u
 
 
 def normalise_ids(ids: Any) -> Any:
-    """Normalise ids, so that invisible differences do not split a user; null if missing.
+    """Normalise ids, so that invisible differences do not split a user; null if missing. Private.
 
     White space and byte-order marks around an id are removed, letters and their accents are
     composed (NFC), and marks of missing values become null. Nothing else is merged: 007 is not 7,
     and ANN is not ann.
-
-    Parameters
-    ----------
-    ids : pyarrow.Array or ChunkedArray of text, length n
-        Private.
-
-    Returns
-    -------
-    pyarrow.Array of string, length n
-        Private.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> normalise_ids(pa.array([" 007", "7", "NULL"])).to_pylist()
-    ['007', '7', None]
     """
     import pyarrow as pa
     import pyarrow.compute as pc

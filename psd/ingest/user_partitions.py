@@ -4,8 +4,7 @@ Partitions are chosen by a hash of the id, so each fits into memory even if all 
 not. Records beyond the memory limit go to temporary files without a name: no other process can open
 them, and the system removes them when the process ends, even if it is killed.
 
-Ids of at most eight bytes as numbers, which are compared and moved faster than texts. Private.
-
+Ids of at most eight bytes are stored as numbers, which are compared and moved faster than texts.
 The number of an id is its bytes, the first one lowest. An id whose last byte is 0 would have the
 number of a shorter one, so it stays a text: two different ids never have the same number.
 """
@@ -49,13 +48,8 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 def short_numbers(ids: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """Compute the number of each id, and whether it has one.
 
-    Parameters
-    ----------
-    ids : pyarrow.Array of string, length n, without nulls
-        Private.
+    ids: Arrow texts of length n without nulls, private.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> numbers, is_short = short_numbers(pa.array(["a", "", "ab", "longer than eight"]))
     >>> numbers[:3].tolist(), is_short.tolist()
@@ -68,6 +62,7 @@ def short_numbers(ids: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         return np.zeros(len(ids), np.uint64), np.ones(len(ids), bool)
     edges = np.frombuffer(offsets, np.int32)[ids.offset : ids.offset + len(ids) + 1]
     length = np.diff(edges)
+    # Without the long ids all others can be padded to one length, and their bytes read as numbers.
     if length.max() > _LONGEST:
         rows, is_short = np.flatnonzero(length <= _LONGEST), np.zeros(len(ids), bool)
         numbers = np.zeros(len(ids), np.uint64)
@@ -75,6 +70,7 @@ def short_numbers(ids: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         return numbers, is_short
     padded = pc.ascii_rpad(ids, _LONGEST, padding="\0")
     words = np.frombuffer(padded.buffers()[-1], "<u8")[padded.offset :][: len(ids)]
+    # Without a zero byte all ids have numbers; else those whose last byte is not 0.
     if np.frombuffer(data, np.uint8)[edges[0] : edges[-1]].all():
         return words, np.ones(len(ids), bool)
     return words, words >= _LEAST[length]
@@ -83,13 +79,8 @@ def short_numbers(ids: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
 def short_names(numbers: Any) -> Any:
     """Convert numbers of ids back to the ids.
 
-    Parameters
-    ----------
-    numbers : pyarrow.Array of uint64
-        Private.
+    numbers: private.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> short_names(pa.array([97, 0, 25185], pa.uint64())).to_pylist()
     ['a', '', 'ab']
@@ -129,24 +120,12 @@ _MEMORY = 4 * 10**8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class UserPartition:
-    """All records of a set of users. Private.
+    """All records of a set of users. Private."""
 
-    Parameters
-    ----------
-    users : ndarray, shape (n,), int64
-        Number of the user of each record.
-    names : pyarrow.Array of string
-        Ids by number.
-    codes : ndarray, shape (n,), int64
-        Cells of the full lattice.
-    time : ndarray, shape (n,), int64
-        Microseconds of local time; 0 without times.
-    """
-
-    users: NDArray[np.int64]
-    names: Any
-    codes: NDArray[np.int64]
-    time: NDArray[np.int64]
+    users: NDArray[np.int64]  # (n,) int64; number of the user of each record
+    names: Any  # ids by number
+    codes: NDArray[np.int64]  # (n,) int64; row * width + column, of the (wider) full lattice
+    time: NDArray[np.int64]  # (n,) int64; microseconds of local time; 0 without times
 
     def __repr__(self) -> str:
         return "<UserPartition: private>"
@@ -156,12 +135,7 @@ class UserPartitions:
     """Collects batches of records and returns them by user.
 
     Ids of at most eight bytes are stored as numbers, longer ones as texts, in partitions of their
-    own.
-
-    Parameters
-    ----------
-    memory : int, optional
-        Limit in bytes of records in memory; more records go to unnamed files.
+    own. Records beyond `memory` bytes go to unnamed files.
     """
 
     def __init__(self, memory: int | None = None) -> None:
@@ -189,14 +163,8 @@ class UserPartitions:
     ) -> None:
         """Add records; all batches have times, or none has.
 
-        Parameters
-        ----------
-        ids : pyarrow.Array of string, without nulls
-            Private.
-        codes, time : ndarray of int64
-            See `UserPartition`. Private.
-        inside : ndarray of bool, optional
-            Records that the codes and times are of; by default all. Private.
+        ids: Arrow texts without nulls; codes, time: (m,) int64, see `UserPartition`; inside: bool,
+        of which ids the codes and times are, by default all. All private.
         """
         import pyarrow as pa
 

@@ -36,28 +36,15 @@ _COLUMNS = ("hashes", "columns", "rows", "time")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class UserRows:
-    """Kept records of users, at most k of each unit, sorted by unit and hash. Private.
+    """Kept records of users, at most k of each unit, sorted by unit and hash. Private."""
 
-    Parameters
-    ----------
-    names : pyarrow.Array of string
-        Distinct ids.
-    users : ndarray, shape (n,), int64
-        Number of the id of each record.
-    hashes : ndarray, shape (n,), int64
-        See `psd.ingest.row_hash`.
-    columns, rows : ndarray, shape (n,), int64
-        Cells of the full lattice; with regions, of the wider one of `psd.ingest.tally`.
-    time : ndarray, shape (n,), int64
-        Microseconds of local time; 0 without times.
-    """
-
-    names: Any
-    users: Integers
-    hashes: Integers
+    names: Any  # distinct ids
+    users: Integers  # (n,) int64; number of the id of each record
+    hashes: Integers  # (n,) int64; see `psd.ingest.row_hash`
+    # (n,) int64; cells of the full lattice; with regions, of the wider one of `psd.ingest.tally`.
     columns: Integers
     rows: Integers
-    time: Integers
+    time: Integers  # (n,) int64; microseconds of local time; 0 without times
 
     def __repr__(self) -> str:
         return "<UserRows: private>"
@@ -65,12 +52,7 @@ class UserRows:
     def tally(self, slices: TimeSlices | None, width: int | None = None) -> Tally:
         """Count per cell of the full lattice, and per slice and stratum.
 
-        Parameters
-        ----------
-        slices : TimeSlices or None
-            Public.
-        width : int, optional
-            Columns of the lattice, if the columns are those of a wider one. Public.
+        width: columns of the lattice, if the columns are those of a wider one.
         """
         columns, region = self.columns, None
         if width is not None:
@@ -94,18 +76,8 @@ def keep_user_rows(
 ) -> UserRows:
     """Keep the k records of each unit with the smallest hashes, of at most M in each slice.
 
-    Parameters
-    ----------
-    partitions : iterable of UserPartition
-        Private.
-    unit : PrivacyUnit
-        Unit whose records are bounded: a user, or the day or slice of a user.
-    slices : TimeSlices or None
-        Time slices of the data.
-    width : int
-        Columns of the lattice, or of the wider one.
-    key : bytes
-        Key of the hash. Independent of the data.
+    partitions: private; all else public, and `key` independent of the data. width: columns of the
+    lattice, or of the wider one.
     """
     hashed = (_hash_records(partition, width, key) for partition in partitions)
     return merge_user_rows([_keep_smallest(rows, unit, slices) for rows in hashed], unit, slices)
@@ -122,6 +94,7 @@ def merge_user_rows(
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    # Number the distinct ids of all parts in their order, and the users of each part by these.
     ids = pa.chunked_array([part.names for part in parts], pa.string()).combine_chunks()
     names = ids.unique()
     names = names.take(pc.sort_indices(names))

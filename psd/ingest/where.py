@@ -56,17 +56,10 @@ _MAX_DEPTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value in a filter.
-
-    Parameters
-    ----------
-    kind : {"number", "text", "time", "flag"}
-    value : float, str or bool
-        Of a time, its text in ISO 8601.
-    """
+    """A value in a filter."""
 
     kind: str
-    value: float | str | bool
+    value: float | str | bool  # of a time, its text in ISO 8601
 
     def __str__(self) -> str:
         if self.kind == "number":
@@ -168,13 +161,7 @@ def _quoted(name: str) -> str:
 
 
 def columns_of(predicate: Predicate) -> tuple[str, ...]:
-    """Columns that a filter reads, each once.
-
-    Examples
-    --------
-    >>> columns_of(parse_where("age >= 18 AND (sex = 'f' OR age < 65)"))
-    ('age', 'sex')
-    """
+    """Columns that a filter reads, each once."""
     if isinstance(predicate, Always | Either):
         names = [name for part in predicate.parts for name in columns_of(part)]
         return tuple(dict.fromkeys(names))
@@ -226,23 +213,7 @@ def _refusal(got: str, cause: str) -> ParameterError:
 
 
 def parse_where(text: str) -> Predicate:
-    """Parse a filter.
-
-    Parameters
-    ----------
-    text : str
-        Public.
-
-    Raises
-    ------
-    ParameterError
-        If it is not in the language of this module, or too long.
-
-    Examples
-    --------
-    >>> str(parse_where("age>=18 and not Sex in ('m','x')"))
-    "age >= 18 AND NOT (Sex IN ('m', 'x'))"
-    """
+    """Parse a filter."""
     if not isinstance(text, str):
         raise ParameterError(f"where {_SHAPE}, got a value of type {type(text).__name__}")
     return _parse(text)

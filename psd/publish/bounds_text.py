@@ -38,8 +38,6 @@ Bounds = tuple[float, float, float, float]
 def bounds_from_text(text: str) -> Bounds | None:
     """Return the four numbers of a text; None if it has others.
 
-    Examples
-    --------
     >>> bounds_from_text("126.4,37,127.6,38"), bounds_from_text("districts.gpkg")
     ((126.4, 37.0, 127.6, 38.0), None)
     """
@@ -51,17 +49,7 @@ def bounds_from_text(text: str) -> Bounds | None:
 
 
 def bounds_from_file(path: str, crs: str) -> Bounds:
-    """Bounds of the polygons in a public file, in the CRS of a release.
-
-    Raises
-    ------
-    DomainError
-        If the bounds cannot be transformed.
-    InputDataError
-        If the file does not exist or cannot be read.
-    ParameterError
-        If the text is not the name of a file, or the file holds other geometries than polygons.
-    """
+    """Bounds of the polygons in a public file, in the CRS of a release."""
     file = Path(file_of(path))
     if not (file.exists() or re.fullmatch(r"\.[A-Za-z]\w*", file.suffix)):
         comma = "; write a decimal point, as in 126.4" if _COMMA.fullmatch(path) else ""
@@ -74,15 +62,7 @@ def bounds_from_file(path: str, crs: str) -> Bounds:
 
 
 def bounds_from_polygons(polygons: Any, crs: str, name: str = "bounds") -> Bounds:
-    """Bounds of public polygons of a table, or a series, in the CRS of a release.
-
-    Raises
-    ------
-    ParameterError
-        If a geometry is not a polygon.
-    DomainError
-        If the polygons have no CRS, or cannot be transformed.
-    """
+    """Bounds of public polygons of a table, or a series, in the CRS of a release."""
     bounds = bounds_of(polygons, crs, name)
     is_same = parse_crs(polygons.crs).equals(parse_crs(crs), ignore_axis_order=True)
     return bounds if is_same else _move_outward(bounds, crs)
@@ -91,27 +71,8 @@ def bounds_from_polygons(polygons: Any, crs: str, name: str = "bounds") -> Bound
 def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
     """Transform bounds to another CRS: the box around their outline, a little wider.
 
-    Parameters
-    ----------
-    bounds : tuple of float
-        West, south, east, north in the first CRS. Public.
-    source, target : str
-        Anything that pyproj understands. Public.
-
-    Returns
-    -------
-    tuple of float
-        Sides are moved outward to whole units, or to millionths of a degree.
-
-    Raises
-    ------
-    DomainError
-        If a CRS is unknown, the bounds cannot be transformed, or the second CRS is cut inside them.
-
-    Examples
-    --------
-    >>> transform_bounds((170, -22, -170, -12), "EPSG:4326", "EPSG:3832")
-    (2226389.0, -2495526.0, 4452780.0, -1336830.0)
+    Bounds are west, south, east, north. The sides are moved outward to whole units, or to
+    millionths of a degree. A CRS that is cut inside the bounds is refused.
     """
     from pyproj import Transformer
 

@@ -51,13 +51,7 @@ def own_account(
 ) -> Account | None:
     """Account of the ledger of a call, compared with the releases beside it; None without one.
 
-    Raises
-    ------
-    ParameterError
-        If only a part of it is given, or another account too, or a public file of the values is an
-        input of a dataset.
-    LedgerError
-        If the ledger cannot be used, or the dataset is not registered in it.
+    A public file of the values that is an input of a dataset is refused.
     """
     if ledger is None and dataset is None and analyst is None:
         return None
@@ -72,25 +66,7 @@ def own_account(
 
 
 class PendingCharge:
-    """A charge of an account that is checked at once, and made once, before the first draw.
-
-    Parameters
-    ----------
-    account : Account
-        Dataset of a ledger that pays.
-    request : ChargeRequest
-        What is charged. Public.
-
-    Attributes
-    ----------
-    reads_as_registered : bool
-        Whether all records are read as the dataset registers.
-
-    Raises
-    ------
-    LedgerError, BudgetError
-        As `psd.ledger.ledger.Ledger.check`.
-    """
+    """A charge of an account that is checked at once, and made once, before the first draw."""
 
     def __init__(self, account: Account, request: ChargeRequest) -> None:
         self._account, self._request = account, request
@@ -108,13 +84,7 @@ class PendingCharge:
         return self._receipt.parameters()
 
     def charge_fault(self) -> None:
-        """Charge a build that a fault ended, at a price that its request cannot lower.
-
-        Raises
-        ------
-        BudgetError, LedgerError
-            If the build was not charged yet, and cannot be.
-        """
+        """Charge a build that a fault ended, at a price that its request cannot lower."""
         self.charge()
         self._account.charge_fault(self._request)
 
@@ -128,21 +98,15 @@ def charge_request(
 ) -> ChargeRequest:
     """Return the charge of a build.
 
-    Parameters
-    ----------
-    request : BuildRequest
-        Public.
-    data : object or list of objects
-        Input that is read; empty for tallies. A record of a CSV file has one position, given by its
-        fields. A geometry may have another position than the fields beside it, and a view, a query,
-        a table in memory or a stream may have the same record at several positions, or at several
-        times. So only CSV files are charged for a region, and for slices. The slices are those of
-        the request, whatever times the records have. With a filter the charge counts everywhere and
-        always, whether the dataset registers this filter or not.
-    by_fields : bool
-        Whether this process reads the data; an engine has its own rules of what is CSV.
-    origins : sequence of PartOrigin
-        Parts of tallies, which state how their records were read.
+    A record of a CSV file has one position, given by its fields. A geometry may have another
+    position than the fields beside it, and a view, a query, a table in memory or a stream may have
+    the same record at several positions, or at several times. So only CSV files are charged for a
+    region, and for slices. The slices are those of the request, whatever times the records have.
+    With a filter the charge counts everywhere and always, whether the dataset registers this filter
+    or not.
+
+    `data` is empty for tallies, whose parts, `origins`, state how their records were read.
+    `by_fields` tells that this process reads the data; an engine has its own rules of what is CSV.
     """
     items = data if isinstance(data, list | tuple) else [data]
     files, in_csv = _file_states(items), by_fields and is_csv(items)
@@ -188,13 +152,8 @@ def slices_of_tallies(
 ) -> ChargedSlices | None:
     """Slices for which a build from tallies is charged.
 
-    Parameters
-    ----------
-    slices : TimeSlices, optional
-        Slices of all tallies. Public.
-    origins : sequence of PartOrigin
-        Their parts. None is charged for slices, and so for all times, unless rows of CSV files got
-        their times from one column, by one set of clock changes.
+    None, and so all times, unless rows of CSV files got their times from one column, by one set of
+    clock changes.
     """
     clocks = {(origin.clock, origin.reading.get("time")) for origin in origins}
     if slices is None or len(clocks) != 1:

@@ -52,21 +52,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class CountedRows:
-    """Tally of the records that were read. Private.
+    """Tally of the records that were read. Private."""
 
-    Parameters
-    ----------
-    tally : Tally
-        Private.
-    domain : Domain
-        Of the tally. Public.
-    unit : PrivacyUnit
-        Unit by which records were bounded. Public.
-    """
-
-    tally: Tally
+    tally: Tally  # private
     domain: Domain
-    unit: PrivacyUnit
+    unit: PrivacyUnit  # unit by which records were bounded
 
     def __repr__(self) -> str:
         return "<counted rows: private>"
@@ -102,25 +92,14 @@ class CountInput(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RecordInput:
-    """Records that are read in this process.
+    """Records that are read in this process."""
 
-    Parameters
-    ----------
-    data : object or list of objects
-        As in `psd.build`. Private.
-    memory : str or int, optional
-        Limit on the memory that reading takes.
-    limits_cells : bool
-        Whether more occupied cells than fit into the limit are refused. How many are occupied
-        depends on the records, so with a ledger they are not.
-    strata : Strata, optional
-        By which records are counted, in place of regions. Public.
-    """
-
-    data: Any
-    memory: str | int | None = None
+    data: Any  # private; as in `psd.build`
+    memory: str | int | None = None  # limit on the memory that reading takes
+    # Whether more occupied cells than fit into the limit are refused. How many are occupied depends
+    # on the records, so with a ledger they are not.
     limits_cells: bool = True
-    strata: Strata | None = None
+    strata: Strata | None = None  # by which records are counted, in place of regions
 
     def paid(self, measure: LossMeasure) -> Cost:
         """Return 0: what these counts cost is spent in the build."""
@@ -172,17 +151,9 @@ class RecordInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class EngineInput:
-    """Records that are read and counted elsewhere; nothing is estimated there.
+    """Records that are read and counted elsewhere; nothing is estimated there."""
 
-    Parameters
-    ----------
-    data : object or list of objects
-        As the engine reads it. Private.
-    engine : Engine
-        Reads and counts.
-    """
-
-    data: Any
+    data: Any  # private; as the engine reads it
     engine: Engine
 
     def paid(self, measure: LossMeasure) -> Cost:
@@ -247,20 +218,14 @@ class EngineInput:
 class TallyInput:
     """Records that were tallied before, in one part or in several.
 
-    Guarantees
-    ----------
-    - The release is the one that the records themselves would give, wherever
-      `psd.ingest.partial_tally.merge` gives the tally of all records together.
-    - Epsilon that an earlier build spent on a contribution bound, or on bounds, of these counts is
-      part of every release of them.
+    P1. The release is the one that the records themselves would give, wherever
+    `psd.ingest.partial_tally.merge` gives the tally of all records together.
 
-    Parameters
-    ----------
-    tally : PartialTally
-        Private.
+    P2. Epsilon that an earlier build spent on a contribution bound, or on bounds, of these counts
+    is part of every release of them.
     """
 
-    tally: PartialTally
+    tally: PartialTally  # private
 
     def paid(self, measure: LossMeasure) -> Cost:
         """What earlier builds spent on a contribution bound or on bounds.
@@ -343,25 +308,9 @@ def count_input(
     memory: str | int | None = None,
     on_copy: OnCopy = refuse_copy,
 ) -> CountInput:
-    """Return the input of a build for some data.
+    """Input of a build for private data: a `PartialTally` or several, a `CountInput`, or records.
 
-    Parameters
-    ----------
-    data : object
-        A `PartialTally` or a list of them, a `CountInput`, or records as in `psd.build`. Private.
-    engine : Engine, optional
-        Where records are counted.
-    memory : str or int, optional
-        Limit on the memory that reading takes.
-    on_copy : callable
-        Called with a PRIVATE message if two tallies are of files of equal content.
-
-    Raises
-    ------
-    ParameterError
-        If an engine or memory is given for data that are not read.
-    InputDataError
-        If tallies cannot be merged.
+    `on_copy` is called with a private message if two tallies are of files of equal content.
     """
     source: CountInput | None = data if isinstance(data, CountInput) else None
     items = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
@@ -473,47 +422,18 @@ def count_rows(
 ) -> CountedRows:
     """Read a source, choose a bound and estimate bounds if the request says so, and tally.
 
-    Guarantees
-    ----------
-    - Reading comes first, then the question about users, which is charged, then the bound, the
-      tally, and the questions to a curator.
-    - Shares of the budget that leave nothing for the counts are refused before a record is read.
-    - Private bounds are estimated in a first reading, of which only they are kept; records outside
-      are dropped in the second one, each by itself.
+    data: as in `psd.build`, private; all else public. `budget` is that of the whole release; shares
+    of it are allotted before anything is read. A third of `memory` is for the source. Strata are
+    of a `Domain` that is public. `on_copy` is called with a private message if two files have equal
+    content.
 
-    Parameters
-    ----------
-    data : object
-        As in `psd.build`. Private.
-    domain : Domain or PrivateBounds
-        Public.
-    request : ReadRequest
-        Public.
-    budget : Budget
-        Of the whole release; shares of it are allotted before anything is read. Public.
-    sampler : Sampler
-        Draws the bound and the bounds.
-    step, area
-        As in `psd.ingest.tally_builder.TallyBuilder`. Public.
-    on_copy : callable
-        Called with a PRIVATE message if two files have equal content.
-    memory : int, optional
-        Bytes that reading may take, a third of them for the source.
-    limits_cells : bool
-        As in `psd.ingest.tally_builder.TallyBuilder`. Public.
-    strata : Strata, optional
-        Such as regions of the domain, which is not private then. Public.
+    P3. Reading comes first, then the question about users, which is charged, then the bound, the
+    tally, and the questions to a curator.
 
-    Returns
-    -------
-    CountedRows
+    P4. Shares of the budget that leave nothing for the counts are refused before a record is read.
 
-    Raises
-    ------
-    InputDataError
-        If the input cannot be read, or not twice where bounds are estimated.
-    ParameterError
-        If the shares of epsilon leave nothing for the counts.
+    P5. Private bounds are estimated in a first reading, of which only they are kept; records
+    outside are dropped in the second one, each by itself.
     """
     for_choice, for_bounds = allot_shares(domain, request, budget)
     unit = counted_unit(request.unit, request.contribution_scope)
@@ -540,10 +460,7 @@ def allot_shares(
 ) -> tuple[Budget | None, Budget | None]:
     """Set apart the budgets of the choice of a bound and of private bounds, if there are any.
 
-    Raises
-    ------
-    ParameterError
-        If the shares leave nothing.
+    Shares that leave nothing are refused.
     """
     choice = request.contribution_choice
     try:

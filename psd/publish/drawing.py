@@ -95,48 +95,16 @@ def draw_release(
 ) -> Release:
     """Draw the release of records that have been tallied: the part of a build after reading.
 
-    Guarantees
-    ----------
-    - The release is epsilon-differentially private for adding or removing one unit of the
-      tally; of several releases of one tally the epsilons add up. With a budget in rho it is
-      rho-zCDP, and (epsilon, delta)-differentially private.
-    - It holds the noisy answers, public parameters and nothing else.
+    counts: exact, of `domain` and `unit`, private; all else public. They have no records outside
+    `boundary` or in none of the `regions`, by which they were counted. The method gets what is left
+    of `budget`, and all of it is spent. A release of another sampler than `SecureSampler` cannot be
+    saved.
 
-    Parameters
-    ----------
-    counts : Tally
-        Exact counts. Private.
-    domain : Domain
-        Of the tally. Public.
-    budget : Budget
-        Of the release. The method gets what is left of it, and all of it is spent. Public.
-    method : Decomposition
-        How space is divided. Public.
-    unit : PrivacyUnit
-        Of the tally. Public.
-    squared_sensitivity : int, optional
-        Of a budget in rho, see `psd.curator.curator.Curator`. Public.
-    post_processing : PostProcessing, optional
-        How estimates are made from the counts; by default as the method defines it. Public.
-    covariate : Covariate, optional
-        Of the same domain. Public.
-    boundary : Boundary, optional
-        The tally has no records outside it. Public.
-    regions : RegionHierarchy, optional
-        The tally was counted by them, and the method counts them. Public.
-    about : About, optional
-        What the publisher states about the release. Public.
-    sampler : Sampler, optional
-        For tests only; a release of another sampler than `SecureSampler` cannot be saved.
+    P1. The release is epsilon-differentially private for adding or removing one unit of the tally;
+    of several releases of one tally the epsilons add up. With a budget in rho it is rho-zCDP, and
+    (epsilon, delta)-differentially private.
 
-    Returns
-    -------
-    Release
-
-    Raises
-    ------
-    ParameterError
-        If the tally was counted for another unit, or a parameter of the method was not declared.
+    P2. It holds the noisy answers, public parameters and nothing else.
     """
     if counts.contributions != unit.contributions:
         raise ParameterError(
@@ -204,13 +172,7 @@ def draw_release(
 def slice_budgets(
     budget: Budget, slices: int, unit: PrivacyUnit, scope: ContributionScope
 ) -> tuple[Budget, ...]:
-    """Budgets of all slices, from that of their series; `draw_series` has the proof.
-
-    Raises
-    ------
-    ParameterError
-        If the bound holds per slice and no user is bounded, or a slice has no epsilon left.
-    """
+    """Budgets of all slices, from that of their series; `draw_series` has the proof."""
     counted_unit(unit, scope)
     if not budget.measure.is_pure:  # the bound of a slice is in the sensitivity
         return budget.in_parallel(slices)
@@ -237,41 +199,14 @@ def draw_series(
 ) -> Release:
     """Draw the series of records that were tallied by slice.
 
-    Guarantees
-    ----------
-    - The series is epsilon-differentially private for adding or removing one unit; the epsilons of
-      several series or releases of the same records add up.
+    counts: exact, with the slice of each, bounded by `counted_unit`, private; all else public.
+    `budget` is that of the series; every slice states what was spent before. `on_slice` is called
+    after each slice with the numbers of slices that are drawn and of all; `common` are arguments of
+    `draw_release`.
 
-    Parameters
-    ----------
-    counts : Tally
-        Exact counts with the slice of each, bounded by `counted_unit`. Private.
-    domain, slices
-        Of the tally. Public.
-    scope : {"series", "slice"}
-        Of the tally. Public.
-    budget : Budget
-        Budget of the whole series. Every slice states what was spent before. Public.
-    method : Decomposition
-        How to cut space, the same for every slice. Public.
-    unit : PrivacyUnit
-        Unit of privacy. Public.
-    on_slice : callable, optional
-        Called after each slice with the numbers of slices that are drawn and of all.
-    **common
-        As in `draw_release`, the same for every slice.
+    P3. The series is epsilon-differentially private for adding or removing one unit; the epsilons
+    of several series or releases of the same records add up.
 
-    Returns
-    -------
-    Release
-
-    Raises
-    ------
-    ParameterError
-        If the tally is of other slices or of another unit.
-
-    Notes
-    -----
     Parallel composition if k bounds a unit in all slices together: the slice is one more coordinate
     of the cell. Every question of the curator of slice s reads only the records of slice s, so a
     record z in slice s(z) is in the cells of that curator's questions only, and the sum S(z) of

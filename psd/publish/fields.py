@@ -72,53 +72,26 @@ Formatter = Callable[["BuildTerms", Path | None], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field of a request.
+    """A field of a request."""
 
-    Parameters
-    ----------
-    name : str
-        Argument of Python and key of a recipe; the option has hyphens.
-    group : str
-        Title under which the options of a command stand.
-    help : str
-        What it means, one to three sentences.
-    private : bool
-        Whether its value may tell something about records. A private value is in no release,
-        public part of a recipe, ledger, message or log.
-    form : str
-        Form of the value, such as ``NAME`` or ``FILE``; empty for a flag.
-    parse : callable
-        Value of a text, or of an object of Python, by the name of the field and the folder where
-        relative paths begin. By default the value as it is, which its class checks later.
-    value_of : callable, optional
-        Value of the field of a request, for a recipe in a folder; None where it is the default. A
-        private field has none, since no request holds it.
-    choices : tuple of str
-        All values, if these are few.
-    is_list : bool
-        Whether there may be several values: the option is repeated.
-    is_everyday : bool
-        Whether ``--help`` shows it; ``--help-all`` shows all.
-    of_records : bool
-        Whether it says how records are read, so that tallies, which were counted, refuse it.
-    files : callable, optional
-        Public files that a value names.
-    is_argument : bool
-        Whether `psd.build` has it; what else a run leaves behind has other functions in Python.
-    """
-
-    name: str
-    group: str
-    help: str
+    name: str  # argument of Python and key of a recipe; the option has hyphens
+    group: str  # title under which the options of a command stand
+    help: str  # what it means, one to three sentences
+    # A private value is in no release, public part of a recipe, ledger, message or log.
     private: bool
-    form: str = "NAME"
+    form: str = "NAME"  # form of the value, such as ``NAME`` or ``FILE``; empty for a flag
+    # Value of a text, or of an object of Python, by the name of the field and the folder where
+    # relative paths begin. By default the value as it is, which its class checks later.
     parse: Parser = lambda name, value, folder: value
+    # Value of the field of a request, for a recipe in a folder; None where it is the default. A
+    # private field has none, since no request holds it.
     value_of: Formatter | None = None
-    choices: tuple[str, ...] = ()
-    is_list: bool = False
-    is_everyday: bool = False
-    of_records: bool = False
-    files: Callable[[Any], list[str]] | None = None
+    choices: tuple[str, ...] = ()  # all values, if these are few
+    is_list: bool = False  # whether there may be several values: the option is repeated
+    is_everyday: bool = False  # whether ``--help`` shows it; ``--help-all`` shows all
+    of_records: bool = False  # whether it says how records are read, so that tallies refuse it
+    files: Callable[[Any], list[str]] | None = None  # files that a value names
+    # Whether `psd.build` has it; what else a run leaves behind has other functions.
     is_argument: bool = True
 
     @property
@@ -166,8 +139,6 @@ def _is_box(text: str) -> bool:
 def is_cells(text: str) -> bool:
     """Whether a text names regions that are cells, ``KIND=LEVELS``, and not a file.
 
-    Examples
-    --------
     >>> is_cells("h3=5..9"), is_cells("wards.gpkg")
     (True, False)
     """
@@ -275,15 +246,7 @@ def is_workload_file(text: str) -> bool:
 
 
 def _parse_about(name: str, value: Any, folder: Path | None) -> About | None:
-    """What the publisher states: a mapping, or texts KEY=VALUE, and a file of them.
-
-    Raises
-    ------
-    ParameterError
-        If a key does not exist or is repeated, or a value is not valid.
-    InputDataError
-        If the file cannot be read.
-    """
+    """What the publisher states: a mapping, or texts KEY=VALUE, and a file of them."""
     if isinstance(value, About):
         return value
     items: list[tuple[str, Any]] = []
@@ -747,23 +710,12 @@ GUESSED: Final = {
 
 
 def field_names(*, private: bool | None = None) -> tuple[str, ...]:
-    """Names of the fields; of the private or the public ones alone where that is asked.
-
-    Examples
-    --------
-    >>> field_names(private=True)[:3]
-    ('table', 'query', 'memory')
-    """
+    """Names of the fields; of the private or the public ones alone where that is asked."""
     return tuple(field.name for field in FIELDS if private in (None, field.private))
 
 
 def check_known(kind: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    """Refuse names that do not exist, those of older versions with the new name.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse names that do not exist, those of older versions with the new name."""
     for name in given:
         if name in REPLACED and name not in known:
             raise ParameterError(f"{kind} {name!r} is now {REPLACED[name]}", name=name)
@@ -778,10 +730,7 @@ def answer_guesses(
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Let a function refuse arguments that do not exist by a sentence about what is meant.
 
-    Parameters
-    ----------
-    own : mapping
-        Sentences of this function alone, by the names that are guessed.
+    `own` has sentences of this function alone, by the names that are guessed.
     """
 
     def of_function(function: Callable[P, T]) -> Callable[P, T]:
@@ -810,15 +759,7 @@ def answer_guesses(
 
 
 def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[str]:
-    """Public files that values name: of bounds, boundary, covariate, regions and workload.
-
-    Parameters
-    ----------
-    values : mapping
-        By the names of `FIELDS`.
-    folder : Path, optional
-        Where relative paths begin.
-    """
+    """Public files that values name: of bounds, boundary, covariate, regions and workload."""
     files: list[str] = []
     for field in FIELDS:
         if field.files is not None and values.get(field.name) is not None:
@@ -839,17 +780,8 @@ def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[
 def values_of_request(request: BuildTerms, *, folder: Path | None = None) -> dict[str, Any]:
     """Values by the names of the public fields, from which the request is made again.
 
-    Parameters
-    ----------
-    request : BuildTerms
-        Public.
-    folder : Path, optional
-        Of the recipe, to which paths are relative.
-
-    Raises
-    ------
-    ParameterError
-        If the covariate, the boundary or the regions are an object in memory and not a file.
+    Paths are relative to the folder of the recipe. A covariate, a boundary or regions in memory are
+    refused.
     """
     values = {
         field.name: field.value_of(request, folder)

@@ -20,13 +20,7 @@ _PUBLIC = ("bounds", "boundary", "covariate", "regions")
 
 
 def check_public_files(values: Mapping[str, Any], data: Any) -> None:
-    """Refuse public files, and tables, of these values that are inputs of records as well.
-
-    Raises
-    ------
-    ParameterError
-        See `psd.regions.inputs.refuse_record_files`.
-    """
+    """Refuse public files, and tables, of these values that are inputs of records as well."""
     items = data if isinstance(data, list) else [data]
     for name in _PUBLIC:
         value = values.get(name)
@@ -45,12 +39,6 @@ def points_of(data: Any) -> Any:
 
     A list of pairs is refused: without a point it could not be told from a list without an input.
 
-    Raises
-    ------
-    InputDataError
-
-    Examples
-    --------
     >>> points_of(["a.csv", "b.csv"])
     ['a.csv', 'b.csv']
     """
@@ -70,13 +58,7 @@ def _table_of(item: Any) -> Any:
 
 
 def inputs_of(inputs: Sequence[Any], table: str | None, query: str | None) -> list[Any]:
-    """Inputs for the sources: addresses of databases with their table or query, others unchanged.
-
-    Raises
-    ------
-    ParameterError
-        If there is a table or a query, and no address.
-    """
+    """Inputs for the sources: addresses of databases with table or query, others unchanged."""
     addresses = [isinstance(item, str) and is_address(item) for item in inputs]
     if not any(addresses):
         for key, value in (("table", table), ("query", query)):
@@ -96,13 +78,7 @@ def inputs_of(inputs: Sequence[Any], table: str | None, query: str | None) -> li
 def inputs_and_engine(
     inputs: Sequence[Any], table: str | None, query: str | None, engine: Engine | str | None
 ) -> tuple[list[Any], Engine | None]:
-    """Inputs, and the engine that reads them; None for this process.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such engine, or it does not take what is given.
-    """
+    """Inputs, and the engine that reads them; None for this process."""
     name, address = _parse_engine(engine) if isinstance(engine, str | None) else ("object", "")
     if name == "duckdb":
         return inputs_of(inputs, table, query), None

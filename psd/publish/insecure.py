@@ -72,12 +72,7 @@ class SeededSampler:
 
 
 def refuse_paid(sampler: Sampler | None, account: object) -> None:
-    """Refuse an account with a seeded sampler: nothing is published, so nothing is charged.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse an account with a seeded sampler: nothing is published, so nothing is charged."""
     if account is not None and isinstance(sampler, SeededSampler):
         raise ParameterError(
             "account must be left out with a seeded sampler; its result is not a release"
@@ -85,12 +80,7 @@ def refuse_paid(sampler: Sampler | None, account: object) -> None:
 
 
 def refuse_seed(sampler: Sampler | None) -> None:
-    """Refuse a seeded sampler where the result is no release, and would not state it.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse a seeded sampler where the result is no release, and would not state it."""
     if isinstance(sampler, SeededSampler):
         raise ParameterError(
             "sampler must be left out, got one with a seed; only a release states that its noise "

@@ -40,27 +40,14 @@ large. It is 1 of other methods, where a single count has less noise already.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisePlan:
-    """What decides between the laws. Public.
+    """What decides between the laws. Public."""
 
-    Parameters
-    ----------
-    epsilon : int
-        Nano-epsilon of the release or the series.
-    delta : Fraction or None
-        Delta that may be spent.
-    contributions : int
-        k, the largest number of records of one unit in all slices together.
-    per_question : int
-        cap, the largest number of records of one unit that one question sees: those of one slice.
-    slices : int
-        Number of time slices; 1 for a single release.
-    """
-
-    epsilon: int
-    delta: Fraction | None
-    contributions: int = 1
+    epsilon: int  # nano-epsilon of the release or the series
+    delta: Fraction | None  # delta that may be spent
+    contributions: int = 1  # k, the largest number of records of one unit in all slices together
+    # Cap, the largest number of records of one unit that one question sees: those of one slice.
     per_question: int = 1
-    slices: int = 1
+    slices: int = 1  # number of time slices; 1 for a single release
 
     @classmethod
     def of(
@@ -111,23 +98,6 @@ def chosen_law(method: Decomposition, plan: NoisePlan) -> Law:
     A single release, and a build without delta, has discrete Laplace noise: then no delta is spent.
     For a complete quadtree the variances of the leaves are compared, after least squares; for other
     methods the noise of one count with a factor of `LEVEL_FACTORS`.
-
-    Parameters
-    ----------
-    method : Decomposition
-        How space is divided.
-    plan : NoisePlan
-        Epsilon, delta, unit and slices.
-
-    Examples
-    --------
-    >>> weeks = NoisePlan(
-    ...     epsilon=10**9, delta=Fraction(1, 10**6), contributions=52, per_question=1, slices=52
-    ... )
-    >>> chosen_law(Quadtree(height=8), weeks)
-    'gaussian'
-    >>> chosen_law(Quadtree(height=8), NoisePlan(epsilon=10**9, delta=Fraction(1, 10**6)))
-    'laplace'
     """
     if plan.slices == 1 or plan.rho == 0:
         return "laplace"
@@ -143,15 +113,8 @@ def chosen_law(method: Decomposition, plan: NoisePlan) -> Law:
 def leaf_variance(shares: Sequence[int], noise: CountNoise) -> float:
     """Variance of the leaves of a complete quadtree after least squares.
 
-    Parameters
-    ----------
-    shares : sequence of int
-        Loss of each level, root first; 0 where a level is not counted. The last is above 0.
-    noise : CountNoise
-        Noise of the counts.
+    shares: loss of each level, root first, 0 where a level is not counted; the last is above 0.
 
-    Notes
-    -----
     Let e_l be the variance of a cell of level l by the counts at and below it, and v_l that of its
     own count: 1 / e_l = 1 / v_l + 1 / (4 e_(l+1)), and e_h = v_h at the leaves. With all counts the
     sum of four children is corrected to its parent, of variance s_l, by the same amount each, and
@@ -162,11 +125,6 @@ def leaf_variance(shares: Sequence[int], noise: CountNoise) -> float:
     ----------
     .. [1] M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the Accuracy of Differentially Private
        Histograms through Consistency", PVLDB 2010, section 4.
-
-    Examples
-    --------
-    >>> round(leaf_variance((1_000_000_000,), CountNoise.gaussian(1)), 6)
-    500.0
     """
     with np.errstate(divide="ignore"):  # noise of a very large epsilon has a variance of 0
         precisions = 1 / noise.variance(np.array(shares, np.int64))

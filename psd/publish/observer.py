@@ -27,45 +27,29 @@ def _ignore_numbers(_done: int, _all: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Observer:
-    """Functions that a build calls.
+    """Functions that a build calls."""
 
-    Parameters
-    ----------
-    progress : callable
-        Called with the name of each stage; the names depend on no data. By default they are logged
-        as INFO under the name ``psd``.
-    slices_done : callable
-        Called with the numbers of time slices that are drawn and of all, both public; for a screen,
-        since a log would keep when each was drawn.
-    private_report : callable
-        Called with the PRIVATE numbers of records read, outside and dropped. A caller that shows
-        them must mark them as private.
-    private_fault : callable
-        Called with the PRIVATE reason why an input could not be read, where a ledger is used.
-    private_copy : callable, optional
-        Called with a PRIVATE message that names two files of equal content. By default the build is
-        refused; a build with a ledger calls `private_fault` instead.
-    private_tally : callable, optional
-        Called with the PRIVATE exact tally, which true errors of bounded
-        users need. A caller that stores it must keep it secret.
-    """
-
+    # Called with the name of each stage; the names depend on no data. By default they are logged as
+    # INFO under the name ``psd``.
     progress: Callable[[str], None] = log_stage
+    # Called with the numbers of time slices that are drawn and of all, both public; for a screen,
+    # since a log would keep when each was drawn.
     slices_done: Callable[[int, int], None] = _ignore_numbers
+    # Private: called with the numbers of records read, outside and dropped. A caller that shows
+    # them must mark them as private.
     private_report: Callable[[dict[str, int]], None] = _ignore_report
+    # Private: called with the reason why an input could not be read, where a ledger is used.
     private_fault: Callable[[str], None] = _ignore_report
+    # Private: called with a message that names two files of equal content. By default the build is
+    # refused; a build with a ledger calls `private_fault` instead.
     private_copy: Callable[[str], None] = refuse_copy
+    # Private: called with the exact tally, which true errors of bounded users need. A caller that
+    # stores it must keep it secret.
     private_tally: Callable[[Tally], None] | None = None
 
     @classmethod
     def of(cls, functions: Observer | Mapping[str, Callable[..., None]]) -> Observer:
-        """Observer of a mapping of functions by the names of the fields.
-
-        Raises
-        ------
-        ParameterError
-            If it is no mapping, or a name does not exist.
-        """
+        """Observer of a mapping of functions by the names of the fields."""
         if isinstance(functions, cls):
             return functions
         if not isinstance(functions, Mapping):

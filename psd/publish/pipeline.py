@@ -67,54 +67,27 @@ def run_build(
 ) -> T:
     """Build what is drawn from the counts of a request, such as its release.
 
-    Guarantees
-    ----------
-    - A release, as `psd.publish.drawing.draw_counts` draws it, is
-      ``request.epsilon``-differentially private for adding or removing one unit of the request;
-      twice epsilon for replacing one. With Gaussian noise it is
-      ``(request.epsilon, request.delta)``-differentially private, and ``request.loss.rho``-zCDP;
-      for replacing one, four times rho.
-    - It holds the noisy answers, public parameters and nothing else.
-    - Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
-      does not depend on where records lie; with an account the reason is not stated.
-    - With an account, epsilon is charged to it before anything is drawn, or nothing is drawn. A
-      build that reads other columns, or another time zone, than the dataset registers is charged
-      before it reads, because its form could tell values of these columns.
-    - With an account, links among the input files are followed once, before the first check.
+    data: records as in `psd.build`, tallies, or a `psd.publish.counting.CountInput`, private; all
+    else public. `draw` makes the result of the counts, by questions to the curator; a release is a
+    series if the request, or its tallies, have slices. One of another sampler than `SecureSampler`
+    cannot be saved.
 
-    Parameters
-    ----------
-    terms : BuildTerms
-        What the caller said. Public.
-    data : object or list of objects
-        Records as in `psd.build`, tallies, or a `psd.publish.counting.CountInput`. Private.
-    draw : Draw
-        Makes the result of the counts, by questions to the curator.
-    engine : Engine, optional
-        Where records are read and counted.
-    memory : str or int, optional
-        Limit on the memory that reading takes, such as ``"2GB"``.
-    account : Account, optional
-        Dataset of a ledger that is charged.
-    sampler : Sampler, optional
-        For tests and demonstrations; a release of another sampler than `SecureSampler` cannot be
-        saved.
-    observer : Observer
-        Functions that are called while the build runs.
+    P1. A release, as `psd.publish.drawing.draw_counts` draws it, is
+    ``request.epsilon``-differentially private for adding or removing one unit of the request; twice
+    epsilon for replacing one. With Gaussian noise it is ``(request.epsilon,
+    request.delta)``-differentially private, and ``request.loss.rho``-zCDP; for replacing one, four
+    times rho.
 
-    Returns
-    -------
-    object
-        What is drawn; a release is a series if the request, or its tallies, have slices.
+    P2. It holds the noisy answers, public parameters and nothing else.
 
-    Raises
-    ------
-    ParameterError
-        If the request does not fit the data, such as no bounds for records.
-    InputDataError
-        If the input cannot be read.
-    BudgetError, LedgerError
-        If the account cannot be charged.
+    P3. Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
+    does not depend on where records lie; with an account the reason is not stated.
+
+    P4. With an account, epsilon is charged to it before anything is drawn, or nothing is drawn. A
+    build that reads other columns, or another time zone, than the dataset registers is charged
+    before it reads, because its form could tell values of these columns.
+
+    P5. With an account, links among the input files are followed once, before the first check.
     """
     if account is not None:
         check_instance("account", account, Account, 'psd.ledger.Account("city.ledger", "visits")')
@@ -199,12 +172,11 @@ def report_reading(
 ) -> None:
     """Read and count the records of a request for the private report alone.
 
-    Guarantees
-    ----------
-    - Nothing is drawn, charged, returned or kept. What was seen costs no epsilon, because nobody
-      but the holder of the data sees it; so it must not choose a parameter of a release.
-    - With ``withholds``, as for data of a ledger, a fault of the input goes to
-      ``observer.private_fault`` alone, and the call ends as any other.
+    P6. Nothing is drawn, charged, returned or kept. What was seen costs no epsilon, because nobody
+    but the holder of the data sees it; so it must not choose a parameter of a release.
+
+    P7. With ``withholds``, as for data of a ledger, a fault of the input goes to
+    ``observer.private_fault`` alone, and the call ends as any other.
 
     Bounds that a build would estimate are the outer ones here, and a limit that it would choose is
     the largest one.

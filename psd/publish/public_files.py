@@ -24,28 +24,13 @@ __all__ = ["BoundaryFile", "CovariateFile"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CovariateFile:
-    """A covariate in a file; its name is public, and so is its content.
+    """A covariate in a file; its name is public, and so is its content."""
 
-    Parameters
-    ----------
-    path : str
-        GeoTIFF, NumPy array, or polygons in any vector format, where ``FILE:layer=NAME`` names a
-        layer. Public.
-    column : str, optional
-        Weights of the polygons per unit of area on the ground; without it the polygons are a
-        mask. Public.
-    size : int
-        Columns and rows of the covariate, at most 1,024. Public.
-
-    Raises
-    ------
-    ParameterError
-        If the size is out of range, or a column is named for a raster.
-    """
-
+    # GeoTIFF, NumPy array, or polygons in any vector format; ``FILE:layer=NAME`` names a layer.
     path: str
+    # Weights of the polygons per unit of area on the ground; without it they are a mask.
     column: str | None = None
-    size: int = MAX_SIDE
+    size: int = MAX_SIDE  # columns and rows of the covariate, at most 1,024
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -64,17 +49,7 @@ class CovariateFile:
         return Path(self.path).suffix.lower() in RASTERS
 
     def read(self, domain: Domain) -> Covariate:
-        """Read the file.
-
-        Raises
-        ------
-        ParameterError
-            If a value is not a density.
-        InputDataError
-            If the file is missing or cannot be read.
-        DomainError
-            If its CRS is missing or not that of the domain, or it lies outside the domain.
-        """
+        """Read the file."""
         path = Path(self.path)
         if self._is_raster:
             values, bounds = read_raster(path, domain)
@@ -85,45 +60,19 @@ class CovariateFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundaryFile:
-    """A boundary in a file of polygons; its name is public, and so is its content.
+    """A boundary in a file of polygons; its name is public, and so is its content."""
 
-    Parameters
-    ----------
-    path : str
-        Polygons in any vector format; ``FILE:layer=NAME`` names a layer. Public.
-    repair : bool
-        Whether invalid polygons are repaired, see `psd.space.region_repair`; else they are refused.
-        Public.
-    """
-
-    path: str
+    path: str  # polygons in any vector format; ``FILE:layer=NAME`` names a layer
+    # Whether invalid polygons are repaired, see `psd.space.region_repair`; else they are refused.
     repair: bool = False
 
     def polygons(self) -> geopandas.GeoDataFrame:
-        """Read the file.
-
-        Raises
-        ------
-        InputDataError
-            If the file is missing or cannot be read.
-        ParameterError
-            If a polygon cannot be repaired.
-        DomainError
-            If its CRS is missing.
-        """
+        """Read the file."""
         table = read_polygons(Path(self.path), "boundary")
         return repair_polygons(table, "boundary") if self.repair else table
 
     def read(self, domain: Domain) -> Boundary:
-        """Boundary of a domain.
-
-        Raises
-        ------
-        ParameterError
-            If the file holds no polygons.
-        DomainError
-            If the polygons lie outside the bounds.
-        """
+        """Boundary of a domain."""
         from psd.space.boundary import Boundary
 
         return Boundary.from_polygons(self.polygons(), domain)

@@ -32,22 +32,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublicInputs:
-    """Public inputs of a build.
+    """Public inputs of a build."""
 
-    Parameters
-    ----------
-    post_processing : PostProcessing
-        How estimates are made from the counts.
-    covariate : Covariate, optional
-        Density of where people can be; the world, if the bounds reach beyond it and the density
-        follows a covariate that nobody gave.
-    boundary : Boundary, optional
-        Records outside are dropped.
-    """
-
-    post_processing: PostProcessing
+    post_processing: PostProcessing  # how estimates are made from the counts
+    # Density of where people can be; the world, if the bounds reach beyond it and the density
+    # follows a covariate that nobody gave.
     covariate: Covariate | None = None
-    boundary: Boundary | None = None
+    boundary: Boundary | None = None  # records outside are dropped
 
     @property
     def method_covariate(self) -> Covariate | None:
@@ -76,24 +67,7 @@ def resolve_public_inputs(
     covariate: Covariate | CovariateFile | None = None,
     boundary: Boundary | BoundaryFile | None = None,
 ) -> PublicInputs:
-    """Read public files, and check that their content fits the domain and the density.
-
-    Parameters
-    ----------
-    domain : Domain or PrivateBounds
-        Of the release.
-    post_processing : PostProcessing
-        How estimates are made from the counts.
-    covariate, boundary
-        As in `psd.publish.request.BuildRequest`.
-
-    Raises
-    ------
-    ParameterError
-        If an input does not fit the domain or the density.
-    InputDataError
-        If a file cannot be read.
-    """
+    """Read public files, and check that their content fits the domain and the density."""
     if not isinstance(domain, Domain):
         if post_processing.density == "covariate":
             raise ParameterError(
@@ -144,13 +118,7 @@ def resolve_post_processing(
 
 
 def covariate_of(value: Any, domain: Domain) -> Covariate:
-    """Return a covariate, or make it of a file or of polygons.
-
-    Raises
-    ------
-    ParameterError
-        If the value has another type.
-    """
+    """Return a covariate, or make it of a file or of polygons."""
     if isinstance(value, Covariate):
         return value
     if isinstance(value, CovariateFile):
@@ -160,13 +128,7 @@ def covariate_of(value: Any, domain: Domain) -> Covariate:
 
 
 def boundary_of(value: Any, domain: Domain) -> Boundary:
-    """Return a boundary, or make it of a file or of polygons.
-
-    Raises
-    ------
-    ParameterError
-        If the value has another type.
-    """
+    """Return a boundary, or make it of a file or of polygons."""
     if isinstance(value, Boundary):
         return value
     if isinstance(value, BoundaryFile):
@@ -175,13 +137,7 @@ def boundary_of(value: Any, domain: Domain) -> Boundary:
 
 
 def polygons_of(value: Any, crs: str) -> Any:
-    """Polygons of a boundary: those of its file, a table, or a geometry in the CRS of the release.
-
-    Raises
-    ------
-    ParameterError
-        If the value has another type.
-    """
+    """Polygons of a boundary: of its file, of a table, or a geometry in the CRS of the release."""
     if isinstance(value, BoundaryFile):
         return value.polygons()
     if hasattr(value, "geom_type") and not hasattr(value, "geometry"):
@@ -193,12 +149,7 @@ def polygons_of(value: Any, crs: str) -> Any:
 
 
 def check_regions(value: Any) -> RegionSource:
-    """Return what regions are made of; another type is refused.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Return what regions are made of; another type is refused."""
     if isinstance(value, RegionHierarchy | RegionFiles | CellRegions):
         return value
     raise ParameterError(
@@ -211,22 +162,7 @@ def check_regions(value: Any) -> RegionSource:
 def regions_of(
     value: Any, domain: object, boundary: Boundary | BoundaryFile | None = None
 ) -> RegionHierarchy:
-    """Return a hierarchy of regions, or make it of files or of the name of cells.
-
-    Parameters
-    ----------
-    value : RegionHierarchy, RegionFiles or CellRegions
-        Public.
-    domain : object
-        Of the release; a `Domain`, unless the value is a hierarchy.
-    boundary : Boundary or BoundaryFile, optional
-        Of the release.
-
-    Raises
-    ------
-    ParameterError
-        If the value has another type, or there are no bounds for its regions.
-    """
+    """Return a hierarchy of regions, or make it of files or of the name of cells."""
     if isinstance(value, RegionHierarchy):
         return value
     source = check_regions(value)

@@ -30,23 +30,9 @@ _GRID = ("ncols", "nrows", "xllcorner", "yllcorner", "cellsize")
 def read_raster(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds | None]:
     """Read a raster file: values, the first row in the north, and bounds if it states them.
 
-    Parameters
-    ----------
-    path : Path
-        ``.npy``: two-dimensional, over the bounds of the domain. ``.asc``: ESRI ASCII grid with
-        its CRS in a ``.prj`` file beside it. Other endings: formats of rasterio. Cells without
-        data get the density 0.
-    domain : Domain
-        The raster must be in its CRS.
-
-    Raises
-    ------
-    InputDataError
-        If the file is missing or cannot be read.
-    DomainError
-        If its CRS is missing or different.
-    MissingExtraError
-        If rasterio is needed and not installed.
+    ``.npy`` is two-dimensional, over the bounds of the domain; ``.asc`` is an ESRI ASCII grid with
+    its CRS in a ``.prj`` file beside it; other endings are formats of rasterio. The raster must be
+    in the CRS of the domain. Cells without data get the density 0.
     """
     if not os.path.isfile(path):
         raise InputDataError(f"covariate {path} does not exist or is not a file")

@@ -47,52 +47,26 @@ _FILES = ("ledger", "sign_key", "keep_tally")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PrivateInputs:
-    """Inputs of releases, and the ledger that is charged. Private.
+    """Inputs of releases, and the ledger that is charged. Private."""
 
-    Parameters
-    ----------
-    inputs : tuple of str
-        Files, folders, patterns and addresses.
-    table, query : str, optional
-        Table or query of a database, or table of Spark.
-    memory : str, optional
-        Limit on the memory that reading takes.
-    engine : str, optional
-        Where records are read and counted, such as ``spark://node1:7077``.
-    ledger, dataset, analyst : str, optional
-        Budget that is charged.
-    sign_key : str, optional
-        File of the private key that signs the releases.
-    keep_tally : str, optional
-        File for the exact tally.
-    report_private : bool
-        Whether the private numbers of records are printed.
-    """
-
-    inputs: tuple[str, ...]
-    table: str | None = None
+    inputs: tuple[str, ...]  # files, folders, patterns and addresses
+    table: str | None = None  # table or query of a database, or table of Spark
     query: str | None = None
-    memory: str | None = None
-    engine: str | None = None
-    ledger: str | None = None
+    memory: str | None = None  # limit on the memory that reading takes
+    engine: str | None = None  # where records are read and counted, such as ``spark://node1:7077``
+    ledger: str | None = None  # budget that is charged
     dataset: str | None = None
     analyst: str | None = None
-    sign_key: str | None = None
-    keep_tally: str | None = None
-    report_private: bool = False
+    sign_key: str | None = None  # file of the private key that signs the releases
+    keep_tally: str | None = None  # file for the exact tally
+    report_private: bool = False  # whether the private numbers of records are printed
 
     def __repr__(self) -> str:
         return "<PrivateInputs: private>"
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], *, folder: Path | None = None) -> PrivateInputs:
-        """Private part of a recipe.
-
-        Raises
-        ------
-        ParameterError
-            If a key does not exist, or its value is of another type.
-        """
+        """Private part of a recipe."""
         table = {key: value for key, value in table.items() if value is not None}
         check_known("key of private", table, PRIVATE_KEYS)
         inputs = table.pop("inputs", ())
@@ -122,34 +96,17 @@ class PrivateInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRelease:
-    """One release of a recipe. Public.
+    """One release of a recipe. Public."""
 
-    Parameters
-    ----------
-    output : str
-        Release file.
-    table : mapping
-        The keys of its request.
-    export : tuple of str
-        Files that its cells are exported to; the ending of each names the format.
-    folder : Path, optional
-        Where relative paths begin.
-    """
-
-    output: str
-    table: Mapping[str, Any]
+    output: str  # release file
+    table: Mapping[str, Any]  # the keys of its request
+    # Files that its cells are exported to; the ending of each names the format.
     export: tuple[str, ...] = ()
-    folder: Path | None = None
+    folder: Path | None = None  # where relative paths begin
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], *, folder: Path | None = None) -> PlannedRelease:
-        """A table ``[release]``.
-
-        Raises
-        ------
-        ParameterError
-            If a key does not exist, or there is no output.
-        """
+        """A table ``[release]``."""
         check_known("key of release", table, _KEYS)
         if "output" not in table:
             raise ParameterError(
@@ -166,18 +123,7 @@ class PlannedRelease:
         )
 
     def terms(self, domain: Domain | None = None) -> BuildTerms:
-        """Return the terms of this release.
-
-        Parameters
-        ----------
-        domain : Domain, optional
-            Of the tallies that it is built from.
-
-        Raises
-        ------
-        ParameterError
-            As `psd.publish.request_values.terms_from_values`.
-        """
+        """Return the terms of this release; `domain` is that of the tallies that are built from."""
         return terms_from_values(self.table, folder=self.folder, tallied=domain)
 
     def to_table(self, request: BuildTerms, *, folder: Path | None = None) -> dict[str, Any]:
@@ -192,24 +138,10 @@ class PlannedRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Releases and their private inputs.
+    """Releases and their private inputs."""
 
-    Parameters
-    ----------
-    private : PrivateInputs
-        Inputs, ledger and keys.
-    releases : tuple of PlannedRelease
-        At least one.
-
-    Raises
-    ------
-    ParameterError
-        If there is no release, two releases have the same output, or a tally is kept for several
-        releases.
-    """
-
-    private: PrivateInputs
-    releases: tuple[PlannedRelease, ...]
+    private: PrivateInputs  # inputs, ledger and keys
+    releases: tuple[PlannedRelease, ...]  # at least one
 
     def __post_init__(self) -> None:
         """Check that the parts are consistent."""
@@ -226,15 +158,7 @@ class Recipe:
 
     @classmethod
     def load(cls, path: str | Path) -> Recipe:
-        """Recipe of a file; its relative paths begin at the folder of the file.
-
-        Raises
-        ------
-        InputDataError
-            If the file cannot be read.
-        ParameterError
-            If it is not TOML, or a key does not exist.
-        """
+        """Recipe of a file; its relative paths begin at the folder of the file."""
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
@@ -244,20 +168,7 @@ class Recipe:
 
     @classmethod
     def from_toml(cls, text: str, *, folder: Path | None = None) -> Recipe:
-        r"""Recipe of a TOML text.
-
-        Raises
-        ------
-        ParameterError
-            If it is not TOML, or a key does not exist.
-
-        Examples
-        --------
-        >>> text = '[private]\n[release]\noutput = "a.psd"\nepsilom = 1'
-        >>> Recipe.from_toml(text)
-        Traceback (most recent call last):
-        psd.errors.ParameterError: key of release 'epsilom' does not exist; did you mean 'epsilon'?
-        """
+        """Recipe of a TOML text."""
         table = read_toml("recipe", text)
         check_names("table", table, ("private", "release"))
         releases = table.get("release", [])

@@ -85,25 +85,13 @@ def mask_errors(
 ) -> T:
     """Do work that reads an input for an account, and replace its faults by one sentence.
 
-    Guarantees
-    ----------
-    - The sentence and the class of the error do not depend on the fault, and the error carries no
-      other one as its context.
-    - A fault that is not of the form is charged before it is answered, as ``charge`` does.
+    work: reads an input, private. `observer` gets the reason. `charge` charges the account, once in
+    any number of calls; it is left out before any count is read.
 
-    Parameters
-    ----------
-    work : callable
-        Reads an input. Private.
-    observer : Observer
-        Gets the reason.
-    charge : callable, optional
-        Charges the account, once in any number of calls; left out before any count is read.
+    P1. The sentence and the class of the error do not depend on the fault, and the error carries no
+    other one as its context.
 
-    Raises
-    ------
-    InputDataError
-        `UNREADABLE`, if the work fails.
+    P2. A fault that is not of the form is charged before it is answered, as ``charge`` does.
     """
     try:
         return work()
@@ -117,17 +105,8 @@ def masked_error(
 ) -> Exception:
     """The error to raise for a fault, as `mask_errors`; not in its handler, which is its context.
 
-    Parameters
-    ----------
-    fault : Exception
-        Of work that read an input. Private, unless it is of the request, the ledger or the machine.
-    observer, charge
-        As in `mask_errors`.
-
-    Returns
-    -------
-    Exception
-        With the sentence `UNREADABLE`; or the fault itself, if it is public.
+    fault: private, unless it is of the request, the ledger or the machine. Such a fault is returned
+    itself, any other one as the sentence `UNREADABLE`.
     """
     if isinstance(fault, _PUBLIC):
         return fault
@@ -143,22 +122,8 @@ def masked_error(
 def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> None:
     """Build once from no records at all, so that parameters are refused before a charge.
 
-    Nothing of the data is read, no random number is drawn and the result is dropped.
-
-    Parameters
-    ----------
-    request : BuildRequest
-        Public.
-    inputs : PublicInputs
-        Public.
-    budget : Budget
-        Copy of the budget of the build, without what tallies have spent earlier; it charges
-        nothing. Public.
-
-    Raises
-    ------
-    ParameterError, DomainError, BudgetError
-        If a method cannot be built with these parameters.
+    Nothing of the data is read, no random number is drawn and the result is dropped. `budget` is a
+    copy of that of the build, without what tallies have spent earlier; it charges nothing.
     """
     domain = request.domain
     allot_shares(domain, request.read_request, budget)

@@ -53,36 +53,18 @@ SLICES_EXAMPLE = 'psd.TimeSlices.parse("day", "2024-01-01")'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """Which records are read, and how many of each unit of privacy are kept. Public.
+    """Which records are read, and how many of each unit of privacy are kept. Public."""
 
-    Parameters
-    ----------
-    columns : Columns
-        Names of the columns to read; of tallies, which were read before, the default.
-    is_tallied : bool
-        Whether the counts are those of tallies, so that no record is read.
-    unit : PrivacyUnit
-        Unit of privacy. If the bound is chosen privately, the bound in it is the largest one that
-        can be chosen.
-    contribution_choice : ContributionChoice, optional
-        How the bound is chosen privately.
-    contribution_scope : {"series", "slice"}
-        Whether the bound holds for all time slices together, or for each of them.
-    slices : TimeSlices, optional
-        Time slices that are counted separately.
-
-    Raises
-    ------
-    ParameterError
-        If a field has the wrong type, or the fields contradict each other.
-    """
-
+    # Names of the columns to read; of tallies, which were read before, the default.
     columns: Columns = Columns()  # noqa: RUF009 - frozen
-    is_tallied: bool = False
+    is_tallied: bool = False  # whether the counts are those of tallies, so that no record is read
+    # Unit of privacy. If the bound is chosen privately, the bound in it is the largest one that can
+    # be chosen.
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
-    contribution_choice: ContributionChoice | None = None
+    contribution_choice: ContributionChoice | None = None  # how the bound is chosen privately
+    # Whether the bound holds for all time slices together, or for each of them.
     contribution_scope: ContributionScope = "series"
-    slices: TimeSlices | None = None
+    slices: TimeSlices | None = None  # time slices that are counted separately
 
     def __post_init__(self) -> None:
         """Check the types, and that the fields are consistent."""
@@ -157,51 +139,15 @@ class BuildTerms:
     Tallies state their own bounds, unit and slices, so the terms of a build from tallies leave them
     out; `of_records` and `of_tallies` give the complete request.
 
-    Guarantees
-    ----------
-    - Terms are consistent: everything that can be checked without data was checked.
-
-    Parameters
-    ----------
-    domain : Domain, PrivateBounds or tuple of four numbers, optional
-        Bounds, CRS and lattice, or how bounds are estimated privately. Four numbers are west,
-        south, east, north in degrees. Left out for a build from tallies.
-    epsilon : str, int, float or Decimal
-        Epsilon of the whole build; kept as a Decimal.
-    method : Decomposition or str
-        How space is divided.
-    columns, is_tallied, unit, contribution_choice, contribution_scope, slices
-        As in `ReadRequest`.
-    covariate : Covariate or CovariateFile, optional
-        Density of where people can be.
-    boundary : Boundary or BoundaryFile, optional
-        Polygons; records outside are dropped.
-    regions : RegionHierarchy, optional
-        Regions that are counted by name; records in none of them are dropped. The method is then
-        `psd.decompositions.Regions`.
-    region_source : RegionFiles or CellRegions, optional
-        What the regions were read from, for a recipe; requests with the same regions are equal
-        without it.
-    post_processing : PostProcessing, optional
-        How estimates are made from the noisy counts; the default is that of the method.
-    about : About or mapping of texts, optional
-        What the publisher states about the release; no part of the charge of a ledger.
-    delta : str, float or Decimal, optional
-        Delta that discrete Gaussian noise may spend, see `psd.privacy.loss.parse_delta`; kept as a
-        Fraction. With discrete Laplace noise no delta is spent, and none is stated.
-    noise : {"auto", "laplace", "gaussian"}
-        Noise of the counts. With Gaussian noise the loss is counted in rho, at most that of epsilon
-        and delta. With "auto" a rule over public parameters chooses, see `law`.
-
-    Raises
-    ------
-    ParameterError
-        If a field has the wrong type or value, or the fields contradict each other.
+    P1. Terms are consistent: everything that can be checked without data was checked.
     """
 
+    # A `PrivateBounds` says how bounds are estimated. Four numbers are west, south, east, north in
+    # degrees. Left out for a build from tallies.
     domain: Domain | PrivateBounds | None = None
     epsilon: Decimal
     method: Decomposition
+    # As in `ReadRequest`.
     columns: Columns = Columns()  # noqa: RUF009 - frozen
     is_tallied: bool = False
     unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
@@ -209,12 +155,21 @@ class BuildTerms:
     contribution_scope: ContributionScope = "series"
     slices: TimeSlices | None = None
     covariate: Covariate | CovariateFile | None = None
-    boundary: Boundary | BoundaryFile | None = None
+    boundary: Boundary | BoundaryFile | None = None  # polygons; records outside are dropped
+    # Regions that are counted by name; records in none of them are dropped. The method is then
+    # `psd.decompositions.Regions`.
     regions: RegionHierarchy | None = None
+    # What the regions were read from, for a recipe; requests with the same regions are equal
+    # without it.
     region_source: RegionFiles | CellRegions | None = field(default=None, compare=False)
+    # How estimates are made from the noisy counts; the default is that of the method.
     post_processing: PostProcessing = None  # type: ignore[assignment] # then that of the method
-    about: About | None = None
+    about: About | None = None  # no part of the charge of a ledger
+    # Delta that discrete Gaussian noise may spend, see `psd.privacy.loss.parse_delta`. With
+    # discrete Laplace noise no delta is spent, and none is stated.
     delta: Fraction | None = None
+    # With Gaussian noise the loss is counted in rho, at most that of epsilon and delta. With "auto"
+    # a rule over public parameters chooses, see `law`.
     noise: NoiseChoice = "auto"
 
     def __post_init__(self) -> None:
@@ -350,13 +305,7 @@ class BuildTerms:
         return resolve_post_processing(self.method, estimate=None, density=density)
 
     def of_records(self) -> BuildRequest:
-        """Request of a build from records.
-
-        Raises
-        ------
-        ParameterError
-            If there are no bounds.
-        """
+        """Request of a build from records."""
         return self if isinstance(self, BuildRequest) else self._completed()
 
     def of_tallies(
@@ -366,18 +315,7 @@ class BuildTerms:
         slices: TimeSlices | None,
         scope: ContributionScope,
     ) -> BuildRequest:
-        """Request of a build from tallies, with what these state.
-
-        Parameters
-        ----------
-        domain, unit, slices, scope
-            Of the tallies. Public.
-
-        Raises
-        ------
-        ParameterError
-            If the terms have other bounds.
-        """
+        """Request of a build from tallies, with what these state; other bounds are refused."""
         if self.domain not in (None, domain):
             raise ParameterError("bounds must be left out for tallies, which have their own")
         return self._completed(
@@ -414,26 +352,9 @@ class BuildTerms:
 class BuildRequest(BuildTerms):
     """All public parameters of a build.
 
-    Guarantees
-    ----------
-    - Every field is public. Equal requests on equal data give releases of the same distribution.
-    - A request is complete: it has bounds, or how they are estimated privately.
+    P2. Every field is public. Equal requests on equal data give releases of the same distribution.
 
-    Parameters
-    ----------
-    domain : Domain, PrivateBounds or tuple of four numbers
-        As in `BuildTerms`, as are the other fields.
-
-    Raises
-    ------
-    ParameterError
-        As `BuildTerms`, and if there is no domain.
-
-    Examples
-    --------
-    >>> request = BuildRequest(domain=(126.4, 37, 127.6, 38), epsilon="0.50", method="quadtree")
-    >>> request.epsilon, request.domain.crs, request.method.height
-    (Decimal('0.5'), 'EPSG:4326', 8)
+    P3. A request is complete: it has bounds, or how they are estimated privately.
     """
 
     domain: Domain | PrivateBounds
@@ -450,13 +371,7 @@ class BuildRequest(BuildTerms):
 
 
 def as_domain(value: Any) -> Domain | PrivateBounds | None:
-    """Return a domain; four numbers are bounds in degrees.
-
-    Raises
-    ------
-    ParameterError
-        If the value has another type.
-    """
+    """Return a domain; four numbers are bounds in degrees."""
     if value is None or isinstance(value, Domain | PrivateBounds):
         return value
     if isinstance(value, tuple | list):

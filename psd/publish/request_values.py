@@ -164,45 +164,19 @@ class RequestArguments(ReadArguments, total=False):
 
 
 def request_from_toml(text: str, *, folder: Path | None = None) -> BuildRequest:
-    """Request of a TOML text with the names of the public fields as keys.
-
-    Raises
-    ------
-    ParameterError
-        If the text is not TOML, or as `request_from_values`.
-
-    Examples
-    --------
-    >>> request = request_from_toml("epsilon = 0.5; bounds = [0, 0, 9, 9]".replace("; ", chr(10)))
-    >>> request_from_toml(request_to_toml(request)) == request
-    True
-    """
+    """Request of a TOML text with the names of the public fields as keys."""
     values = read_toml("request", text)
     check_known("key", values, field_names(private=False))
     return request_from_values(values, folder=folder)
 
 
 def request_to_toml(request: BuildTerms, *, folder: Path | None = None) -> str:
-    """TOML text of a request; `request_from_toml` reads it back.
-
-    Raises
-    ------
-    ParameterError
-        As `psd.publish.fields.values_of_request`.
-    """
+    """TOML text of a request; `request_from_toml` reads it back."""
     return toml_text(values_of_request(request, folder=folder))
 
 
 def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any]:
-    """Values as their fields read them; those that are None are left out.
-
-    Raises
-    ------
-    ParameterError
-        If a value is of the wrong form or not one of the choices.
-    InputDataError
-        If the file of ``about`` cannot be read.
-    """
+    """Values as their fields read them; those that are None are left out."""
     parsed: dict[str, Any] = {}
     for field in FIELDS:
         value = values.get(field.name)
@@ -219,26 +193,7 @@ def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[
 
 
 def request_from_values(values: Mapping[str, Any], *, folder: Path | None = None) -> BuildRequest:
-    """Request of a build from records, by the names of the public fields, and ``domain``.
-
-    Parameters
-    ----------
-    values, folder
-        As in `terms_from_values`. Public.
-
-    Raises
-    ------
-    ParameterError
-        As `terms_from_values`, and if there are no bounds.
-
-    Examples
-    --------
-    >>> bounds = (126.4, 37.0, 127.6, 38.0)
-    >>> request_from_values(
-    ...     {"bounds": bounds, "epsilon": 1, "user": "id", "max_contributions": 4}
-    ... ).guarantee_text
-    'epsilon 1 per user, at most 4 records of each'
-    """
+    """Request of a build from records, by the names of the public fields, and ``domain``."""
     return terms_from_values(values, folder=folder).of_records()
 
 
@@ -247,25 +202,10 @@ def terms_from_values(
 ) -> BuildTerms:
     """Terms of values by the names of the public fields, and ``domain``.
 
-    Parameters
-    ----------
-    values : mapping
-        None counts as left out. ``domain`` is a `psd.Domain`, or four numbers in degrees, in place
-        of the fields of the area; ``method`` may be a decomposition. Public.
-    folder : Path, optional
-        Where relative paths begin.
-    tallied : Domain, optional
-        Of the tallies that are built from; fields about records are then refused.
-
-    Raises
-    ------
-    ParameterError
-        If a field does not exist, has a wrong value, or the fields contradict each other.
-
-    Returns
-    -------
-    BuildTerms
-        A `BuildRequest` if the values have bounds.
+    None counts as left out. ``domain`` is a `psd.Domain`, or four numbers in degrees, in place of
+    the fields of the area; ``method`` may be a decomposition. Relative paths begin at `folder`.
+    With `tallied`, the domain of the tallies that are built from, fields about records are refused.
+    Values with bounds give a `BuildRequest`.
     """
     check_known("argument", values, (*field_names(private=False), "domain"))
     given = parse_values(values, folder)
@@ -320,22 +260,8 @@ def domain_from_values(
 ) -> Domain | PrivateBounds | None:
     """Domain, or how its bounds are estimated, of parsed values; None where none are given.
 
-    Parameters
-    ----------
-    given : mapping
-        Of `parse_values`.
-    domain : Domain, PrivateBounds or tuple of four numbers, optional
-        In place of the fields of the area.
-    boundary, regions : optional
-        As `boundary_from_values` and `regions_from_values` return them. Where no bounds are given,
-        they are those of the boundary, else of the regions: of public polygons.
-
-    Raises
-    ------
-    ParameterError, DomainError
-        If a value is wrong, or is given in two ways.
-    InputDataError
-        If a file cannot be read.
+    `domain` takes the place of the fields of the area. Where no bounds are given, they are those of
+    the boundary, else of the regions: of public polygons.
     """
     stated = [name for name in _BOUNDS if name in given]
     if domain is not None:
@@ -417,13 +343,7 @@ def _with_parts(
 def public_domain_from_values(
     given: Mapping[str, Any], domain: Any = None, boundary: Any = None, regions: Any = None
 ) -> Domain:
-    """Domain of parsed values, which must be there and public.
-
-    Raises
-    ------
-    ParameterError, DomainError, InputDataError
-        As `domain_from_values`.
-    """
+    """Domain of parsed values, which must be there and public."""
     area = domain_from_values(given, domain, boundary, regions)
     if not isinstance(area, Domain):
         raise ParameterError(
@@ -480,13 +400,7 @@ def with_gaps(given: dict[str, Any], domain: Any = None) -> dict[str, Any]:
 
 
 def regions_from_values(given: Mapping[str, Any]) -> Any:
-    """Regions of parsed values: paths as files; None where there are none.
-
-    Raises
-    ------
-    ParameterError
-        If their columns are missing, or do not go with them.
-    """
+    """Regions of parsed values: paths as files; None where there are none."""
     value: Any = given.get("regions")
     stated = [name for name in _REGION_SETTINGS if name in given]
     if not _are_polygons(value):
@@ -546,13 +460,7 @@ def _is_tables(value: Any) -> bool:
 def hierarchy_from_values(
     source: Any, given: Mapping[str, Any], area: object, boundary: Any = None
 ) -> RegionHierarchy:
-    """Hierarchy of the regions of `regions_from_values`: of files, cells or tables.
-
-    Raises
-    ------
-    ParameterError, DomainError, InputDataError
-        As `psd.regions.polygon_hierarchy.hierarchy_from_polygons`.
-    """
+    """Hierarchy of the regions of `regions_from_values`: of files, cells or tables."""
     if not _is_tables(source):
         return regions_of(source, area, boundary)
     if not isinstance(area, Domain):
@@ -575,13 +483,7 @@ def hierarchy_from_values(
 def method_from_values(
     given: Mapping[str, Any], area: object, *, has_regions: bool
 ) -> Decomposition:
-    """Method by its name and settings; a workload changes the default method.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such method, or a setting is wrong.
-    """
+    """Method by its name and settings; a workload changes the default method."""
     name, settings = given.get("method", DEFAULT_METHOD), given.get("set", {})
     if not isinstance(name, str):
         if settings:
@@ -627,13 +529,7 @@ def _named_with(prefix: str) -> Iterator[None]:
 
 
 def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a `psd.publish.request.ReadRequest` of parsed values.
-
-    Raises
-    ------
-    ParameterError
-        If a value is wrong, or they contradict each other.
-    """
+    """Fields of a `psd.publish.request.ReadRequest` of parsed values."""
     names = {name: given[name] for name in _COLUMNS if name in given}
     if "wkt" in names and ("x" in names or "y" in names):
         raise ParameterError("x= and y= must be left out with wkt=, which has both", name="wkt")

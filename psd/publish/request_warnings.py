@@ -79,8 +79,6 @@ def warn_of_large_epsilon(epsilon: Decimal) -> None:
 def odds_text(epsilon: float) -> str:
     """E^epsilon in words.
 
-    Examples
-    --------
     >>> odds_text(11), odds_text(20), odds_text(50)
     ('60 thousand', '490 million', 'more than 10^21')
     """
@@ -97,17 +95,10 @@ def warn_of_columns(
 ) -> None:
     """Warn of columns whose names say that another unit of privacy, or another CRS, may be meant.
 
-    Parameters
-    ----------
-    data : object or list of objects
-        As in `psd.build`; looked at for names of columns alone. Private.
-    request : BuildTerms or TallyRequest
-        Public.
-    per : object
-        As the caller gave it; ``"record"`` says that a record is what is protected.
-    has_ledger : bool
-        Whether a dataset of a ledger is charged: it states the unit, and lines below the first are
-        then not taken for a header, whatever number of lines is skipped.
+    data: looked at for names of columns alone, private; all else public. `per` is as the caller
+    gave it; ``"record"`` says that a record is what is protected. With a ledger the dataset states
+    the unit, and lines below the first are then not taken for a header, whatever number of lines is
+    skipped.
     """
     columns, domain = request.columns, request.domain
     is_tallied = isinstance(request, BuildTerms) and request.is_tallied

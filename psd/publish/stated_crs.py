@@ -37,18 +37,8 @@ _STATED = ("crs", "domain", "input_crs", "wkt")
 def with_stated_crs(values: Mapping[str, Any], data: Any = None) -> dict[str, Any]:
     """Arguments with ``crs``, and ``bounds_crs``, where objects state them; see above.
 
-    Parameters
-    ----------
-    values : mapping
-        By the names of `psd.publish.fields.FIELDS`. Public.
-    data : object or list of objects, optional
-        Points; their CRS and the names of their columns are public. Without them polygons alone
-        state a CRS.
-
-    Raises
-    ------
-    ParameterError
-        If two readings are possible.
+    Of `data`, points, the CRS and the names of their columns are public; without them polygons
+    alone state a CRS. Where two readings are possible, the arguments are refused.
     """
     found = dict(values)
     bounds = found.get("bounds")

@@ -215,15 +215,7 @@ def tally_request(
     key: PathLike | bytes | None = None,
     carry_users: bool = False,
 ) -> TallyRequest:
-    """Return the rules of counting for the arguments of `tally`.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is wrong, or does not exist.
-    InputDataError
-        If the key cannot be read.
-    """
+    """Return the rules of counting for the arguments of `tally`."""
     check_known("argument", values, (*RequestArguments.__annotations__,))
     for name in _OF_THE_BUILD:
         if values.get(name) is not None:

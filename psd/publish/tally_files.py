@@ -30,15 +30,10 @@ def tallies_in(
 ) -> PartialTally | None:
     """Merged tally of the inputs, if the account can pay for it; None if they are records.
 
+    P1. An account that cannot pay is refused before a count is read.
+
     With an account, a fault of the tallies is one sentence; the observer gets the reason. The
     losses of the releases may depend on what a tally states, and are found of one without counts.
-
-    Raises
-    ------
-    ParameterError
-        If only some inputs are tallies.
-    BudgetError, LedgerError
-        If the account cannot be charged; no count was read then.
     """
     files = tally_files(inputs)
     if files is None:
@@ -74,12 +69,7 @@ def tallies_in(
 def tally_files(inputs: Sequence[Any]) -> list[str | Path] | None:
     """Files of the inputs, also of folders and patterns, if they are tallies; None of records.
 
-    Raises
-    ------
-    ParameterError
-        If only some inputs are tallies.
-    InputDataError
-        If a file is repeated or missing.
+    A mixture of both is refused.
     """
     if not all(map(is_path, inputs)):
         return None

@@ -53,44 +53,21 @@ __all__ = ["TallyRequest", "origin_of", "tally_of_build", "tally_rows"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TallyRequest:
-    """Rules by which the records of a part are counted; the same for all parts of a data set.
-
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-    unit : PrivacyUnit
-        Unit of privacy, with the contribution limit of this part. Public.
-    columns : Columns
-        Names of the columns to read. Public.
-    slices : TimeSlices, optional
-        Time slices, counted separately. Public.
-    contribution_scope : {"series", "slice"}
-        Whether the limit of a user holds for all slices together, or for each. Public.
-    step : tuple of int
-        Lattice columns and rows that are counted together. Public.
-    key : bytes, optional
-        Key of the hash that chooses the kept records; by default random. Independent of the data.
-    regions : RegionHierarchy, optional
-        Of the domain; records are counted by region, and those in none are dropped. Public.
-    carry : bool
-        Whether the tally holds the kept records of each user with their ids, so that parts with
-        the same users can be merged under one limit.
-
-    Raises
-    ------
-    ParameterError
-        If the fields contradict each other.
-    """
+    """Rules by which the records of a part are counted; the same for all parts of a data set."""
 
     domain: Domain
+    # Unit of privacy, with the contribution limit of this part.
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     columns: Columns = field(default_factory=Columns)
-    slices: TimeSlices | None = None
+    slices: TimeSlices | None = None  # time slices, counted separately
+    # Whether the limit of a user holds for all slices together, or for each.
     contribution_scope: ContributionScope = "series"
-    step: tuple[int, int] = (1, 1)
+    step: tuple[int, int] = (1, 1)  # lattice columns and rows that are counted together
+    # Of the hash that chooses the kept records; by default random. Independent of the data.
     key: bytes | None = None
-    regions: RegionHierarchy | None = None
+    regions: RegionHierarchy | None = None  # of the domain; records in none of them are dropped
+    # Whether the tally holds the kept records of each user with their ids, so that parts with the
+    # same users can be merged under one limit.
     carry: bool = False
 
     def __repr__(self) -> str:
@@ -152,37 +129,15 @@ def tally_rows(
 ) -> PartialTally:
     """Count one part of a data set.
 
-    Guarantees
-    ----------
-    - With a limit, it has at most k records of each user; which ones depends on the records of
-      that user and the key alone.
-    - It names its files by digests of their content, so that no file is counted twice when
-      tallies are merged.
+    data: points, as in `psd.build`, private. `part` names data that are not files; the same records
+    must always get the same name. `private_report` gets the private counts of records read, outside
+    and dropped.
 
-    Parameters
-    ----------
-    data : object or list of objects
-        Points, as in `psd.build`. Private.
-    request : TallyRequest
-        Rules of counting.
-    part : str, optional
-        Name of the part; needed for data that is not a file. The same records must always get the
-        same name.
-    memory : str or int, optional
-        Limit of the memory of reading, such as ``"2GB"``; see `psd.ingest.memory_limit`.
-    private_report : callable
-        Called with the private counts of records read, outside and dropped.
+    P1. With a limit, it has at most k records of each user; which ones depends on the records of
+    that user and the key alone.
 
-    Returns
-    -------
-    PartialTally
-
-    Raises
-    ------
-    ParameterError
-        If data that is not a file has no name.
-    InputDataError
-        If the input cannot be read.
+    P2. It names its files by digests of their content, so that no file is counted twice when
+    tallies are merged.
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     paths = _part_files(items, part)
@@ -278,18 +233,8 @@ def tally_of_build(
 ) -> PartialTally:
     """Tally of a build, kept for evaluations of its release.
 
-    Parameters
-    ----------
-    counts : Tally
-        Counts of the build. Private.
-    built : Release
-        Release of the build.
-    data : sequence
-        Inputs of the build.
-    columns : Columns
-        Columns of the build.
-    release : Path
-        Saved release.
+    counts: of the build, private. `data` and `columns` are its inputs and their columns, `release`
+    is the file of the release.
     """
     slices = built.slices
     unit = built.unit

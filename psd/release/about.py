@@ -122,21 +122,8 @@ ABOUT_KEYS: Final = tuple(field.name for field in fields(About))
 def about_from_mapping(value: object) -> About | None:
     """Statements of a mapping of texts; None for None or a mapping without texts.
 
-    Parameters
-    ----------
-    value : About or mapping, optional
-        Keys are those of `ABOUT_KEYS`, or license for licence. A reference date may be a date, or a
-        year as an integer, as TOML has them. Public.
-
-    Raises
-    ------
-    ParameterError
-        If a key does not exist, or a value is not valid.
-
-    Examples
-    --------
-    >>> about_from_mapping({"title": "Visits", "reference_date": 2024}).reference_date
-    '2024'
+    Keys are those of `ABOUT_KEYS`, or license for licence. A reference date may be a date, or a
+    year as an integer, as TOML has them.
     """
     if value is None or isinstance(value, About):
         return value

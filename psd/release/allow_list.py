@@ -63,16 +63,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def check_release(record: ReleaseRecord) -> None:
     """Refuse a record that holds anything but the public values of a release.
 
-    Guarantees
-    ----------
-    - Every field has exactly the type of the table above, and no attribute beside those of its
-      type; no field can hold a tally, a table, a path or a curator.
-
-    Raises
-    ------
-    ParameterError
-        If a field has another type or an attribute of its own, a parameter is not declared, or
-        the counts were replayed or come from a seed.
+    P1. Every field has exactly the type of the table above, and no attribute beside those of its
+    type; no field can hold a tally, a table, a path or a curator. Parameters are declared, and the
+    counts neither were replayed nor come from a seed.
     """
     _check_exact("the record", record, (ReleaseRecord,))
     for name, types in _TYPES.items():
@@ -106,13 +99,7 @@ def _check_regions(regions: object) -> None:
 
 
 def check_series(record: SeriesRecord) -> None:
-    """Refuse a series that holds anything but public values; see `check_release`.
-
-    Raises
-    ------
-    ParameterError
-        As `check_release`.
-    """
+    """Refuse a series that holds anything but public values; see `check_release`."""
     _check_exact("the record", record, (SeriesRecord,))
     for name, kind in (("slices", TimeSlices), ("releases", tuple), ("scope", str)):
         _check_exact(name, getattr(record, name), (kind,))

@@ -67,13 +67,7 @@ _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 def noise_header(record: ReleaseRecord) -> dict[str, Any] | None:
-    """JSON value of the noise of a record; None for noise that follows from its unit and epsilon.
-
-    Parameters
-    ----------
-    record : ReleaseRecord
-        A release.
-    """
+    """JSON value of the noise of a record; None for noise that unit and epsilon imply."""
     noise = record.tree.noise
     if noise == CountNoise.laplace(record.unit.contributions):
         return None
@@ -199,21 +193,9 @@ def is_covariate(value: object) -> bool:
 def unpack_covariate(
     described: dict[str, Any] | None, value: bytes | None, domain: Domain
 ) -> Covariate | None:
-    """Covariate of a release file.
+    """Covariate of the entry of a header and the value of the footer; both, or neither.
 
-    Parameters
-    ----------
-    described : dict or None
-        Entry that `is_covariate` accepted.
-    value : bytes or None
-        Value of the footer key.
-    domain : Domain
-        Of the release.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If only one of the two exists, or they do not match. At most the stated size is unpacked.
+    The entry is one that `is_covariate` accepted. At most the size that it states is unpacked.
     """
     pair = _VALUE.pair(described, value)
     if pair is None:
@@ -288,22 +270,9 @@ def is_regions(value: object) -> bool:
 def unpack_regions(
     described: dict[str, Any] | None, value: bytes | None, domain: Domain
 ) -> RegionHierarchy | None:
-    """Hierarchy of a release file.
+    """Hierarchy of the entry of a header and the value of the footer; both, or neither.
 
-    Parameters
-    ----------
-    described : dict or None
-        Entry that `is_regions` accepted.
-    value : bytes or None
-        Value of the footer key.
-    domain : Domain
-        Of the release.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If only one of the two exists, they do not match, or they are not those of a hierarchy. At
-        most the stated size is unpacked.
+    The entry is one that `is_regions` accepted. At most the size that it states is unpacked.
     """
     pair = _REGION_VALUE.pair(described, value)
     if pair is None:

@@ -28,14 +28,7 @@ def record_from_counts(
 ) -> ReleaseRecord:
     """Make a record of noisy counts; see `psd.Release.from_counts`.
 
-    Guarantees
-    ----------
-    - Its source is ``given``: nothing here knows how the counts were drawn.
-
-    Raises
-    ------
-    ParameterError
-        If the shapes do not fit, or a count is not an integer.
+    P1. Its source is ``given``: nothing here knows how the counts were drawn.
     """
     values = _in_leaf_order(tree, np.asarray(counts))
     if values.ndim != 1 or values.dtype.kind not in "iu":

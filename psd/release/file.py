@@ -3,12 +3,11 @@
 The file is data, never code: no pickle, no objects. Every field is on an allow-list of public
 values, when a file is written and when it is read. A reader refuses a format that it does not know.
 
-The digest of a release, which depends on its content and not on its compression or writer.
-
-SHA-256 [1]_ over parts, each with its length before it: the kind of the file, its header as JSON
-with sorted keys and nothing but ASCII, and the arrays of its nodes as little-endian integers,
-boxes by four. In a series, the digest of each slice takes the place of its nodes, so a series that
-grows is hashed without its earlier nodes.
+The digest of a release depends on its content and not on its compression or writer. It is SHA-256
+[1]_ over parts, each with its length before it: the kind of the file, its header as JSON with
+sorted keys and nothing but ASCII, and the arrays of its nodes as little-endian integers, boxes by
+four. In a series, the digest of each slice takes the place of its nodes, so a series that grows is
+hashed without its earlier nodes.
 
 References
 ----------
@@ -124,45 +123,17 @@ class Nodes(Protocol):
 
 
 def canonical_json(header: Mapping[str, Any]) -> bytes:
-    """Text of a header; equal headers have equal texts.
-
-    Examples
-    --------
-    >>> canonical_json({"unit": "record", "loss": "0.5"})
-    b'{"loss": "0.5", "unit": "record"}'
-    """
+    """Text of a header; equal headers have equal texts."""
     return json.dumps(header, allow_nan=False, sort_keys=True).encode()
 
 
 def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes) -> str:
     """Digest of a header and of the nodes of a tree.
 
-    Guarantees
-    ----------
-    - Two contents of different kind, header or nodes have different digests, unless SHA-256 is
-      broken: no part can be taken for another.
-    - It is computed from public content only, not from the points or their files.
+    P1. Two contents of different kind, header or nodes have different digests, unless SHA-256 is
+    broken: no part can be taken for another.
 
-    Parameters
-    ----------
-    kind : bytes
-        Footer key of the header.
-    header : mapping
-        Its fields, as the file has them.
-    tree : Nodes
-        The tree.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
-    Examples
-    --------
-    >>> import psd
-    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> content_digest(b"psd", {"psd_release": 1}, psd.decompositions.grid_tree(domain, 1))[:16]
-    '3b4df141d6e7146d'
+    P2. It is computed from public content only, not from the points or their files.
     """
     return _digest(kind, canonical_json(header), *_node_arrays(tree))
 
@@ -251,16 +222,7 @@ def write_release(
 def read_release(
     path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
 ) -> tuple[ReleaseRecord, str]:
-    """Read a release, and the digest of its content.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the file is missing, malformed, damaged or of an unknown version, or states more than
-        `max_nodes` nodes.
-    ParameterError
-        If `max_nodes` is not a positive integer.
-    """
+    """Read a release, and the digest of its content; refuse more than `max_nodes` nodes."""
     check_max_nodes(max_nodes)
     with stating_path(path):
         content = read_bytes(path, max_file_bytes(max_nodes))
@@ -270,10 +232,7 @@ def read_release(
 def encode_release(record: ReleaseRecord) -> bytes:
     """Bytes of a release file; the same record gives the same bytes.
 
-    Raises
-    ------
-    ParameterError
-        If a value is not public, see `psd.release.allow_list`.
+    P3. A value that is not public is refused, see `psd.release.allow_list`.
     """
     check_release(record)
     header = record_header(record)
@@ -284,13 +243,7 @@ def encode_release(record: ReleaseRecord) -> bytes:
 
 
 def regions_footer(record: ReleaseRecord) -> dict[bytes, bytes]:
-    """Entry of the footer for the regions of a record; empty without regions.
-
-    Raises
-    ------
-    ParameterError
-        If they take more bytes than a reader accepts.
-    """
+    """Entry of the footer for the regions of a record; empty without regions."""
     regions = regions_of(record)
     if regions is None:
         return {}
@@ -328,16 +281,9 @@ def file_footer(
 def encode_tables(
     tables: Iterable[pa.Table], schema: pa.Schema, footer: dict[bytes, bytes]
 ) -> bytes:
-    """Bytes of tables with a footer, without Arrow's own copy of the schema.
+    """Bytes of tables with a footer of `file_footer`, without Arrow's own copy of the schema.
 
-    Parameters
-    ----------
-    tables : iterable of Table
-        Read once or twice.
-    schema : Schema
-        Columns of each.
-    footer : dict
-        See `file_footer`.
+    The tables are read once or twice.
     """
     rows, content = _write_tables(tables, schema, footer, PARQUET)
     if rows > max_rows(len(content), **NODES):  # so compressible that a reader would refuse it
@@ -377,19 +323,7 @@ def decode_release(
 ) -> tuple[ReleaseRecord, str]:
     """Decode the bytes of a file to a record and the digest of its content.
 
-    Parameters
-    ----------
-    content : bytes
-        The whole file.
-    name : str
-        Name of the file in messages.
-    max_nodes : int
-        Largest number of nodes.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the file is malformed; the message names the first fault.
+    `name` is that of the file in messages, which name the first fault.
     """
     with explain_read_errors(name):
         file = open_parquet(content)
@@ -442,13 +376,7 @@ def _decode_file(
 
 
 def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
-    """Footer of a release or of a series, after its keys were checked.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the file is of another kind.
-    """
+    """Footer of a release or of a series, after its keys were checked."""
     footer: dict[bytes, bytes] = file.metadata.metadata or {}
     other, message = _OTHERS[key]
     if key not in footer:
@@ -478,13 +406,7 @@ _OTHERS = {
 
 
 def check_digest(footer: Mapping[bytes, bytes], computed: str) -> str:
-    """Return the digest of the content, after a comparison with the one in the footer.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the two differ, or the digest in the footer is missing.
-    """
+    """Return the digest of the content; the footer must state the same one."""
     stated = footer.get(DIGEST_KEY)
     if stated is None:
         raise ReleaseFormatError("it has no digest, which its format requires")

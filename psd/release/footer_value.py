@@ -22,21 +22,11 @@ _HEX = set("0123456789abcdef")
 
 @dataclass(frozen=True, kw_only=True)
 class FooterValue:
-    """Reader of the value of one footer key, with the words of its messages.
+    """Reader of the value of one footer key, with the words of its messages."""
 
-    Parameters
-    ----------
-    exists : str
-        Such as ``there are regions``.
-    subject : str
-        Such as ``its regions``.
-    plural : bool
-        Whether the subject is plural.
-    """
-
-    exists: str
-    subject: str
-    plural: bool
+    exists: str  # such as ``there are regions``
+    subject: str  # such as ``its regions``
+    plural: bool  # whether the subject is plural
 
     @property
     def damaged(self) -> str:
@@ -46,13 +36,7 @@ class FooterValue:
     def pair(
         self, described: dict[str, Any] | None, value: bytes | None
     ) -> tuple[dict[str, Any], bytes] | None:
-        """Entry of the header and value of the footer; None if the file has neither.
-
-        Raises
-        ------
-        ReleaseFormatError
-            If the file has only one of them.
-        """
+        """Entry of the header and value of the footer, or None for both; one alone is refused."""
         if described is not None and value is not None:
             return described, value
         if described is not None or value is not None:
@@ -62,10 +46,7 @@ class FooterValue:
     def unpack(self, value: bytes, size: int, digest: str) -> bytes:
         """Bytes of a value: exactly as many as the header states, of the digest in it.
 
-        Raises
-        ------
-        ReleaseFormatError
-            If they are not. At most one byte more than ``size`` is unpacked.
+        At most one byte more than ``size`` is unpacked.
         """
         do = "do" if self.plural else "does"
         inflate = zlib.decompressobj()

@@ -20,8 +20,6 @@ _OTHER_BYTES = 2**26
 def max_file_bytes(max_nodes: int) -> int:
     """Limit on the bytes of a file with so many nodes, its header and its covariate included.
 
-    Examples
-    --------
     >>> max_file_bytes(MAX_NODES) / 2**20
     320.0
     """
@@ -29,37 +27,14 @@ def max_file_bytes(max_nodes: int) -> int:
 
 
 def check_max_nodes(max_nodes: object) -> None:
-    """Refuse a limit that is not a positive integer.
-
-    Raises
-    ------
-    ParameterError
-        If it is not.
-    """
+    """Refuse a limit that is not a positive integer."""
     value: Any = max_nodes
     if type(value) is not int or value < 1:
         raise ParameterError(f"max_nodes must be an integer of at least 1, got {str(value)[:100]}")
 
 
 def check_node_count(nodes: int, max_nodes: int) -> None:
-    """Refuse a file that states more nodes than the limit.
-
-    Parameters
-    ----------
-    nodes : int
-        Number in the footer of the file, which is checked before anything is decoded.
-    max_nodes : int
-        Limit of the caller.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If there are more nodes than the limit.
-
-    Examples
-    --------
-    >>> check_node_count(MAX_NODES, MAX_NODES)
-    """
+    """Refuse a file that states more nodes than the limit, before anything is decoded."""
     if nodes > max_nodes:
         raise ReleaseFormatError(
             f"a release must have at most {max_nodes:,} nodes in all slices together, got "

@@ -31,25 +31,9 @@ _SLICES = "its nodes are not sorted by slice, or a slice has none"
 def read_trees(file: pq.ParquetFile, noise: CountNoise, slices: int | None = None) -> list[Tree]:
     """Read the tree of a release, or those of the slices of a series in order.
 
-    Parameters
-    ----------
-    file : ParquetFile
-        With the columns of `psd.release.file.SCHEMA`, and before them ``slice`` in a
-        series; its sizes were checked.
-    noise : CountNoise
-        Noise of the counts.
-    slices : int, optional
-        Number of slices of a series.
-
-    Returns
-    -------
-    list of Tree
-
-    Raises
-    ------
-    ReleaseFormatError
-        If nodes are not those of trees, at the first part that is not; or if the number of rows is
-        not that of the footer.
+    The file has the columns of `psd.release.file.SCHEMA`, after ``slice`` in a series, and its
+    sizes were checked. Nodes that are not those of trees are refused at the first part that is not,
+    and so is a number of rows that is not that of the footer.
     """
     rows = file.metadata.num_rows
     nodes = _Nodes.empty(rows, noise)

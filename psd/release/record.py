@@ -53,35 +53,14 @@ _DIGEST = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelReports:
-    """Reports that measured a level of the tree.
-
-    Parameters
-    ----------
-    level : int
-        Level of the tree.
-    protocol : str
-        Name of the protocol.
-    reports : int
-        Number of reports.
-    p : Fraction
-        Probability that a report supports the cell of its device.
-    q : Fraction
-        Probability that it supports another cell; below p.
-    outside : int
-        Number of reports that support the answer *outside*.
-
-    Raises
-    ------
-    ParameterError
-        If a value is out of range.
-    """
+    """Reports that measured a level of the tree."""
 
     level: int
     protocol: str
     reports: int
-    p: Fraction
-    q: Fraction
-    outside: int
+    p: Fraction  # probability that a report supports the cell of its device
+    q: Fraction  # probability that it supports another cell; below p
+    outside: int  # number of reports that support the answer *outside*
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -95,22 +74,10 @@ class LevelReports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalReports:
-    """Reports of a campaign.
+    """Reports of a campaign."""
 
-    Parameters
-    ----------
-    campaign : str
-        Digest of the last campaign file.
-    levels : tuple of LevelReports
-        Measured levels, from the root down; each device is in one of them.
-
-    Raises
-    ------
-    ParameterError
-        If there is no report, or levels are not in their order.
-    """
-
-    campaign: str
+    campaign: str  # digest of the last campaign file
+    # Measured levels, from the root down; each device is in one of them.
     levels: tuple[LevelReports, ...]
 
     def __post_init__(self) -> None:
@@ -155,13 +122,7 @@ def is_local_header(value: Any) -> bool:
 
 
 def parse_local(value: Any) -> LocalReports | None:
-    """Reports of a JSON value.
-
-    Raises
-    ------
-    ParameterError
-        If it is not such a value.
-    """
+    """Reports of a JSON value."""
     if value is None:
         return None
     if not isinstance(value, dict) or value.keys() != {"campaign", "levels"}:
@@ -217,78 +178,42 @@ _NOTES: dict[CountSource, str] = {
 class ReleaseRecord:
     """The public fields of a release.
 
-    Guarantees
-    ----------
-    - The fields fit together: tree, domain, covariate, unit of privacy and epsilon.
-    - A path from the root to a leaf spends at most `epsilon`, or `rho` if the release has one; in a
-      local release, each level spends at most `epsilon`.
-    - Rho is at most what epsilon and delta allow.
-    - No cell is smaller than the smallest cell of the domain, if that is stated.
+    P1. The fields fit together: tree, domain, covariate, unit of privacy and epsilon.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells and noisy counts.
-    domain : Domain
-        Bounds, CRS and lattice.
-    epsilon : int
-        Nano-epsilon: enforced by the curator, or stated by the caller of given counts.
-    method : str
-        Name of the decomposition.
-    parameters : DeclaredParameters
-        Its public parameters, from `psd._util.declared_parameters.declared` or from a release file.
-    unit : PrivacyUnit
-        Unit of privacy, and what the counts count.
-    post_processing : PostProcessing
-        Post-processing of the counts.
-    covariate : Covariate, optional
-        Public density that the release was built with.
-    boundary : bool
-        Whether the covariate is the raster of a public boundary; cells where it is 0 are empty.
-    library, inference : str, int
-        Versions that wrote the file and that compute its estimates.
-    local : LocalReports, optional
-        Reports of a local release, whose counts are support counts.
-    about : About, optional
-        What the publisher states: title, licence, reference date.
-    rho : int, optional
-        Rho in units of 1e-12 of a release whose losses are counted in rho; its epsilon is that of
-        (epsilon, delta).
-    delta : Fraction, optional
-        Delta of a release with a rho.
-    source : {"curator", "given", "local", "replay", "insecure"}
-        Where the counts come from: the curator of this library, the caller (``given``), or devices
-        that randomised their own answers (``local``). A release from replayed answers, or
-        from noise that a seed repeats, cannot be saved.
+    P2. A path from the root to a leaf spends at most `epsilon`, or `rho` if the release has one; in
+    a local release, each level spends at most `epsilon`.
 
-    Raises
-    ------
-    ParameterError
-        If the fields do not fit together.
+    P3. Rho is at most what epsilon and delta allow.
 
-    Notes
-    -----
-    `source` is a statement, not a proof: any program can write a file that states
-    ``curator``. It prevents confusion, not forgery. Signatures (`psd.signing.verify`) show who
-    vouches for a file.
+    P4. No cell is smaller than the smallest cell of the domain, if that is stated.
+
+    `source` is a statement, not a proof: any program can write a file that states ``curator``. It
+    prevents confusion, not forgery. Signatures (`psd.signing.verify`) show who vouches for a file.
     """
 
-    tree: Tree
-    domain: Domain
-    epsilon: int
+    tree: Tree  # cells and noisy counts
+    domain: Domain  # bounds, CRS and lattice
+    epsilon: int  # nano-epsilon: enforced by the curator, or stated by the caller of given counts
     method: str
+    # From `psd._util.declared_parameters.declared`, or from a release file.
     parameters: DeclaredParameters = NO_PARAMETERS
+    # Unit of privacy, and what the counts count.
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     post_processing: PostProcessing = field(default_factory=PostProcessing)
-    covariate: Covariate | None = None
+    covariate: Covariate | None = None  # density that the release was built with
+    # Whether the covariate is the raster of a public boundary; cells where it is 0 are empty.
     boundary: bool = False
-    library: str = __version__
-    inference: int = INFERENCE_VERSION
+    library: str = __version__  # version that wrote the file
+    inference: int = INFERENCE_VERSION  # version that computes its estimates
+    # A caller gives ``given`` counts, devices that randomise their own answers give ``local`` ones.
+    # What has replayed answers, or noise that a seed repeats, cannot be saved.
     source: CountSource = "given"
-    local: LocalReports | None = None
-    about: About | None = None
+    local: LocalReports | None = None  # reports of a local release, whose counts are support counts
+    about: About | None = None  # what the publisher states: title, licence, reference date
+    # Rho in units of 1e-12 of a release whose losses are counted in rho; its epsilon is that of
+    # (epsilon, delta).
     rho: int | None = None
-    delta: Fraction | None = None
+    delta: Fraction | None = None  # delta of a release with a rho
 
     @property
     def about_texts(self) -> dict[str, str]:
@@ -451,8 +376,6 @@ class ReleaseRecord:
 def guarantee_note(source: CountSource) -> str:
     """Text that follows a guarantee if the curator did not draw the counts, else empty.
 
-    Examples
-    --------
     >>> guarantee_note("given")
     '; given: psd did not draw these counts and does not vouch for epsilon'
     """
@@ -462,8 +385,6 @@ def guarantee_note(source: CountSource) -> str:
 def is_method_name(name: str) -> bool:
     """Whether a text has the form of the name of a method, of this package or of another.
 
-    Examples
-    --------
     >>> is_method_name("kd-standard"), is_method_name("[red]kd")
     (True, False)
     """

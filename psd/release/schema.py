@@ -62,27 +62,13 @@ _MAX_CRS = 2**15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field of the header of a release file.
+    """A field of the header of a release file."""
 
-    Parameters
-    ----------
-    name : str
-        Key in the JSON header.
-    json : str
-        JSON type and range, for the documentation.
-    doc : str
-        Meaning, one line.
-    is_valid : callable
-        Whether a JSON value of the file is valid.
-    value_of : callable
-        JSON value of a record.
-    """
-
-    name: str
-    json: str
-    doc: str
-    is_valid: Callable[[Any], bool]
-    value_of: Callable[[ReleaseRecord], Any]
+    name: str  # key in the JSON header
+    json: str  # JSON type and range, for the documentation
+    doc: str  # meaning, one line
+    is_valid: Callable[[Any], bool]  # whether a JSON value of the file is valid
+    value_of: Callable[[ReleaseRecord], Any]  # JSON value of a record
 
 
 def _is_integer(value: object, low: int, high: int) -> bool:
@@ -310,17 +296,7 @@ FIELDS: Final = (
 
 
 def record_header(record: ReleaseRecord) -> dict[str, Any]:
-    """Header of a record.
-
-    Examples
-    --------
-    >>> import psd
-    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> tree = psd.decompositions.grid_tree(domain, 1)
-    >>> release = psd.Release.from_counts(tree, [5], 1, domain=domain)
-    >>> record_header(release.record)["psd_release"]
-    1
-    """
+    """Header of a record."""
     return {MARK: FORMAT, **{field.name: field.value_of(record) for field in FIELDS}}
 
 
@@ -329,11 +305,6 @@ def record_fields(header: Any) -> dict[str, Any]:
 
     The covariate is what `psd.release.codecs.is_covariate` accepted, and ``regions``, of
     the tree, what `psd.release.codecs.is_regions` accepted.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If a field is missing, unknown or not valid.
     """
     check_format(header, MARK, _OLD, "release")
     if header.keys() != {MARK, *(field.name for field in FIELDS)}:
@@ -372,21 +343,8 @@ def record_fields(header: Any) -> dict[str, Any]:
 def check_format(header: Any, mark: str, old: tuple[str, int], family: str) -> None:
     """Refuse a header without the one format that is read.
 
-    Parameters
-    ----------
-    header : object
-        JSON value of a file.
-    mark : str
-        Key of the format.
-    old : (str, int)
-        Key that older formats had in its place, and their largest number.
-    family : str
-        Kind of the file, for messages.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If it is of an older format, or of one that is not known.
+    mark: key of the format; old: key that older formats had in its place, and their largest number;
+    family: kind of the file, for messages.
     """
     if not isinstance(header, dict):
         raise ReleaseFormatError("its header is not a JSON object")

@@ -24,29 +24,15 @@ _SHARED = [field.name for field in fields(ReleaseRecord) if field.name not in _O
 class SeriesRecord:
     """The public fields of a series.
 
-    Guarantees
-    ----------
-    - Every slice of the list has a release, even if it has no record.
-    - The releases agree in domain, unit, method, post-processing and epsilon, and state the same
-      charge of a ledger, or none.
+    P1. Every slice of the list has a release, even if it has no record.
 
-    Parameters
-    ----------
-    slices : TimeSlices
-        Names of the slices, in the order of time.
-    releases : tuple of ReleaseRecord
-        One for each slice.
-    scope : {"series", "slice"}
-        Whether epsilon and the contribution bound hold for all slices together, or for each slice.
-
-    Raises
-    ------
-    ParameterError
-        If the releases do not belong together.
+    P2. The releases agree in domain, unit, method, post-processing and epsilon, and state the same
+    charge of a ledger, or none.
     """
 
-    slices: TimeSlices
-    releases: tuple[ReleaseRecord, ...]
+    slices: TimeSlices  # names of the slices, in the order of time
+    releases: tuple[ReleaseRecord, ...]  # one for each slice
+    # Whether epsilon and the contribution bound hold for all slices together, or for each slice.
     scope: ContributionScope = "series"
 
     def __post_init__(self) -> None:

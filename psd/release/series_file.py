@@ -104,16 +104,7 @@ def write_series(
 def read_series(
     path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
 ) -> tuple[SeriesRecord, str]:
-    """Read a series, and the digest of its content.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the file is missing, malformed, damaged, of an unknown version or a single release, or
-        states more than `max_nodes` nodes in all slices together.
-    ParameterError
-        If `max_nodes` is not a positive integer.
-    """
+    """Read a series, and the digest of its content; refuse more than `max_nodes` nodes in all."""
     check_max_nodes(max_nodes)
     with stating_path(path):
         content = read_bytes(path, max_file_bytes(max_nodes))
@@ -128,10 +119,7 @@ def is_series(path: str | os.PathLike[str]) -> bool:
 def encode_series(series: SeriesRecord) -> bytes:
     """Bytes of the file; the same series gives the same bytes.
 
-    Raises
-    ------
-    ParameterError
-        If a value is not public, see `psd.release.allow_list`.
+    P1. A value that is not public is refused, see `psd.release.allow_list`.
     """
     check_series(series)
     header = series_header(series)
@@ -155,13 +143,7 @@ def _digest(header: Mapping[str, Any], series: SeriesRecord) -> str:
 
 
 def check_header(header: Mapping[str, Any]) -> None:
-    """Refuse a header that a reader would refuse.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If it would.
-    """
+    """Refuse a header that a reader would refuse."""
     _series_fields(strict_json(canonical_json(header), MAX_HEADER))
 
 
@@ -215,10 +197,7 @@ def decode_series(
 ) -> tuple[SeriesRecord, str]:
     """Decode the bytes of a file to a series and the digest of its content.
 
-    Raises
-    ------
-    ReleaseFormatError
-        If the file is malformed; the message names the first fault.
+    `name` is that of the file in messages, which name the first fault.
     """
     with explain_read_errors(name):
         file = open_parquet(content)

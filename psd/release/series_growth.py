@@ -54,26 +54,15 @@ _ORDER = (SERIES_KEY, REGIONS_KEY, DIGEST_KEY, COVARIATE_KEY)
 def append_slice(content: bytes, series: SeriesRecord, digests: Sequence[str]) -> tuple[bytes, str]:
     """Return the file of a series with one slice more, and its digest.
 
-    Guarantees
-    ----------
-    - The slice agrees with those before it in all that the slices of a series share: the one
-      before it does, and it agrees with that.
-    - Every value of the slice is public, see `psd.release.allow_list`.
+    `content` is a file that this library has written and nothing has changed since. `series` has
+    its last slice and the one that is added. `digests` are those of its slices,
+    `psd.release.file.slice_digest`; if they are not, which the digest of the file shows, its slices
+    are read.
 
-    Parameters
-    ----------
-    content : bytes
-        All bytes of the file, which this library has written and nothing has changed since.
-    series : SeriesRecord
-        The last slice of the file, and the one that is added.
-    digests : sequence of str
-        Digests of the slices of the file, see `psd.release.file.slice_digest`. If they are not,
-        which the digest of the file shows, its slices are read.
+    P1. The slice agrees with those before it in all that the slices of a series share: the one
+    before it does, and it agrees with that.
 
-    Raises
-    ------
-    ParameterError
-        If a value is not public.
+    P2. Every value of the slice is public, see `psd.release.allow_list`.
     """
     check_series(series)
     file = _opened(content)
@@ -101,14 +90,8 @@ def join_releases(
 ) -> tuple[bytes, str]:
     """Return the file of a series, from the files of the releases of its slices, and its digest.
 
-    Parameters
-    ----------
-    contents : callable
-        Yields the bytes of each release, which this library has written, in the order of time.
-    slices : TimeSlices
-        Their slices.
-    scope : {"series", "slice"}
-        Of the series.
+    `contents` yields the bytes of each release, which this library has written, in the order of
+    time.
     """
     parameters = []
     for content in contents():

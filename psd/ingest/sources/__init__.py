@@ -88,30 +88,12 @@ def read(
 ) -> Iterator[Batch]:
     """Read an input, batch by batch.
 
-    Parameters
-    ----------
-    data : object or list of objects
-        Files, folders and patterns of names, tables in memory, relations of DuckDB, tables of
-        PostGIS; a list is one input. Private.
-    columns : Columns
-        Names of the columns. Public.
-    domain : Domain
-        Public; geometries are reprojected to its CRS.
-    on_copy : callable, optional
-        Called with a PRIVATE message if two files have equal content; by default they are refused.
-        None compares nothing. See `psd.ingest.sources._copies`.
+    data: files, folders and patterns of names, tables in memory, relations of DuckDB, tables of
+    PostGIS, or a list of them, private; all else public. Geometries are reprojected to the CRS of
+    the domain. `on_copy` is called with a private message if two files have equal content; by
+    default they are refused, and None compares nothing, see `psd.ingest.sources._copies`.
 
-    Yields
-    ------
-    Batch
-
-    Raises
-    ------
-    InputDataError
-        If no source accepts the input, it cannot be read, or it changes while it is read.
-    ParameterError
-        If a column has two roles, the time zone is unknown, or a layer or a column of points is
-        named and no input has one.
+    Whatever cannot be read stops the build, and so does an input that changes while it is read.
     """
     items, paths, groups = _sources_of(data, columns)
     try:
@@ -143,15 +125,7 @@ def read(
 
 
 def check_input(data: Any, columns: Columns) -> None:
-    """Check the paths and the kind of an input before a record is read.
-
-    Raises
-    ------
-    InputDataError
-        If a file is missing or repeated, or no source accepts the input.
-    ParameterError
-        As `read`.
-    """
+    """Check the paths and the kind of an input before a record is read."""
     _sources_of(data, columns)
 
 
@@ -211,13 +185,7 @@ def _identity(item: Any) -> Any:
 
 
 def check_repeatable(data: Any) -> None:
-    """Refuse an input that cannot be read twice.
-
-    Raises
-    ------
-    InputDataError
-        If it is standard input, or a stream that can be read once.
-    """
+    """Refuse an input that cannot be read twice."""
     for item in data if isinstance(data, list | tuple) else [data]:
         if str(item) == STDIN if is_path(item) else _is_stream(item):
             raise InputDataError(
@@ -232,13 +200,7 @@ def _is_stream(item: Any) -> bool:
 
 
 def files_of(items: Iterable[Any]) -> list[Path]:
-    """Expand the paths among inputs to files, each checked; other inputs are left out.
-
-    Raises
-    ------
-    InputDataError
-        If a file is missing, not readable, or repeated.
-    """
+    """Expand the paths among inputs to files, each checked; other inputs are left out."""
     return expand_paths(item for item in items if is_path(item))
 
 

@@ -46,29 +46,14 @@ _LISTED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Columns of points, users and times in Arrow batches of one schema.
+    """Columns of points, users and times in Arrow batches of one schema."""
 
-    Parameters
-    ----------
-    what : str
-        Name of the input in messages.
-    columns : Columns
-        Names to read.
-    geometry : str, optional
-        Column of points; without it x and y are used.
-    project : callable
-        Reprojects points to the CRS of the domain.
-    srid : int, optional
-        SRID that points in text may state, see `psd.ingest.points`.
-    is_json : bool
-        Whether the columns are properties of GeoJSON, see `psd.ingest.selection.Rules`.
-    """
-
-    what: str
-    columns: Columns
-    geometry: str | None
-    project: Projection
-    srid: int | None = None
+    what: str  # name of the input in messages
+    columns: Columns  # names to read
+    geometry: str | None  # column of points; without it x and y are used
+    project: Projection  # reprojects points to the CRS of the domain
+    srid: int | None = None  # SRID that points in text may state, see `psd.ingest.points`
+    # Whether the columns are properties of GeoJSON, see `psd.ingest.selection.Rules`.
     is_json: bool = False
 
     @property
@@ -116,25 +101,7 @@ def find_columns(
 ) -> Layout:
     """Find the columns of an input and check them before a row is read.
 
-    Parameters
-    ----------
-    what : str
-        Name of the input in messages.
-    schema : pyarrow.Schema
-        All columns.
-    columns : Columns
-        Names to read. Public.
-    domain : Domain
-        Public.
-    geometries : dict
-        Columns of geometries and the CRS of each, None if it has none.
-
-    Raises
-    ------
-    InputDataError
-        If a column is missing, repeated or of another type.
-    DomainError
-        If the geometries have no CRS.
+    `what` is its name in messages; `geometries` has the CRS of each column of geometries, or None.
     """
     geometry, columns = columns.geometry, resolve_columns(columns, schema.names)
     if geometry is None and geometries and columns.wkt is None:
@@ -200,13 +167,7 @@ def _check_types(schema: Any, chosen: Layout) -> None:
 
 
 def numbers(array: Any, name: str) -> NDArray[np.float64]:
-    """Convert a column of coordinates to floats; missing values become NaN.
-
-    Raises
-    ------
-    InputDataError
-        If the column is not numeric, or holds infinite values.
-    """
+    """Convert a column of coordinates to finite floats; missing values become NaN."""
     import pyarrow as pa
 
     array, kind = _plain(array)
@@ -238,13 +199,7 @@ def bids(array: Any) -> NDArray[np.float64]:
 
 
 def ids(array: Any, name: str) -> Any:
-    """Convert a column of user ids to Arrow text; floats are refused, since they lose digits.
-
-    Raises
-    ------
-    InputDataError
-        If the column holds neither text nor integers.
-    """
+    """Convert a column of user ids to Arrow text; floats are refused, since they lose digits."""
     import pyarrow as pa
 
     array, kind = _plain(array)

@@ -52,30 +52,17 @@ _PARTS = {".shp": (".dbf",), ".gpkg": (".gpkg-wal",)}
 
 
 def refuse_copy(message: str) -> None:
-    """Refuse an input with two files of equal content.
-
-    Raises
-    ------
-    InputDataError
-    """
+    """Refuse an input with two files of equal content."""
     raise InputDataError(message)
 
 
 class CopyCheck:
     """Compares the files of an input with each other.
 
-    Guarantees
-    ----------
-    - `on_copy` is called for each file that has the content of an earlier one, and only then.
-    - The check reads a file only if an earlier one has the same length, and reads beyond its
-      first bytes only if those are equal too.
+    P1. `on_copy` is called for each file that has the content of an earlier one, and only then.
 
-    Parameters
-    ----------
-    on_copy : callable
-        See `OnCopy`.
-    columns : Columns
-        Names of the columns to read.
+    P2. The check reads a file only if an earlier one has the same length, and reads beyond its
+    first bytes only if those are equal too.
     """
 
     def __init__(self, on_copy: OnCopy, columns: Columns) -> None:
@@ -83,17 +70,7 @@ class CopyCheck:
         self._by_length: dict[int, list[_File]] = defaultdict(list)
 
     def add(self, path: Path, length: int, name: str | None = None) -> None:
-        """Compare a file with those of the same length.
-
-        Parameters
-        ----------
-        path : Path
-            File that stays readable while this check is used.
-        length : int
-            Its length in bytes, after decompression.
-        name : str, optional
-            Its name in messages; by default the path.
-        """
+        """Compare a file that stays readable with those of the same length after decompression."""
         new = _File(path, str(path) if name is None else name)
         others = self._by_length[length]
         copied = next((other for other in others if self._are_copies(other, new)), None)
@@ -141,17 +118,7 @@ class _File:
 def content_digest(path: Path, end: int | None = None) -> str:
     """Compute the digest of the content of a file after decompression, in hexadecimal.
 
-    Parameters
-    ----------
-    path : Path
-        File of points.
-    end : int, optional
-        Bytes to read; all of them by default.
-
-    Raises
-    ------
-    InputDataError
-        If the file cannot be read, or its compressed data is damaged.
+    `end` is the number of bytes to read; all of them by default.
     """
     digest = hashlib.blake2b(digest_size=32)
     left = float("inf") if end is None else end

@@ -47,53 +47,25 @@ def find_compression(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvContent:
-    """Length of a file, and characters below its first line that decide how it is parsed.
-
-    Parameters
-    ----------
-    quotes : int
-        Number of quotes.
-    has_underscore : bool
-        Whether there is an underscore.
-    may_have_gaps : bool
-        Whether a field near the start of the file is empty. It decides which of two queries is
-        tried first, and nothing else.
-    length : int
-        Bytes of the file after decompression.
-    lines : int
-        Line feeds, and one if there is none at the end: at least as many as there are rows, unless
-        there are ``line_ends`` of another kind.
-    line_ends : int
-        Carriage returns that no line feed follows.
-    has_rows : bool
-        Whether there is anything below the first line.
-    """
+    """Length of a file, and characters below its first line that decide how it is parsed."""
 
     quotes: int
     has_underscore: bool
+    # Whether a field near the start of the file is empty. It decides which of two queries is tried
+    # first, and nothing else.
     may_have_gaps: bool
-    length: int
+    length: int  # bytes of the file after decompression
+    # Line feeds, and one if there is none at the end: at least as many as there are rows, unless
+    # there are ``line_ends`` of another kind.
     lines: int
-    line_ends: int
-    has_rows: bool
+    line_ends: int  # carriage returns that no line feed follows
+    has_rows: bool  # whether there is anything below the first line
 
 
 def scan_content(path: Path, compression: str, delimiter: str = ",") -> CsvContent:
-    """Read a file once; a parser may not notice that a file ends inside quotes.
+    """Read a file in UTF-8 once; a parser may not notice that a file ends inside quotes.
 
-    Parameters
-    ----------
-    path : Path
-        File of CSV in UTF-8.
-    compression : str
-        As `find_compression` finds it.
-    delimiter : str
-        Character that separates fields.
-
-    Raises
-    ------
-    InputDataError
-        If the file expands to more than a table of coordinates would, or is damaged.
+    A file that expands to more than a table of coordinates would, or is damaged, is refused.
     """
     quotes = size = lines = line_ends = 0
     has_underscore, is_below, has_rows, may_have_gaps = False, False, False, False
@@ -137,12 +109,7 @@ class Expansion:
         self._path, self._limit = path, _MAX_EXPANSION * path.stat().st_size
 
     def check(self, size: int) -> None:
-        """Refuse a number of bytes after decompression.
-
-        Raises
-        ------
-        InputDataError
-        """
+        """Refuse a number of bytes after decompression."""
         if size > self._limit:
             raise InputDataError(
                 f"{self._path} expands to more than {_MAX_EXPANSION} times its size, which no "

@@ -108,24 +108,14 @@ class HeaderError(InputDataError):
 
 
 def check_signature(path: Path, start: bytes) -> None:
-    """Refuse a file whose first bytes are those of another format.
-
-    Raises
-    ------
-    HeaderError
-    """
+    """Refuse a file whose first bytes are those of another format."""
     for signature, description in _OTHER_FORMATS.items():
         if start.startswith(signature):
             raise HeaderError(f"{path} must be UTF-8 text, got {description}")
 
 
 def refuse_xml(path: Path, start: bytes) -> None:
-    """Refuse a file that begins as XML, whatever its name ends in, by what it is.
-
-    Raises
-    ------
-    HeaderError
-    """
+    """Refuse a file that begins as XML, whatever its name ends in, by what it is."""
     text = start.replace(b"\0", b"")  # of UTF-16
     for mark in (_BYTE_ORDER_MARK, *_WIDE_MARKS):
         text = text.removeprefix(mark)
@@ -142,36 +132,17 @@ def has_wide_mark(start: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The header line of a file.
-
-    Parameters
-    ----------
-    names : list of str
-        Names of its columns.
-    delimiter : str
-        Character that separates its fields.
-    columns : Columns
-        The columns to read, spelled as in the header.
-    """
+    """The header line of a file."""
 
     names: list[str]
-    delimiter: str
-    columns: Columns
+    delimiter: str  # character that separates its fields
+    columns: Columns  # the columns to read, spelled as in the header
 
 
 def read_header(path: Path, columns: Columns) -> Header:
     """Read the column names in the first line, and find those to read.
 
-    Guarantees
-    ----------
-    - The header is a function of the first line and of ``columns``; no other line is read.
-
-    Raises
-    ------
-    HeaderError
-        If the file is not text in UTF-8, its first line cannot be parsed, or a column is missing.
-    InputDataError
-        If a column is repeated.
+    P1. The header is a function of the first line and of ``columns``; no other line is read.
     """
     line = _header_line(path, columns.skip_rows)
     words = AUTOMATIC if columns.delimiter == "auto" else (columns.delimiter,)
@@ -333,15 +304,7 @@ def stored_stream(name: str, stream: IO[bytes]) -> Iterator[Path]:
 
 @contextmanager
 def plain_file(path: Path, columns: Columns) -> Iterator[Path]:
-    """Yield the path of a file in UTF-8 whose first line is the header.
-
-    Raises
-    ------
-    HeaderError
-        If the file is of another format, or has not the stated encoding or number of lines.
-    InputDataError
-        If it has bytes that are not of its encoding.
-    """
+    """Yield the path of a file in UTF-8 whose first line is the header."""
     encoding = _find_encoding(path, columns)
     if encoding in ("auto", "utf-8") and not columns.skip_rows:
         yield path
@@ -354,13 +317,7 @@ def plain_file(path: Path, columns: Columns) -> Iterator[Path]:
 
 @contextmanager
 def header_file(path: Path, columns: Columns) -> Iterator[Path]:
-    """Yield the path of a file in UTF-8 whose first line is the header; it may hold nothing else.
-
-    Raises
-    ------
-    HeaderError, InputDataError
-        As `plain_file`.
-    """
+    """Yield the path of a file in UTF-8 whose first line is the header, and maybe the only one."""
     encoding = _find_encoding(path, columns)
     if encoding in ("auto", "utf-8") and not columns.skip_rows:
         yield path

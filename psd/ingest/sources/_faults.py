@@ -17,8 +17,6 @@ _SHORTAGES = ("out of memory", "failed to allocate", "cannot allocate", "bad_all
 def fault_class(error: Exception) -> type[InputDataError]:
     """Choose the class of the error that replaces an error of a library and its message.
 
-    Examples
-    --------
     >>> fault_class(OSError(28, "No space left on device")).__name__
     'ResourceError'
     >>> fault_class(ValueError("expected 3 fields")).__name__

@@ -31,21 +31,7 @@ _HEX = r"(?i)\A[ \t]*(?:\\x)?(?P<wkb>[0-9a-f]{42,})[ \t]*\z"
 def decode_point_text(array: Any, name: str, srid: int | None, *, where: str = "") -> Coordinates:
     """Decode an Arrow array of points in text; NaN for missing and empty points.
 
-    Parameters
-    ----------
-    array : pyarrow.Array
-        Text. Private.
-    name : str
-        Column, for messages.
-    srid : int, optional
-        From `srid_of`.
-    where : str
-        What messages say after the name, such as `` of points.csv``.
-
-    Raises
-    ------
-    InputDataError
-        If it holds anything but text, or other text.
+    array: private. `srid` is from `srid_of`; messages say `name`, then `where`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -53,16 +53,7 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[str], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Read objects: Parquet by its ending, other text as CSV.
-
-    Raises
-    ------
-    InputDataError
-        If an address has a password, an object cannot be reached, is of another format, lacks a
-        column or changes while it is read.
-    DomainError
-        If geometries have no CRS.
-    """
+    """Read objects: Parquet by its ending, other text as CSV."""
     objects = [_find(address) for address in items]
     for each in objects:  # all are checked before a record is read
         if _kind(each) == "parquet":

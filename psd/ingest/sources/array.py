@@ -28,13 +28,7 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Read arrays of shape (n, 2), x before y, and structured arrays of shape (n,).
-
-    Raises
-    ------
-    InputDataError
-        If an array has another shape or type, or lacks a column.
-    """
+    """Read arrays of shape (n, 2), x before y, and structured arrays of shape (n,)."""
     yield from frame.batches([_table(item, columns) for item in items], columns, domain)
 
 

@@ -42,15 +42,7 @@ def _is_lazy(item: Any) -> bool:
 
 
 def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Read tables and streams, each once.
-
-    Raises
-    ------
-    InputDataError
-        If a column is missing or of another type, or the stream fails.
-    DomainError
-        If geometries have no CRS.
-    """
+    """Read tables and streams, each once."""
     for item in items:
         what = f"the {type(item).__name__}"
         stream = _open_stream(item, what)

@@ -1,11 +1,9 @@
-"""CSV files, read as a stream by DuckDB. Private side.
+"""CSV files, read as a stream by SQL of DuckDB. Private side.
 
 Fields are parsed by an explicit schema, never by guessing: coordinates are plain ASCII decimal
 numbers, ids are text (007 is not 7). A record without a coordinate is left out and counted in the
 private report; text that is not a number stops the build, since the column is probably a wrong
 one. No message quotes a field.
-
-SQL that reads the fields of a CSV file in DuckDB.
 """
 
 from __future__ import annotations
@@ -52,21 +50,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CsvQuery:
-    """How a file is parsed.
+    """How a file is parsed."""
 
-    Parameters
-    ----------
-    header : Header
-        Names of its columns, and those to read.
-    compression : str
-        Its compression.
-    content : CsvContent
-        What one scan of it has shown.
-    """
-
-    header: Header
+    header: Header  # names of its columns, and those to read
     compression: str
-    content: CsvContent
+    content: CsvContent  # what one scan of it has shown
 
     @property
     def has_numbers(self) -> bool:
@@ -109,10 +97,7 @@ class CsvQuery:
     def text(self, *, with_texts: bool) -> str:
         """SQL that reads numbers strictly: NaN or infinite if a field is not a plain number.
 
-        Parameters
-        ----------
-        with_texts : bool
-            Whether it also gives the texts of such fields, which is more work.
+        With `with_texts` it also gives the texts of such fields, which is more work.
         """
         columns = self.header.columns
         x, y = self._field(columns.x), self._field(columns.y)
@@ -233,23 +218,9 @@ def accepts(data: Any) -> bool:
 def batches(
     items: list[Path], columns: Columns, domain: Domain, *, copies: CopyCheck | None = None
 ) -> Iterator[Batch]:
-    """Read CSV files with the same columns.
+    """Read CSV files with the same columns; ``-`` is standard input.
 
-    Parameters
-    ----------
-    items : list of Path
-        Files, or ``-`` for standard input.
-    columns : Columns
-        Names of the columns.
-    domain : Domain
-        Its CRS is that of the coordinates, unless ``columns`` state another one.
-    copies : CopyCheck, optional
-        Receives each file and its length, which is known after one scan of the file.
-
-    Raises
-    ------
-    InputDataError
-        If a file is malformed, lacks a column or changes while it is read.
+    `copies` receives each file and its length, which is known after one scan of the file.
     """
     with contextlib.ExitStack() as stack:
         paths = [stack.enter_context(_as_file(path, columns)) for path in items]

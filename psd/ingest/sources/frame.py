@@ -44,15 +44,7 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Read tables.
-
-    Raises
-    ------
-    InputDataError
-        If a column is missing or of the wrong type.
-    DomainError
-        If a GeoDataFrame has no CRS.
-    """
+    """Read tables."""
     for data in items:
         what, geometry = f"the {type(data).__name__}", _geometry(data, columns)
         names = [str(name) for name in data.columns]

@@ -50,15 +50,7 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Read Parquet files, each with its own schema and CRS.
-
-    Raises
-    ------
-    InputDataError
-        If a file is truncated, lacks a column, is a tally or changes while it is read.
-    DomainError
-        If geometries have no CRS.
-    """
+    """Read Parquet files, each with its own schema and CRS."""
     for path in items:  # all files are checked before a record is read
         with open_file(path) as file:
             find_layout(path, file, columns, domain)
@@ -79,15 +71,7 @@ def have_same_rows(first: Path, second: Path, columns: Columns) -> bool:
 
 
 def open_file(path: Path, content: Any = None) -> Any:
-    """Open a Parquet file and read its footer, which must not mark it as private.
-
-    Parameters
-    ----------
-    path : Path
-        File, or the name in messages.
-    content : file-like, optional
-        Where it is read from, instead of the path.
-    """
+    """Open a Parquet file, or `content` under its name; its footer must not mark it as private."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -127,17 +127,7 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Read tables and queries, each in one snapshot.
-
-    Raises
-    ------
-    InputDataError
-        If the database cannot be reached, or the records cannot be read.
-    DomainError
-        If the geometries have no SRID.
-    MissingExtraError
-        If the driver is not installed.
-    """
+    """Read tables and queries, each in one snapshot."""
     if len(set(items)) < len(items):
         raise InputDataError("a table is repeated; its records would count twice")
     for item in items:

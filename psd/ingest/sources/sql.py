@@ -75,15 +75,7 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[DuckDB], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Run the queries and read their rows.
-
-    Raises
-    ------
-    InputDataError
-        If a query is not one SELECT, cannot be run, or lacks a column.
-    DomainError
-        If geometries have no CRS.
-    """
+    """Run the queries and read their rows."""
     yield from arrow.batches([_relation(item) for item in items], columns, domain)
 
 

@@ -59,16 +59,7 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Read one layer of each file.
-
-    Raises
-    ------
-    InputDataError
-        If a file is damaged, has several layers and none is named, holds geometries other than
-        points, or changes while it is read.
-    DomainError
-        If a file has no CRS.
-    """
+    """Read one layer of each file."""
     layers = [_layer(path, columns.layer) for path in items]  # all before a record is read
     for path in items:
         _check_length(path)

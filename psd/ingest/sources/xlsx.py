@@ -67,16 +67,7 @@ def accepts(item: Any) -> bool:
 
 
 def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Batch]:
-    """Read one sheet of each workbook.
-
-    Raises
-    ------
-    InputDataError
-        If a workbook is damaged, has several sheets and none is named, lacks a column, has a cell
-        of another type or a formula without its value, or changes while it is read.
-    MissingExtraError
-        If openpyxl is not installed.
-    """
+    """Read one sheet of each workbook."""
     for path in items:
         _check_size(path)
     for path in items:
@@ -101,15 +92,7 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
 
 
 def header_names(path: Path, columns: Columns) -> list[str]:
-    """Names of the columns of a workbook.
-
-    Raises
-    ------
-    InputDataError
-        If it is damaged, or has several sheets and none is named.
-    MissingExtraError
-        If openpyxl is not installed.
-    """
+    """Names of the columns of a workbook."""
     _check_size(path)
     with _open_sheet(path, columns.layer) as sheet:
         return _names(_rows(path, sheet), columns)
