@@ -365,7 +365,8 @@ def names_of_times(value: Any) -> Any:
         raise ParameterError(
             "slices must be dates, got times of a day; write hours as 2024-01-31T17", name="slices"
         )
-    return [time.strftime(forms[freq]) for time in times]
+    # A week of pandas 3.1 cannot write its ISO year and week; the time at which it begins can.
+    return [getattr(time, "start_time", time).strftime(forms[freq]) for time in times]
 
 
 def slices_text(slices: TimeSlices) -> str:
