@@ -264,6 +264,7 @@ def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> N
     moving = np.flatnonzero(~tree.is_leaf[node])
     while len(moving):
         above = node[moving]
+        # Of smaller families the last child is asked again.
         for number in range(MAX_CHILDREN):
             child = tree.first_child[above] + np.minimum(number, tree.children[above] - 1)
             box = tree.boxes[child]

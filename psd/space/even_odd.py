@@ -75,6 +75,8 @@ class EdgeIndex:
         scale = np.divide(strips, height, out=np.zeros(len(shapes)), where=tall)
         first_strip = np.concatenate([[0], np.cumsum(strips)])
         low, high = np.minimum(sides[1], sides[3]), np.maximum(sides[1], sides[3])
+        # Each side is entered into the strips from its south end to its north end, then strips are
+        # put together.
         begin_at = _strip_of(low, owner, south, scale, first_strip)
         end_at = _strip_of(high, owner, south, scale, first_strip)
         length = end_at - begin_at + 1
@@ -208,6 +210,7 @@ class EdgeIndex:
         which = np.flatnonzero(near)
         ends = x0[which], y0[which], x1[which], y1[which]
         west, south, east, north = boxes[which].T
+        # A line passes through a box that has corners on both of its sides.
         corners = [_turns(*ends, *at) for at in ((west, south), (east, south), (west, north))]
         corners.append(_turns(*ends, east, north))
         passed = np.zeros(len(side), bool)

@@ -131,13 +131,17 @@ def polygon_sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
     vertices, ring = shapely.get_coordinates(rings, return_index=True)
     if not len(vertices):
         return np.zeros((5, 0)), np.zeros(0, np.int64)
+    # The first ring of a part is its shell, others are holes; a vertex and the next one of its ring
+    # are a side.
     outer = np.ones(len(rings), bool)
     outer[1:] = of_part[1:] != of_part[:-1]
     along = ring[1:] == ring[:-1]
     start, stop, ring = vertices[:-1][along], vertices[1:][along], ring[1:][along]
+    # From the first vertex of the ring, so that no digits are lost far from 0.
     first = vertices[np.searchsorted(ring, np.arange(len(rings))) + np.arange(len(rings))]
     a, b = start - first[ring], stop - first[ring]
     twice_area = sum_by(ring, a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0], len(rings))
+    # The interior is to the left of shells that turn counterclockwise, and of holes that do not.
     turn = np.where((twice_area > 0) == outer, 1.0, -1.0)[ring]
     eastward = start[:, 0] <= stop[:, 0]
     west, east = (np.where(eastward[:, None], *ends) for ends in ((start, stop), (stop, start)))
@@ -160,6 +164,7 @@ def _clip(
     x0, _, x1, y1, sign = sides
     enter, leave = _height_at(sides, west), _height_at(sides, east)
     inner = (x0 < east) & (x1 > west) & (enter != leave)
+    # The part of a side east of the box: all that counts are the heights where it begins and ends.
     beyond = leave != y1
     y = np.concatenate([steps[0], leave[beyond], y1[beyond]])
     change = np.concatenate([steps[1], sign[beyond], -sign[beyond]])
@@ -185,6 +190,7 @@ def _clip_to_rows(sides: Floats, owner: Integers, edges: Floats) -> tuple[Floats
     x0, y0, x1, y1, _ = sides[:, reaching]
     below, above = south[reaching], north[reaching]
     start, stop = np.clip(y0, below, above), np.clip(y1, below, above)
+    # An end that is cut off moves along its side; rounding never takes it past the other end.
     slope = (x1 - x0) / (y1 - y0)
     west = np.where(start == y0, x0, np.clip(x0 + (start - y0) * slope, x0, x1))
     east = np.where(stop == y1, x1, np.clip(x0 + (stop - y0) * slope, west, x1))

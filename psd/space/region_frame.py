@@ -181,6 +181,7 @@ def _extents(
     leaves = np.arange(len(parent) - len(lowest), len(parent))
     boxes[leaves], first[leaves] = lowest, np.arange(len(lowest))
     stop[leaves] = first[leaves] + 1
+    # Level by level, what is below a node widens its box and its range of regions.
     nodes = leaves
     while nodes[0] > 0:
         up = parent[nodes]

@@ -302,6 +302,7 @@ def _divided(
         vertices = np.insert(vertices, at, middles[halved], axis=0)
         images = np.insert(images, at, middle_images[halved], axis=0)
         ring = np.insert(ring, at, ring[at])
+        # Only the halves of a side are looked at again.
         new = at + np.arange(len(at))
         is_open = np.zeros(max(len(vertices) - 1, 0), bool)
         is_open[new - 1] = is_open[new] = True
@@ -584,6 +585,7 @@ def _is_torn(degrees: Shapes, moved: Shapes, target: CRS) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         wide = (plane[:, 2:] - plane[:, :2] > _LONG_WAY / metres_of(target)).any(axis=1)
     wide |= bounds[:, 2] - bounds[:, 0] > _WIDE
+    # Only wide shapes can be torn: places of a grid are then inside before and not after, or else.
     for number in np.flatnonzero(wide & _is_finite(moved) & ~shapely.is_empty(moved)):
         west, south, east, north = bounds[number]
         grid = np.meshgrid(west + along * (east - west), south + along * (north - south))
