@@ -100,6 +100,7 @@ class Boundary:
                 (columns, rows), self.mask.domain.lattice, self.state.shape[::-1], strict=True
             )
         ]
+        # Of the raster cells that the lattice cell of a point meets: where all are inside, it is.
         states = [self.state[row, column] for row in touched[1] for column in touched[0]]
         inside: NDArray[np.bool_] = np.minimum.reduce(states) == _INSIDE
         unclear = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
@@ -213,6 +214,7 @@ def _states(shape: Any, mask: Covariate) -> NDArray[np.uint8]:
     while len(boxes):
         rectangles = shapely.box(*mask.from_raster_units(boxes.astype(np.float64)).T)
         full = shapely.covers(shape, rectangles)
+        # Signs at the corners of a covered rectangle; summed along both axes, they count its cells.
         for (x, y), sign in (((0, 1), 1), ((2, 1), -1), ((0, 3), -1), ((2, 3), 1)):
             np.add.at(inside, (boxes[full, y], boxes[full, x]), sign)
         boxes = _divide_boxes(boxes[~full & shapely.intersects(shape, rectangles)])

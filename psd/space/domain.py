@@ -215,7 +215,6 @@ class Domain:
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             check_degrees(self.bounds)
-        # Check for two integers in range.
         try:
             columns, rows = (operator.index(size) for size in self.lattice)
         except (TypeError, ValueError):
