@@ -103,8 +103,8 @@ def kind_of(column: Any) -> str:
 def check_columns(table: Any, form: str, others: Iterable[str] = ()) -> None:
     """Refuse columns that a format has no room for, before anything is computed.
 
-    `others` are columns that will stand beside them. Refused are two names that the format takes
-    for one, and a name or a text that it cannot write.
+    `others` are columns that will stand beside them. Two names that the format takes for one are
+    refused, and a name or a text that it cannot write.
     """
     rules = _rules(form)
     seen: dict[str, str] = {}

@@ -25,8 +25,8 @@ def append_table(
     """Return the bytes of a file with further rows, in row groups of their own.
 
     They are those that one writer would have written, given one table after another. `content` was
-    written with the same schema and layout, and is trusted; keys of its footer are left out in
-    favour of `footer`.
+    written with the same schema and layout, and is trusted. `footer` takes the place of the keys
+    that its footer has.
     """
     earlier = memoryview(content)[len(_MAGIC) : _footer_start(content)]
     added = _written(table, earlier, layout)

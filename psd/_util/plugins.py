@@ -75,7 +75,7 @@ def names(package: str) -> tuple[str, ...]:
 def load(package: str, kind: str, name: str) -> Any:
     """Module of a variant, which messages call by its kind, such as ``"method"``.
 
-    Refused is a name without a variant, with those that exist, and a variant of another package
+    A name without a variant is refused, with those that exist. So is a variant of another package
     that cannot be imported, or that two packages have.
     """
     if name in VARIANTS.get(package, {}):

@@ -147,8 +147,8 @@ def check_size(
     """Refuse a file that unpacks to more than its bytes can hold.
 
     Only its footer was read. Any file may have `floor` rows, and `each` more per byte; a row has at
-    most `row` bytes in all columns, where columns have a width. Refused is also a file with more
-    pages than any needs, or with pages elsewhere than the footer says.
+    most `row` bytes in all columns, where columns have a width. A file with more pages than any
+    needs is refused too, and one whose pages are elsewhere than the footer says.
     """
     limit = max_rows(len(content), floor, each)
     if not 0 <= file.metadata.num_rows <= limit:
