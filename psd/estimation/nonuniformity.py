@@ -109,10 +109,9 @@ def overdispersion_of_leaves(
 class Dispersion:
     """Variance n f (1 - f) (c + phi n) of the share f of n points in a leaf."""
 
-    # 1 for points thrown at random; more where they come in clusters, such as people at one
-    # address.
+    # Variance per point: 1 if they are thrown at random, more in clusters (people at one address).
     cluster_size: float
-    # (nodes,) float64; overdispersion: 0 for points thrown at random, 1 for all or nothing.
+    # (nodes,) float64; phi: 0 for points thrown at random, 1 for all or nothing.
     overdispersion: Floats
 
 
