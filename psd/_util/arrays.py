@@ -61,23 +61,8 @@ def sum_by(
 ) -> NDArray[np.float64]:
     """Sum of the values of each group.
 
-    Parameters
-    ----------
-    group : ndarray, shape (n,), int
-        Group of each value, 0 to groups - 1.
-    values : ndarray, shape (n,), float64
-        Public numbers; exact counts are summed as integers elsewhere.
-    groups : int
-        Number of groups.
-
-    Returns
-    -------
-    ndarray, shape (groups,), float64
-
-    Examples
-    --------
-    >>> sum_by(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 3)
-    array([1., 0., 5.])
+    group: (n,) int, 0 to groups - 1; values: (n,) float64, public, for exact counts are summed as
+    integers elsewhere; returns (groups,) float64.
     """
     return np.bincount(group, weights=values, minlength=groups).astype(np.float64, copy=False)
 
@@ -89,11 +74,6 @@ def distinct_values(
 
     ``np.unique`` without indices imports ``numpy.ma``, a fortieth of the time of a query in a fresh
     process.
-
-    Examples
-    --------
-    >>> distinct_values(np.array([5, 3, 5]))[1]
-    array([1, 0, 1])
     """
     order = np.argsort(values)
     is_new = np.ones(len(order), bool)
@@ -104,13 +84,7 @@ def distinct_values(
 
 
 def ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Concatenate the ranges start, start + 1, ..., start + length - 1.
-
-    Examples
-    --------
-    >>> ranges(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
+    """Concatenate the ranges start, start + 1, ..., start + length - 1."""
     before = np.cumsum(length) - length
     total = int(length.sum())
     numbers: NDArray[np.int64] = np.arange(total) + np.repeat(start - before, length)
@@ -118,13 +92,7 @@ def ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.in
 
 
 def morton_codes(columns: NDArray[np.integer], rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Morton codes of cells: bits of column and row in turn, the order of a quadtree.
-
-    Examples
-    --------
-    >>> morton_codes(np.array([0, 1, 0, 1, 2]), np.array([0, 0, 1, 1, 0]))
-    array([0, 1, 2, 3, 4])
-    """
+    """Morton codes of cells: bits of column and row in turn, the order of a quadtree."""
     codes = _spread(rows)
     codes <<= 1
     codes |= _spread(columns)
@@ -141,13 +109,7 @@ def _spread(values: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def morton_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns and rows of Morton codes.
-
-    Examples
-    --------
-    >>> morton_numbers(np.array([0, 1, 2, 3, 4]))
-    (array([0, 1, 0, 1, 2]), array([0, 0, 1, 1, 0]))
-    """
+    """Columns and rows of Morton codes."""
     return _gather(codes), _gather(codes >> 1)
 
 
@@ -173,23 +135,9 @@ _GATHERED = (*(mask for _, mask in reversed(_SPREAD[:-1])), 0x00000000FFFFFFFF)
 
 
 def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = None) -> Any:
-    """Wrap integers as an Arrow array that shares their memory, without importing pandas.
+    """Wrap integers, (n,), as an Arrow array that shares their memory, without importing pandas.
 
-    Parameters
-    ----------
-    values : ndarray, shape (n,), int
-        Numbers.
-    is_valid : ndarray, shape (n,), bool, optional
-        Which of them are not null; by default all.
-
-    Returns
-    -------
-    pyarrow.Array, length n
-
-    Examples
-    --------
-    >>> to_arrow(np.array([1, 2]), np.array([True, False])).to_pylist()
-    [1, None]
+    is_valid: (n,) bool, which of them are not null; by default all.
     """
     import pyarrow as pa
 
@@ -202,21 +150,7 @@ def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = N
 def nulls_as_zeros(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Numbers of an Arrow array with 0 for nulls, and which are null, without `pyarrow.compute`.
 
-    Parameters
-    ----------
-    column : pyarrow.Array
-        Integers.
-
-    Returns
-    -------
-    numbers : ndarray, shape (n,)
-        Of the type of the column.
-    is_null : ndarray, shape (n,), bool
-
-    Examples
-    --------
-    >>> nulls_as_zeros(to_arrow(np.array([1, 2]), np.array([False, True])))
-    (array([0, 2]), array([ True, False]))
+    Returns (n,) of the type of the column, and (n,) bool.
     """
     bits, data = column.buffers()
     rows = slice(column.offset, column.offset + len(column))
@@ -230,23 +164,7 @@ def nulls_as_zeros(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 
 def from_arrow(column: Any) -> NDArray[Any]:
-    """Wrap an Arrow array without nulls as a numpy array that shares its memory.
-
-    Parameters
-    ----------
-    column : pyarrow.Array or ChunkedArray
-        Numbers.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Read-only.
-
-    Examples
-    --------
-    >>> from_arrow(to_arrow(np.array([1, 2])))
-    array([1, 2])
-    """
+    """Wrap an Arrow array without nulls as a numpy array that shares its memory; read-only."""
     column = column.combine_chunks() if hasattr(column, "chunks") else column
     numbers: NDArray[Any] = np.from_dlpack(column)
     return numbers

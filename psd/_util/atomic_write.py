@@ -1,12 +1,11 @@
 """Atomic file writes: a file appears complete or not at all.
 
-Hidden names beside a target, and what killed processes left under them.
-
-A process that writes under such a name holds a lock on it, which ends with the process, also when
-it is killed. The next write into the folder removes every such name without a lock. Age would be
-a worse sign: the file may hold private data, and a large one may take long to write. So would be
-the number of the process, which another container may use as well. On a network file system whose
-locks end at each machine, this may remove a file that another machine is writing.
+Until then it is under a hidden name beside its target. A process that writes under such a name
+holds a lock on it, which ends with the process, also when it is killed. The next write into the
+folder removes every such name without a lock. Age would be a worse sign: the file may hold private
+data, and a large one may take long to write. So would be the number of the process, which another
+container may use as well. On a network file system whose locks end at each machine, this may remove
+a file that another machine is writing.
 """
 
 from __future__ import annotations
@@ -60,13 +59,8 @@ def hold(handle: int) -> None:
 def held_folder(above: Path) -> tuple[Path, int | None]:
     """Make a hidden folder for its owner alone, and lock it.
 
-    Returns
-    -------
-    Path
-        The folder.
-    int or None
-        Handle to close when the folder is gone; None where folders cannot be opened, as on
-        Windows.
+    Also returns the handle to close when the folder is gone; None where folders cannot be opened,
+    as on Windows.
     """
     while True:
         folder = hidden(above)
@@ -135,23 +129,8 @@ def check_free(
 ) -> Path:
     """Refuse a target that exists, or whose folder does not, before any work is done.
 
-    A symbolic link counts as a target that exists. With ``overwrite`` the link is replaced, not
-    the file that it points to.
-
-    Parameters
-    ----------
-    path : path-like
-        Target.
-    overwrite : bool
-        Whether it may exist.
-    inputs : iterable of path-like
-        Files that are read; none of them is ever overwritten.
-
-    Raises
-    ------
-    WriteError
-        If the file exists and ``overwrite`` is false, cannot be created there, or has a name
-        that SQLite uses beside a database.
+    A symbolic link counts as a target that exists. With `overwrite` the link is replaced, not the
+    file that it points to. None of `inputs`, the files that are read, is ever overwritten.
     """
     path = Path(path)
     try:
@@ -228,13 +207,7 @@ def check_targets(
     overwrite: bool,
     inputs: Iterable[str | os.PathLike[str]] = (),
 ) -> None:
-    """Refuse targets that are not free, or that are the same file.
-
-    Raises
-    ------
-    WriteError
-        Naming the first target that is refused.
-    """
+    """Refuse targets that are not free, or that are the same file."""
     seen: set[str] = set()
     inputs = list(inputs)
     for target in targets:
@@ -251,24 +224,9 @@ def check_targets(
 def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
     """Give a temporary path beside the target; move it there when the block succeeds.
 
-    Parameters
-    ----------
-    path : path-like
-        Target.
-    overwrite : bool
-        Whether an existing target is replaced; without it, a target that appears while the block
-        runs is left as it is.
-
-    Yields
-    ------
-    Path
-        File to write, in a hidden folder of its own. It is removed when the block ends, or, if
-        the process is killed, by the next write into the folder of the target.
-
-    Raises
-    ------
-    WriteError
-        If the file cannot be written or moved.
+    The path is in a hidden folder of its own. It is removed when the block ends, or, if the process
+    is killed, by the next write into the folder of the target. Without `overwrite`, a target that
+    appears while the block runs is left as it is.
     """
     target = check_free(path, overwrite=overwrite)
     sweep(target.parent)
@@ -298,34 +256,19 @@ def write_file(
     overwrite: bool = False,
     mode: int = _MODE,
 ) -> None:
-    """Write a file that has no name until it is complete.
+    """Write a file that has no name until it is complete; the umask withholds parts of its mode.
 
-    Guarantees
-    ----------
-    - A target that is replaced is the old file or the new one at any moment.
-    - On systems with unnamed files (Linux) a killed process leaves nothing behind, with one
-      exception: a new file that replaces another has a hidden name (``.psd-`` and 16 digits)
-      beside it for a moment, since only a named file can replace another. A kill in that moment
-      leaves it there, complete and with its permissions.
-    - On other systems a kill may leave a hidden folder, readable by its owner alone, with a part
-      of the content; and an empty target if there are no hard links either.
-    - Files under hidden names of killed processes are removed by the next write into the folder.
+    P1. A target that is replaced is the old file or the new one at any moment.
 
-    Parameters
-    ----------
-    path : path-like
-        Target.
-    content : bytes
-        All bytes of the file.
-    overwrite : bool
-        Whether an existing target is replaced.
-    mode : int
-        Permissions, less those that the umask withholds.
+    P2. On systems with unnamed files (Linux) a killed process leaves nothing behind, with one
+    exception: a new file that replaces another has a hidden name (``.psd-`` and 16 digits) beside
+    it for a moment, since only a named file can replace another. A kill in that moment leaves it
+    there, complete and with its permissions.
 
-    Raises
-    ------
-    WriteError
-        If the file cannot be written or moved.
+    P3. On other systems a kill may leave a hidden folder, readable by its owner alone, with a part
+    of the content; and an empty target if there are no hard links either.
+
+    P4. Files under hidden names of killed processes are removed by the next write into the folder.
     """
     target = check_free(path, overwrite=overwrite)
     sweep(target.parent)

@@ -41,23 +41,8 @@ _ROUND = np.array([1.0, 2.0, 5.0, 10.0])
 def class_breaks(values: Floats, areas: Floats | None = None) -> list[float]:
     """Round numbers that divide positive values into classes that can be seen on a map.
 
-    Parameters
-    ----------
-    values : ndarray of float64
-        Densities or estimates.
-    areas : ndarray of float64, optional
-        Area of each value on the map; all have the same by default. Tiny cells of huge densities
-        would otherwise take all classes.
-
-    Returns
-    -------
-    list of float
-        At most six rising numbers, each below the largest value.
-
-    Examples
-    --------
-    >>> class_breaks(np.arange(1.0, 1000.0))
-    [200.0, 500.0]
+    Returns at most six rising numbers, each below the largest value. With areas on the map, tiny
+    cells of huge densities do not take all classes.
     """
     positive = np.isfinite(values) & (values > 0)
     if not positive.any():

@@ -35,39 +35,17 @@ _UNLIMITED = 2**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """What a format holds as it is.
+    """What a format holds as it is."""
 
-    Parameters
-    ----------
-    kinds : str
-        Kinds of columns, see `kind_of`.
-    largest : int
-        Largest whole number; a column with a larger one becomes text.
-    infinity : bool
-        Whether numbers may be infinite.
-    first : str
-        First date or time; the last one is in the year 9999.
-    step : str
-        Smallest step of times.
-    longest : int
-        Most characters of a text.
-    null : bool
-        Whether texts and names may have the character U+0000.
-    caseless : bool
-        Whether names that differ in the case of letters alone are one.
-    nameless : bool
-        Whether a name may be empty.
-    """
-
-    kinds: str
-    largest: int = 2**64 - 1
-    infinity: bool = True
-    first: str = "0001-01-01"
-    step: str = "ms"
-    longest: int = _UNLIMITED
-    null: bool = True
-    caseless: bool = False
-    nameless: bool = True
+    kinds: str  # kinds of columns, see `kind_of`
+    largest: int = 2**64 - 1  # largest whole number; a column with a larger one becomes text
+    infinity: bool = True  # whether numbers may be infinite
+    first: str = "0001-01-01"  # first date or time; the last one is in the year 9999
+    step: str = "ms"  # smallest step of times
+    longest: int = _UNLIMITED  # most characters of a text
+    null: bool = True  # whether texts and names may have the character U+0000
+    caseless: bool = False  # whether names that differ in the case of letters alone are one
+    nameless: bool = True  # whether a name may be empty
 
 
 _BASIC = "truth integer number text"
@@ -118,33 +96,15 @@ def lossless_type(arrow: Any) -> Any:
 
 
 def kind_of(column: Any) -> str:
-    """Kind of a column, by its type or, of objects, by its values.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> kind_of(pd.Series([1, None], dtype="Int64")), kind_of(pd.Series([b"a", None]))
-    ('integer', 'bytes')
-    """
+    """Kind of a column, by its type or, of objects, by its values."""
     return _kind(_simplified(column))
 
 
 def check_columns(table: Any, form: str, others: Iterable[str] = ()) -> None:
     """Refuse columns that a format has no room for, before anything is computed.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns of the caller.
-    form : str
-        Name of the format, such as ``gpkg``.
-    others : iterable of str
-        Columns that will stand beside them.
-
-    Raises
-    ------
-    WriteError
-        If the format takes two names for one, or cannot write a name or a text.
+    `others` are columns that will stand beside them. Two names that the format takes for one are
+    refused, and a name or a text that it cannot write.
     """
     rules = _rules(form)
     seen: dict[str, str] = {}
@@ -189,26 +149,10 @@ _ELSEWHERE = ", or write .parquet or .csv"
 
 
 def held_columns(table: Any, form: str) -> Any:
-    """Table with every column but the geometry as a format holds it.
+    """Table with every column but the geometry as a format holds it; the same rows and index.
 
-    Parameters
-    ----------
-    table : DataFrame or GeoDataFrame
-        Any columns.
-    form : str
-        Name of the format, such as ``gpkg``.
-
-    Returns
-    -------
-    DataFrame or GeoDataFrame
-        The same rows and index; names are texts. Of formats other than Parquet, columns have
-        numbers and times of numpy, whole numbers or truth values of pandas where some are missing,
-        dates and bytes of Arrow, or objects.
-
-    Raises
-    ------
-    WriteError
-        See `check_columns`.
+    Names are texts. Of formats other than Parquet, columns have numbers and times of numpy, whole
+    numbers or truth values of pandas where some are missing, dates and bytes of Arrow, or objects.
     """
     check_columns(table, form)
     held = table.copy(deep=False)
@@ -422,13 +366,7 @@ def _with_sign(text: str) -> str:
 
 
 def _duration_text(span: np.timedelta64) -> str:
-    """Duration of ISO 8601.
-
-    Examples
-    --------
-    >>> _duration_text(np.timedelta64(-90061500, "ms"))
-    '-P1DT1H1M1.5S'
-    """
+    """Duration of ISO 8601, such as ``-P1DT1H1M1.5S``."""
     unit = np.datetime_data(span.dtype)[0]
     digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit]
     count = int(span.astype(np.int64))

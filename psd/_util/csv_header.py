@@ -31,17 +31,8 @@ class OpenQuoteError(ValueError):
 def split_names(line: str, word: str) -> list[str]:
     """Names in a header line.
 
-    Raises
-    ------
-    OpenQuoteError
-        If a quote is not closed; it would continue in the next line, and then in the rows.
-    csv.Error
-        If a name is too long.
-
-    Examples
-    --------
-    >>> split_names('"west"; SOUTH', ";")
-    ['west', 'SOUTH']
+    A quote that is not closed would continue in the next line, and then in the rows:
+    OpenQuoteError.
     """
     names, *after = csv.reader([line + "\n", "next"], delimiter=DELIMITERS[word])
     if not after:
@@ -50,13 +41,7 @@ def split_names(line: str, word: str) -> list[str]:
 
 
 def match_name(name: str, names: Sequence[str]) -> str | None:
-    """Find a name: spelled exactly so, else the only one that differs in the case of letters.
-
-    Examples
-    --------
-    >>> match_name("lon", ["LON", "lat"]), match_name("lon", ["Lon", "LON"])
-    ('LON', None)
-    """
+    """Find a name: spelled exactly so, else the only one that differs in the case of letters."""
     if name in names:
         return name
     key = name.strip().casefold()
@@ -65,12 +50,6 @@ def match_name(name: str, names: Sequence[str]) -> str | None:
 
 
 def is_separator_line(line: str) -> bool:
-    """Whether a line such as ``sep=;`` names the separator for a spreadsheet program.
-
-    Examples
-    --------
-    >>> is_separator_line("sep=;"), is_separator_line("west;south")
-    (True, False)
-    """
+    """Whether a line such as ``sep=;`` names the separator for a spreadsheet program."""
     text = line.strip().strip('"').casefold()
     return text.startswith("sep=") and len(text) <= len("sep=;")

@@ -19,14 +19,7 @@ _FORMULA = re.compile(rf"[=@\t\r]|[+-](?!{_NUMBER}( to -?{_NUMBER})?$)", re.IGNO
 
 
 def csv_text(table: pandas.DataFrame) -> str:
-    r"""CSV of a table without its index; a text that would be a formula begins with an apostrophe.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> csv_text(pd.DataFrame({"id": ["=1+1", "-12", "a"]}))
-    "id\n'=1+1\n-12\na\n"
-    """
+    """CSV of a table without its index; a formula becomes a text that begins with an apostrophe."""
     held = held_columns(table, "csv")
     columns = [number for number, kind in enumerate(held.dtypes) if not _is_numeric(kind)]
     guarded = held.set_axis([guard_text(name) for name in held.columns], axis=1)

@@ -1,9 +1,7 @@
 """Parameters that a release states: public because they were declared as public in code.
 
-The only ways into the type are declared fields of a method, its declared picks, statements of a
-declared table, and a release file.
-
-Public parameters of a method: dataclass fields that check and describe themselves.
+The only ways into the type `DeclaredParameters` are declared fields of a method, its declared
+picks, statements of a declared table, and a release file.
 
 A field made by `public_field` carries its check and its one-line description, so that the
 constructor, ``--set KEY=VALUE``, ``psd methods`` and the release file all read one place.
@@ -73,13 +71,7 @@ def integer_between(low: int, high: int) -> Check:
 
 
 def choices_text(options: Iterable[str]) -> str:
-    """Words that a value may be, in a message; signs such as a comma stand in quotes.
-
-    Examples
-    --------
-    >>> choices_text(["auto", ",", "tab"])
-    "auto, ',', tab"
-    """
+    """Words that a value may be, in a message; signs such as a comma stand in quotes."""
     return ", ".join(text if text[:1].isalnum() else repr(text) for text in options)
 
 
@@ -114,13 +106,7 @@ def check_parameters(method: Any) -> None:
 
 
 def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
-    """Build a method from the texts of its parameters.
-
-    Raises
-    ------
-    ParameterError
-        If the method has no parameter of a name, or a value is wrong.
-    """
+    """Build a method from the texts of its parameters."""
     names = [field.name for field in dataclasses.fields(kind)]
     for name in settings:
         if name not in names:
@@ -133,13 +119,7 @@ def from_settings(kind: type[Any], settings: Mapping[str, str]) -> Any:
 
 
 def check_declared(method: Any, field: dataclasses.Field[Any]) -> None:
-    """Refuse a field that was not made by `public_field`.
-
-    Raises
-    ------
-    ParameterError
-        With the name of the field.
-    """
+    """Refuse a field that was not made by `public_field`."""
     if "check" not in field.metadata:
         raise ParameterError(
             f"{field.name} of {method.name} is not a declared public parameter; make the field "
@@ -170,17 +150,12 @@ class DeclaredParameters(Mapping[str, Value]):
     method, `with_picks` and `with_statement` add what else was declared, and
     `parameters_from_file` is for what was published before.
 
-    Guarantees
-    ----------
-    - Every name was declared before a record was read: by `public_field`, in ``picks`` of a
-      method, or among the names of a statement.
-    - Every value is exactly an int, a str or None, and fits the release file.
-    - Nothing is replaced or removed, and nothing else can be added.
+    P1. Every name was declared before a record was read: by `public_field`, in ``picks`` of a
+    method, or among the names of a statement.
 
-    Raises
-    ------
-    ParameterError
-        If it is called by its name: only the functions of this module make one.
+    P2. Every value is exactly an int, a str or None, and fits the release file.
+
+    P3. Nothing is replaced or removed, and nothing else can be added.
     """
 
     __slots__ = ("_picks", "_values")
@@ -228,17 +203,9 @@ class DeclaredParameters(Mapping[str, Value]):
         return self._picks
 
     def with_picks(self, picked: Mapping[str, int | str]) -> Self:
-        """Add what the method picked by answers that it paid for.
+        """Add what the method picked by answers that it paid for, from `Curator.declare`.
 
-        Parameters
-        ----------
-        picked : mapping
-            From `Curator.declare`.
-
-        Raises
-        ------
-        ParameterError
-            If a name is not in ``picks`` of the method's class, or is a field of it.
+        A name that is not in `picks` of the method's class, or is a field of it, is refused.
         """
         for name in picked:
             if name not in self._picks:
@@ -249,19 +216,9 @@ class DeclaredParameters(Mapping[str, Value]):
         return self._with(picked)
 
     def with_statement(self, names: frozenset[str], values: Mapping[str, int | str]) -> Self:
-        """Add what another part of the library states, such as what bounds cost.
+        """Add what another part of the library states, under `names` that it has declared.
 
-        Parameters
-        ----------
-        names : frozenset of str
-            Names that this part has declared.
-        values : mapping
-            What it states.
-
-        Raises
-        ------
-        ParameterError
-            If a name is not declared, or is a parameter of the method already.
+        Any other name is refused, and one that is a parameter of the method already.
         """
         for name in values:
             if name not in names:
@@ -280,16 +237,8 @@ class DeclaredParameters(Mapping[str, Value]):
 def declared(method: Any) -> DeclaredParameters:
     """Public parameters of a method as a release file has them; shares as decimal text.
 
-    Parameters
-    ----------
-    method : dataclass instance
-        Every field of it was made by `public_field`. Names of what it picks during a build
-        are in ``picks``, a class variable.
-
-    Raises
-    ------
-    ParameterError
-        If a field was not made by `public_field`, or has a value that no release can state.
+    Every field was made by `public_field`; `picks`, a class variable, has the names of what the
+    method picks during a build. Anything else is refused.
     """
     values = {}
     for field in dataclasses.fields(method):
@@ -308,11 +257,6 @@ def parameters_from_file(values: Mapping[str, Value]) -> DeclaredParameters:
 
     Only for readers of release files: what they read is public already. The method that declared
     the parameters need not be installed.
-
-    Raises
-    ------
-    ParameterError
-        If a release file cannot have a name or a value.
     """
     return DeclaredParameters(_SEAL, values, ())
 

@@ -21,24 +21,12 @@ INSTALL: Final = f"run `pip install .` in the folder of its source, {SOURCE}"
 
 
 def install_text(extra: str) -> str:
-    """How psd is installed again with an extra.
-
-    Examples
-    --------
-    >>> print(install_text("plot"))
-    run pip install '.[plot]' in the folder of the source of psd
-    """
+    """How psd is installed again with an extra."""
     return f"run pip install '.[{extra}]' in the folder of the source of psd"
 
 
 def require_matplotlib(purpose: str) -> None:
-    """Check that matplotlib is installed.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not.
-    """
+    """Check that matplotlib is installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:

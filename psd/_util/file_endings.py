@@ -1,6 +1,6 @@
-"""Endings of file names that say which format a file has.
+"""Endings of file names that say which format a file has, and layers named after them.
 
-Names of layers in names of files: ``wards.gpkg:layer=wards``.
+The layer of a file stands behind its name: ``wards.gpkg:layer=wards``.
 """
 
 from __future__ import annotations
@@ -28,29 +28,13 @@ _ALSO = {"csv": {"txt"}, "geojson": {"json", "txt"}, "json": {"txt"}, "html": {"
 
 
 def contradicts(path: str | os.PathLike[str], form: str) -> bool:
-    """Whether the ending of a name is that of another format.
-
-    Examples
-    --------
-    >>> contradicts("cells.gpkg", "csv"), contradicts("cells.txt", "csv"), contradicts("a.b", "csv")
-    (True, False, False)
-    """
+    """Whether the ending of a name is that of another format."""
     ending = Path(path).suffix[1:].lower()
     return ending in _FORMATS and ending not in {form, *_ALSO.get(form, ())}
 
 
 def check_release_name(path: str | os.PathLike[str], argument: str = "output") -> None:
-    """Refuse the name of a release file that says that it is in another format.
-
-    Raises
-    ------
-    ParameterError
-        Naming the argument.
-
-    Examples
-    --------
-    >>> check_release_name("seoul.psd.parquet")
-    """
+    """Refuse the name of a release file that says that it is in another format."""
     if contradicts(path, "parquet"):
         raise ParameterError(
             f"{argument} must end in .parquet, or in no ending of another format, got {path}; a "
@@ -62,24 +46,12 @@ _MARK = ":layer="
 
 
 def split_layer(name: str | os.PathLike[str]) -> tuple[Path, str | None]:
-    """File and layer of a name; None for a name without a layer, such as that of a file.
-
-    Examples
-    --------
-    >>> split_layer("maps/city.gpkg:layer=wards")[1], split_layer("maps/city.gpkg")[1]
-    ('wards', None)
-    """
+    """File and layer of a name, such as ``wards.gpkg:layer=wards``; None without a layer."""
     text = os.fspath(name)
     file, mark, layer = text.partition(_MARK)
     return (Path(text), None) if not mark or os.path.lexists(text) else (Path(file), layer)
 
 
 def file_of(name: str | os.PathLike[str]) -> Path:
-    """File of a name; whatever asks which files are read asks for it.
-
-    Examples
-    --------
-    >>> file_of("maps/city.gpkg:layer=wards").name
-    'city.gpkg'
-    """
+    """File of a name; whatever asks which files are read asks for it."""
     return split_layer(name)[0]

@@ -70,21 +70,9 @@ tbody th { font-weight: 600; }
 
 
 def page(title: str, body: Iterable[str], *, lead: str = "", notice: str = "") -> str:
-    """Make a page.
+    """Make a page of sections, with a heading and a line under it; it can request and run nothing.
 
-    Parameters
-    ----------
-    title, lead : str
-        Heading, also of the window, and a line under it.
-    body : iterable of str
-        Sections, as HTML.
-    notice : str
-        Text of a red bar at the top and the bottom; the title then begins with PRIVATE.
-
-    Returns
-    -------
-    str
-        HTML with its style inside; its policy forbids any request and any script.
+    A notice stands in a red bar at the top and the bottom; the title then begins with PRIVATE.
     """
     bar = f'<div class="private" role="note"><p>{escape(notice)}</p></div>' if notice else ""
     named = f"PRIVATE: {title}" if notice else title
@@ -135,12 +123,8 @@ def table_block(
 def figure_block(figures: Iterable[tuple[Figure, str, str]], *, private: bool) -> str:
     """Make figures, side by side where there is room.
 
-    Parameters
-    ----------
-    figures : iterable of (Figure, str, str)
-        Picture, its description for screen readers, and its caption.
-    private : bool
-        Whether each caption begins with PRIVATE.
+    Each has its picture, its description for screen readers, and its caption, which begins with
+    PRIVATE if `private` is true.
     """
     mark = "<strong>PRIVATE</strong> " if private else ""
     blocks = (

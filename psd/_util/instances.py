@@ -1,7 +1,4 @@
-"""Checks of the type of an argument, with a sentence that says what to write instead.
-
-Refuse unknown names, and suggest the name that was probably meant.
-"""
+"""Checks of an argument's type and of names, with a sentence that says what to write instead."""
 
 from __future__ import annotations
 
@@ -21,29 +18,7 @@ __all__ = [
 def check_instance(name: str, value: object, kind: type, example: str) -> None:
     """Refuse a value of another type, and say so if it is the class itself.
 
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : object
-        Checked; its text is in no message, since it may be private.
-    kind : type
-        Class that it must be an instance of.
-    example : str
-        What to write.
-
-    Raises
-    ------
-    ParameterError
-
-    Examples
-    --------
-    >>> check_instance("count", int, int, "5")
-    Traceback (most recent call last):
-    psd.errors.ParameterError: count must be an instance, got the class int; write 5
-    >>> check_instance("count", "5", int, "5")
-    Traceback (most recent call last):
-    psd.errors.ParameterError: count must be of type int, got a value of type str; write 5
+    `example` is what to write. The text of the value is in no message, since it may be private.
     """
     if isinstance(value, kind):
         return
@@ -55,18 +30,7 @@ def check_instance(name: str, value: object, kind: type, example: str) -> None:
 
 
 def refuse_class(name: str, value: object, example: str | None = None) -> None:
-    """Refuse a class where an instance belongs.
-
-    Raises
-    ------
-    ParameterError
-
-    Examples
-    --------
-    >>> refuse_class("count", int)
-    Traceback (most recent call last):
-    psd.errors.ParameterError: count must be an instance, got the class int; write int()
-    """
+    """Refuse a class where an instance belongs."""
     if isinstance(value, type):
         raise ParameterError(
             f"{name} must be an instance, got {type_text(value)}; "
@@ -76,40 +40,14 @@ def refuse_class(name: str, value: object, example: str | None = None) -> None:
 
 
 def type_text(value: object) -> str:
-    """Type of a value for a message, and never the value, which may be private.
-
-    Examples
-    --------
-    >>> type_text(5)
-    'a value of type int'
-    """
+    """Type of a value for a message, and never the value, which may be private."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return f"a value of type {type(value).__name__}"
 
 
 def check_names(what: str, names: Iterable[object], allowed: Iterable[str]) -> None:
-    """Refuse a name that does not exist, and suggest the closest one that does.
-
-    Parameters
-    ----------
-    what : str
-        What has the names, such as ``"key"``.
-    names : iterable
-        To be checked. Public.
-    allowed : iterable of str
-        Names that exist.
-
-    Raises
-    ------
-    ParameterError
-
-    Examples
-    --------
-    >>> check_names("key", ["epsilom"], ["epsilon", "method"])
-    Traceback (most recent call last):
-    psd.errors.ParameterError: key 'epsilom' does not exist; did you mean 'epsilon'?
-    """
+    """Refuse a name that does not exist, and suggest the closest one that does."""
     existing = list(allowed)
     for name in names:
         if name in existing:

@@ -24,33 +24,9 @@ def append_table(
 ) -> bytes:
     """Return the bytes of a file with further rows, in row groups of their own.
 
-    They are those that one writer would have written, given one table after another.
-
-    Parameters
-    ----------
-    content : bytes
-        All bytes of a file that was written with the same schema and layout. It is trusted.
-    metadata : FileMetaData
-        What its footer states.
-    table : Table
-        Further rows.
-    footer : mapping
-        Keys of the footer; those of before are left out.
-    layout : mapping
-        Options of the writer.
-
-    Examples
-    --------
-    >>> def written(*tables):
-    ...     sink = io.BytesIO()
-    ...     with pq.ParquetWriter(sink, tables[0].schema) as writer:
-    ...         [writer.write_table(table) for table in tables]
-    ...     return sink.getvalue()
-    >>> first, second = pa.table({"n": [1, 2]}), pa.table({"n": [3]})
-    >>> content = written(first)
-    >>> metadata = pq.read_metadata(pa.BufferReader(content))
-    >>> append_table(content, metadata, second, {}, {}) == written(first, second)
-    True
+    They are those that one writer would have written, given one table after another. `content` was
+    written with the same schema and layout, and is trusted. `footer` takes the place of the keys
+    that its footer has.
     """
     earlier = memoryview(content)[len(_MAGIC) : _footer_start(content)]
     added = _written(table, earlier, layout)

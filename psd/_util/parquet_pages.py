@@ -41,20 +41,7 @@ class Page(NamedTuple):
 
 
 def page_headers(content: bytes, start: int, end: int) -> Iterator[Page]:
-    """Read the page headers of a column in a row group.
-
-    Parameters
-    ----------
-    content : bytes
-        All bytes of the file.
-    start, end : int
-        Where the pages begin and end.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the bytes are not such pages.
-    """
+    """Read the page headers of a column in a row group."""
     while start < end:
         try:
             fields, start = read_struct(content, start)
@@ -74,27 +61,9 @@ def read_struct(
 ) -> tuple[dict[int, Any], int]:
     """Read a structure: its numbers, bytes and structures by field, and where it ends.
 
-    Parameters
-    ----------
-    content : bytes
-        What it is part of.
-    at : int
-        Where it begins.
-    lists : mapping
-        Fields whose lists are read as well. Other lists are skipped, since a footer may hold
-        millions of values.
-    depth : int
-        Structures and lists around it.
-
-    Raises
-    ------
-    IndexError
-        If the bytes are not such a structure, or a field is there twice.
-
-    Examples
-    --------
-    >>> read_struct(bytes.fromhex("15 06 18 02 6869 00"), 0)
-    ({1: 3, 2: b'hi'}, 7)
+    Lists are skipped but for the fields of `lists`, since a footer may hold millions of values.
+    `depth` is the number of structures and lists around it. IndexError says that the bytes are not
+    such a structure, or that a field is there twice.
     """
     fields: dict[int, Any] = {}
     number = 0

@@ -54,12 +54,9 @@ _registered: dict[str, dict[str, Any]] = {}
 
 @cache
 def own_names(package: str) -> tuple[str, ...]:
-    """Names of the variants of this package: its public modules, underscores read as hyphens.
+    """Names of the variants in a family such as `psd.decompositions`: its public modules.
 
-    Parameters
-    ----------
-    package : str
-        Dotted name of the family, such as ``"psd.decompositions"``.
+    Underscores are read as hyphens.
     """
     path = getattr(importlib.import_module(package), "__path__", ())
     modules = [module.name for module in pkgutil.iter_modules(path)]
@@ -68,18 +65,7 @@ def own_names(package: str) -> tuple[str, ...]:
 
 
 def names(package: str) -> tuple[str, ...]:
-    """Names of all variants: those of this package, then those of others.
-
-    Parameters
-    ----------
-    package : str
-        Dotted name of the family.
-
-    Examples
-    --------
-    >>> "quadtree" in names("psd.decompositions")
-    True
-    """
+    """Names of all variants: those of this package, then those of others."""
     builtin = own_names(package)
     others = {*_registered.get(package, ()), *_entry_points(package)}
     valid = sorted(name for name in others - {*builtin} if _NAME.fullmatch(name))
@@ -87,22 +73,10 @@ def names(package: str) -> tuple[str, ...]:
 
 
 def load(package: str, kind: str, name: str) -> Any:
-    """Module of a variant.
+    """Module of a variant, which messages call by its kind, such as ``"method"``.
 
-    Parameters
-    ----------
-    package : str
-        Dotted name of the family.
-    kind : str
-        What a variant is called in messages, such as ``"method"``.
-    name : str
-        Variant to load.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such variant; the message lists those that exist. Or if it is of another
-        package and cannot be imported, or of two packages.
+    A name without a variant is refused, with those that exist. So is a variant of another package
+    that cannot be imported, or that two packages have.
     """
     if name in VARIANTS.get(package, {}):
         return load_app(VARIANTS[package][name], what=f"{kind} {name!r}")
@@ -126,13 +100,7 @@ def load(package: str, kind: str, name: str) -> Any:
 
 
 def load_member(package: str, kind: str, name: str, member: str) -> Any:
-    """Member of the module of a variant, such as ``method``.
-
-    Raises
-    ------
-    ParameterError
-        As `load`, or if the module has no such member.
-    """
+    """Member of the module of a variant, such as ``method``."""
     module = load(package, kind, name)
     if not hasattr(module, member):
         raise ParameterError(f"{kind} {name!r} must be a module with a member {member!r}")
@@ -149,21 +117,8 @@ def own_classes(package: str, member: str) -> dict[str, type[Any]]:
 def register(package: str, kind: str, name: str, module: Any) -> None:
     """Add a variant to a family for the rest of this process, as an installed package would.
 
-    Parameters
-    ----------
-    package : str
-        Dotted name of the family.
-    kind : str
-        Word for a variant in messages.
-    name : str
-        Name of the variant; registering it again replaces it.
-    module : module or object
-        Has the attributes that a module of the family has.
-
-    Raises
-    ------
-    ParameterError
-        If the name is taken by this package, or is not small letters, digits and hyphens.
+    Registering a name again replaces it; names of this package's own variants are taken. The
+    module, or object, has the attributes that a module of the family has.
     """
     if name in own_names(package):
         raise ParameterError(f"{kind} {name!r} is one of psd; choose another name")
@@ -173,15 +128,7 @@ def register(package: str, kind: str, name: str, module: Any) -> None:
 
 
 def problems(package: str, kind: str) -> tuple[str, ...]:
-    """Sentences about entry points that are left out because of their names.
-
-    Parameters
-    ----------
-    package : str
-        Dotted name of the family.
-    kind : str
-        Word for a variant in messages.
-    """
+    """Sentences about entry points that are left out because of their names."""
     sentences = []
     for name, entries in sorted(_entry_points(package).items()):
         for entry in entries:

@@ -64,13 +64,7 @@ def is_address(item: Any) -> bool:
 
 
 def display_name(url: str) -> str:
-    """Host and name of a database for messages, never a user or password.
-
-    Examples
-    --------
-    >>> display_name("postgresql://ann:secret@db.example.org/city?sslmode=require")
-    'database city on db.example.org'
-    """
+    """Host and name of a database for messages, never a user or password."""
     rest = url.partition("://")[2]
     authority, _, name = re.split(r"\?", rest, maxsplit=1)[0].partition("/")
     host = authority.rpartition("@")[2].partition(":")[0]
@@ -80,29 +74,12 @@ def display_name(url: str) -> str:
 
 
 def quote_identifier(name: str) -> str:
-    """Quote a name for SQL.
-
-    Examples
-    --------
-    >>> quote_identifier("visits of 2024")
-    '"visits of 2024"'
-    """
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_table(text: str) -> str:
-    """Quote the name of a table for SQL, with its schema if it has one.
-
-    Raises
-    ------
-    ParameterError
-        If the text is not the name of a table.
-
-    Examples
-    --------
-    >>> quote_table("public.visits")
-    '"public"."visits"'
-    """
+    """Quote the name of a table for SQL, with its schema if it has one."""
     parts = text.split(".")
     if not 1 <= len(parts) <= 2 or not all(parts) or "\0" in text:
         raise ParameterError(f"table must be a name such as public.visits, got {text!r}")
@@ -113,19 +90,7 @@ def quote_table(text: str) -> str:
 def connect(url: str, what: str, kind: type[PsdError]) -> Iterator[Any]:
     """Give a cursor in a transaction, which is rolled back unless the block commits it.
 
-    Parameters
-    ----------
-    url : str
-        Address, ``postgresql://...``.
-    what : str
-        Name of the block's statements in messages.
-    kind : type
-        Class of the error that is raised for errors of the database.
-
-    Raises
-    ------
-    MissingExtraError
-        If the driver is not installed.
+    Errors of the database become errors of `kind` about `what`.
     """
     try:
         import adbc_driver_manager as adbc

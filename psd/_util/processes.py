@@ -48,30 +48,14 @@ def map_tasks(
 ) -> list[R]:
     """Apply a function to every task; return the results in the order of the tasks.
 
-    Guarantees
-    ----------
-    - Processes are started afresh, not forked: they inherit no state of this one, and what they
-      draw comes from the operating system.
-    - When this returns or raises, the processes have ended; an interrupt does not wait for what
-      they are doing.
+    The function takes the shared data, which may be private, and a task; each process imports it by
+    name. With one job everything runs in this process. `done` is told how many tasks are finished.
 
-    Parameters
-    ----------
-    function : callable
-        Takes the shared data and a task; imported by name in each process.
-    shared : object
-        Data that all tasks need. Private.
-    tasks : sequence
-        Second arguments of the function.
-    jobs : int
-        Limit of processes; with 1 everything runs in this one.
-    done : callable
-        Called with the number of finished tasks after each.
+    P1. Processes are started afresh, not forked: they inherit no state of this one, and what they
+    draw comes from the operating system.
 
-    Raises
-    ------
-    InternalError
-        If a process was killed.
+    P2. When this returns or raises, the processes have ended; an interrupt does not wait for what
+    they are doing.
     """
     if min(jobs, len(tasks)) <= 1:
         return list(_report_progress((function(shared, task) for task in tasks), done))

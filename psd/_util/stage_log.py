@@ -10,15 +10,8 @@ _LOG = logging.getLogger("psd")
 
 
 def log_stage(stage: str) -> None:
-    """Log the name of a stage at the level INFO.
+    """Log the name of a stage, such as ``reading``, at the level INFO.
 
-    Guarantees
-    ----------
-    - Names of stages depend on no data. Nothing else is logged.
-
-    Parameters
-    ----------
-    stage : str
-        Such as ``reading``.
+    P1. Names of stages depend on no data. Nothing else is logged.
     """
     _LOG.info("%s", stage)

@@ -14,14 +14,7 @@ MAX_HEADER = 2**20
 
 
 def strict_json(raw: bytes, limit: int = MAX_HEADER) -> Any:
-    """Parse JSON that no two readers read differently.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the text is longer than ``limit`` bytes, is not JSON, repeats a key, or holds NaN or
-        infinity.
-    """
+    """Parse JSON of at most `limit` bytes that no two readers read differently."""
     if len(raw) > limit:
         raise ReleaseFormatError("its header is too long")
 

@@ -20,32 +20,13 @@ _MAX_THREADS = 4
 
 
 def even_parts(items: int, least: int) -> list[slice]:
-    """Slices of about equal length, one for each thread that has enough to do.
-
-    Parameters
-    ----------
-    items : int
-        Number of items.
-    least : int
-        Items that are worth a thread of their own.
-
-    Examples
-    --------
-    >>> even_parts(5, 10)
-    [slice(0, 5, None)]
-    """
+    """Slices of about equal length, one for each thread that has at least `least` items to do."""
     parts = max(1, min(available_processors(), _MAX_THREADS, items // least))
     return [slice(items * n // parts, items * (n + 1) // parts) for n in range(parts)]
 
 
 def in_threads(function: Callable[[slice], T], parts: list[slice]) -> list[T]:
-    """Apply a function to each slice; the results in the order of the slices.
-
-    Examples
-    --------
-    >>> in_threads(lambda part: part.stop - part.start, [slice(0, 2), slice(2, 5)])
-    [2, 3]
-    """
+    """Apply a function to each slice; the results in the order of the slices."""
     if len(parts) == 1:
         return [function(parts[0])]
     with ThreadPoolExecutor(len(parts)) as pool:
@@ -57,24 +38,8 @@ def map_items(
 ) -> NDArray[Any]:
     """Apply a function whose result for an item depends on this item alone.
 
-    Parameters
-    ----------
-    function : callable
-        Takes parts of the arrays; gives an array with an entry for each item.
-    *arrays : ndarray, each of shape (n, ...)
-        An entry for each item.
-    least : int
-        Items that are worth a thread of their own.
-
-    Returns
-    -------
-    ndarray, shape (n, ...)
-        The same for any number of threads.
-
-    Examples
-    --------
-    >>> map_items(np.add, np.array([1, 2]), np.array([3, 4]), least=1)
-    array([4, 6])
+    arrays: each of (n, ...); returns (n, ...), the same for any number of threads. The function
+    takes parts of the arrays; `least` items are worth a thread of their own.
     """
     parts = even_parts(len(arrays[0]), least)
     results = in_threads(lambda part: function(*(array[part] for array in arrays)), parts)

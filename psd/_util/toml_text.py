@@ -18,26 +18,8 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 def toml_text(table: Mapping[str, Any]) -> str:
     """Text of a table in TOML 1.0; keys whose value is None are left out.
 
-    Parameters
-    ----------
-    table : mapping
-        Of texts, numbers, Booleans, sequences of these, mappings (tables) and sequences of
-        mappings (arrays of tables).
-
-    Raises
-    ------
-    ParameterError
-        If a value has no form in TOML.
-
-    Examples
-    --------
-    >>> print(toml_text({"release": {"epsilon": Decimal("0.5"), "set": {"height": 8}}}))
-    [release]
-    epsilon = 0.5
-    <BLANKLINE>
-    [release.set]
-    height = 8
-    <BLANKLINE>
+    It has texts, numbers, Booleans, sequences of these, mappings (tables) and sequences of mappings
+    (arrays of tables).
     """
     return "\n".join(_lines(table, ())).lstrip("\n") + "\n"
 

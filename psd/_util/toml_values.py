@@ -13,18 +13,7 @@ __all__ = ["check_texts", "read_toml", "texts_of", "values_of"]
 
 
 def read_toml(name: str, text: str) -> dict[str, Any]:
-    """Table of a TOML text; numbers with a point are decimals.
-
-    Raises
-    ------
-    ParameterError
-        If it is not TOML, is nested too deeply, or has a number that is too long.
-
-    Examples
-    --------
-    >>> read_toml("recipe", "epsilon = 0.5")
-    {'epsilon': Decimal('0.5')}
-    """
+    """Table of a TOML text; numbers with a point are decimals."""
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
@@ -37,19 +26,7 @@ def read_toml(name: str, text: str) -> dict[str, Any]:
 
 
 def values_of(name: str, value: Any) -> tuple[Any, ...]:
-    """Values of a list.
-
-    Raises
-    ------
-    ParameterError
-        If the value is not a list.
-
-    Examples
-    --------
-    >>> values_of("bounds", 5)
-    Traceback (most recent call last):
-    psd.errors.ParameterError: bounds must be a list, got a value of type int
-    """
+    """Values of a list."""
     try:
         return tuple(value)
     except TypeError:
@@ -57,34 +34,12 @@ def values_of(name: str, value: Any) -> tuple[Any, ...]:
 
 
 def texts_of(name: str, value: Any) -> tuple[str, ...]:
-    """Texts of a list; a text alone is a list of one.
-
-    Raises
-    ------
-    ParameterError
-        If the value is neither a text nor a list.
-
-    Examples
-    --------
-    >>> texts_of("inputs", "visits.csv")
-    ('visits.csv',)
-    """
+    """Texts of a list; a text alone is a list of one."""
     return (value,) if isinstance(value, str) else tuple(map(str, values_of(name, value)))
 
 
 def check_texts(name: str, table: dict[str, Any], keys: tuple[str, ...]) -> None:
-    """Refuse a value that is not a text at any of the keys.
-
-    Raises
-    ------
-    ParameterError
-
-    Examples
-    --------
-    >>> check_texts("private", {"engine": 5}, ("engine",))
-    Traceback (most recent call last):
-    psd.errors.ParameterError: engine of private must be a text, got a value of type int
-    """
+    """Refuse a value that is not a text at any of the keys."""
     for key in keys:
         if not isinstance(table.get(key), str | None):
             raise ParameterError(f"{key} of {name} must be a text, got {type_text(table[key])}")

@@ -66,20 +66,7 @@ _LIMITS = {
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int = MAX_FILE) -> bytes:
-    """Read a file that begins as Parquet does.
-
-    Parameters
-    ----------
-    path : path-like
-        File of a release.
-    limit : int
-        Most bytes that it may have.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the file is missing, too large, or cannot be read.
-    """
+    """Read a file that begins as Parquet does, and has at most `limit` bytes."""
     path = Path(path)
     if not os.path.isfile(path):
         raise ReleaseFormatError(f"release {path} does not exist or is not a file", path=path)
@@ -105,15 +92,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int = MAX_FILE) -> bytes:
 
 
 def open_parquet(content: bytes, **options: object) -> pq.ParquetFile:
-    """Open a file and read its footer alone.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If a key of the footer is there twice, or the file is a database.
-    pyarrow.ArrowException, OSError
-        If the footer is larger than any release needs, or cannot be read.
-    """
+    """Open a file and read its footer alone; one larger than any release needs is refused."""
     if content.startswith(_DATABASE):
         raise ReleaseFormatError(
             "it is a database, such as the PRIVATE state of a stream, a ledger or a GeoPackage, "
@@ -158,13 +137,7 @@ def footer_keys(path: str | os.PathLike[str]) -> dict[bytes, bytes]:
 
 
 def max_rows(size: int, floor: int, each: int) -> int:
-    """Limit of the rows of a file of ``size`` bytes: ``floor`` plus ``each`` per byte.
-
-    Examples
-    --------
-    >>> max_rows(1000, floor=100, each=2)
-    2100
-    """
+    """Limit of the rows of a file of ``size`` bytes: ``floor`` plus ``each`` per byte."""
     return min(MAX_ROWS, floor + each * size)
 
 
@@ -173,22 +146,9 @@ def check_size(
 ) -> None:
     """Refuse a file that unpacks to more than its bytes can hold.
 
-    Parameters
-    ----------
-    file : ParquetFile
-        File of which only the footer was read.
-    content : bytes
-        All bytes of the file.
-    floor, each : int
-        Rows that any file may have, and further rows per byte of the file.
-    row : int, optional
-        Most bytes of a row in all columns, where columns have a width.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If the file is larger, has more pages than any file needs, or its pages are not where the
-        footer says.
+    Only its footer was read. Any file may have `floor` rows, and `each` more per byte; a row has at
+    most `row` bytes in all columns, where columns have a width. A file with more pages than any
+    needs is refused too, and one whose pages are elsewhere than the footer says.
     """
     limit = max_rows(len(content), floor, each)
     if not 0 <= file.metadata.num_rows <= limit:

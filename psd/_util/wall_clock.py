@@ -88,33 +88,12 @@ def is_zone_name(zone: object) -> bool:
 
     The database of this machine is not read: another one may have newer zones, or none at all, and
     a release that states them must load.
-
-    Examples
-    --------
-    >>> is_zone_name("America/North_Dakota/New_Salem"), is_zone_name("Seoul (local)")
-    (True, False)
     """
     return isinstance(zone, str) and len(zone) <= 100 and _ZONE_NAME.fullmatch(zone) is not None
 
 
 def check_zone(zone: str) -> str:
-    """Check the name of a zone in the IANA database.
-
-    Parameters
-    ----------
-    zone : str
-        Such as ``"Asia/Seoul"`` or ``"UTC"``. Public.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such zone.
-
-    Examples
-    --------
-    >>> check_zone("Asia/Seoul")
-    'Asia/Seoul'
-    """
+    """Check the name of a zone in the IANA database, such as ``"Asia/Seoul"`` or ``"UTC"``."""
     try:
         if isinstance(zone, str) and not zone.startswith(_UNSTABLE):
             return ZoneInfo(zone).key
@@ -127,30 +106,10 @@ def check_zone(zone: str) -> str:
 
 @cache
 def zone_rules(zone: str) -> str:
-    """Digest of the clock changes of a zone, as this machine has them.
+    """Digest of the clock changes of a zone, as this machine has them: 16 hexadecimal digits.
 
     A newer database may have other rules for a zone, by which the same moment has another local
     time. Two machines with equal digests give every moment the same local time.
-
-    Parameters
-    ----------
-    zone : str
-        Name in the IANA database. Public.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such zone.
-
-    Examples
-    --------
-    >>> len(zone_rules("Asia/Seoul"))
-    16
     """
     name = check_zone(zone)
     folders = (Path(folder) for folder in zoneinfo.TZPATH)
@@ -164,16 +123,6 @@ def leap_minutes(zone: str) -> tuple[int, ...]:
     """Minutes of the local day that a leap second may end: 23:59 in UTC, by all offsets of a zone.
 
     Offsets are those at the ends of months since 1972, when leap seconds began, to 2037.
-
-    Parameters
-    ----------
-    zone : str
-        Name in the IANA database. Public.
-
-    Examples
-    --------
-    >>> [f"{minute // 60}:{minute % 60}" for minute in leap_minutes("Europe/London")]
-    ['0:59', '23:59']
     """
     rules = ZoneInfo(check_zone(zone))
     ends = [
@@ -188,36 +137,11 @@ def leap_minutes(zone: str) -> tuple[int, ...]:
 def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
     """Convert times to the local time of a zone.
 
-    Parameters
-    ----------
-    values : Arrow array, Series or array_like, length n
-        Timestamps, dates, or text in ISO 8601. Those without an offset are local times already;
-        the others are converted. Private.
-    zone : str
-        Name in the IANA database. Public.
-    column : str
-        Name of the values in messages.
+    values: timestamps, dates, or text in ISO 8601, private; those without an offset are local times
+    already. Returns (n,) datetime64[us], private, NaT for missing values. All else is public;
+    messages call the values by `column`.
 
-    Returns
-    -------
-    ndarray, shape (n,), datetime64[us]
-        NaT for missing values. Private.
-
-    Raises
-    ------
-    InputDataError
-        If values are numbers, or text that is not in ISO 8601.
-    ParameterError
-        If there is no such zone.
-
-    Notes
-    -----
     The hour that a zone repeats in autumn is one hour here: local time cannot tell the two apart.
-
-    Examples
-    --------
-    >>> wall_clock(["2024-01-31T16:30:00Z", "2024-02-01 10:00"], "Asia/Seoul").tolist()
-    [datetime.datetime(2024, 2, 1, 1, 30), datetime.datetime(2024, 2, 1, 10, 0)]
     """
     import pyarrow as pa
 
@@ -242,13 +166,7 @@ def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
 
 
 def readable_times(values: Any, zone: str) -> Times:
-    """Convert times as `wall_clock` does, each by itself: NaT for those that it refuses.
-
-    Examples
-    --------
-    >>> readable_times(["2024-02-29", "2023-02-29", "soon"], "UTC").astype(str).tolist()
-    ['2024-02-29T00:00:00.000000', 'NaT', 'NaT']
-    """
+    """Convert times as `wall_clock` does, each by itself: NaT for those that it refuses."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -389,33 +307,15 @@ def _offset(text: str) -> int:
 
 
 def month(times: Times) -> Times:
-    """First day of the month of each time.
-
-    Examples
-    --------
-    >>> month(np.array(["2024-01-31T10:20"], "datetime64[us]")).astype(str).tolist()
-    ['2024-01']
-    """
+    """First day of the month of each time."""
     return times.astype("datetime64[M]")
 
 
 def day(times: Times) -> Times:
-    """Day of each time.
-
-    Examples
-    --------
-    >>> day(np.array(["2024-01-31T10:20"], "datetime64[us]")).astype(str).tolist()
-    ['2024-01-31']
-    """
+    """Day of each time."""
     return times.astype("datetime64[D]")
 
 
 def hour(times: Times) -> Times:
-    """Full hour of each time.
-
-    Examples
-    --------
-    >>> hour(np.array(["2024-01-31T10:20"], "datetime64[us]")).astype(str).tolist()
-    ['2024-01-31T10']
-    """
+    """Full hour of each time."""
     return times.astype("datetime64[h]")

@@ -1,1 +1,1 @@
-"""`Release` and `Release`, the objects that users work with. Public."""
+"""`Release` and `Answers`, the objects that users work with. Public."""

@@ -44,13 +44,7 @@ _SAID_OF_ANSWERS: Final = {
 
 
 def guessed_of_release(release: Any, name: str) -> Any:
-    """Member of a release that a guessed name means.
-
-    Raises
-    ------
-    AttributeError
-        If it means none, with a sentence where one is known.
-    """
+    """Member of a release that a guessed name means."""
     if name in _OF_RELEASE:
         return getattr(release, _OF_RELEASE[name])
     if name in MOVED:
@@ -61,13 +55,7 @@ def guessed_of_release(release: Any, name: str) -> Any:
 
 
 def guessed_of_answers(answers: Any, name: str) -> Any:
-    """Column, writer or member of answers that a guessed name means.
-
-    Raises
-    ------
-    AttributeError
-        If it means none, with a sentence where one is known.
-    """
+    """Column, writer or member of answers that a guessed name means."""
     if name in COLUMNS:
         return answers.table[name]
     if name in _TABLE_WRITERS:

@@ -32,23 +32,10 @@ _TAKES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Statistic:
-    """What is asked of a release in place of counts; arguments of `Release.query`, None if absent.
+    """What is asked of a release in place of counts: arguments of `Release.query`, or None."""
 
-    Parameters
-    ----------
-    top : int, optional
-        Number of cells or areas that are ranked.
-    by, size, quantiles, classes, weight, draws, seed, difference, ratio
-        As in `Release.query`.
-
-    Raises
-    ------
-    ParameterError
-        If several statistics are asked for, or an argument of another one is given.
-    """
-
-    top: int | None = None
-    by: str | None = None
+    top: int | None = None  # number of cells or areas that are ranked
+    by: str | None = None  # as in `Release.query`
     size: tuple[int, int] | None = None
     quantiles: bool = False
     classes: int | None = None

@@ -20,28 +20,17 @@ def kd_shares(
 ) -> tuple[int, tuple[int, ...]]:
     """Loss of each private cut, and of the counts of each level, root first.
 
-    Examples
-    --------
-    >>> kd_shares(1_000, height=2, private=2, structure_share=Decimal("0.3"))
-    (150, (206, 232, 262))
+    The private cuts are on the first levels and have the same loss each.
     """
     cut = int(loss * Fraction(structure_share)) // private if private else 0
     return cut, geometric_shares(loss - private * cut, height + 1, fanout=2)
 
 
 def build_kd(curator: Curator, *, height: int, private: int, structure_share: Decimal) -> Tree:
-    """Count every level; cut at private medians first, then halfway.
+    """Count every level; cut at medians first, then halfway; axes alternate, x first.
 
-    Parameters
-    ----------
-    curator : Curator
-        Answers counts and medians.
-    height : int
-        Number of cuts from the root to a leaf; axes alternate, x first.
-    private : int
-        Number of them, from the root, that are at private medians.
-    structure_share : Decimal
-        Share of epsilon for the medians, the same for each private level.
+    The first `private` of the cuts from the root to a leaf are at private medians, which have
+    `structure_share` of epsilon, the same for each level.
     """
     cut, counts = kd_shares(
         curator.loss, height=height, private=private, structure_share=structure_share

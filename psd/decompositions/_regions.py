@@ -212,13 +212,7 @@ class Regions:
 
 
 def default_share(signal: float) -> Decimal:
-    """Share of epsilon for all levels, for expected records times epsilon in a lowest region.
-
-    Examples
-    --------
-    >>> default_share(240.0), default_share(23.3), default_share(4_800.0)
-    (Decimal('0.25'), Decimal('0.300'), Decimal('0.151'))
-    """
+    """Share of epsilon for all levels, for expected records times epsilon in a lowest region."""
     few, many = REGIONS_SIGNALS
     if few <= signal <= many:
         return REGIONS_SHARE

@@ -65,18 +65,7 @@ _WEIGHTS = re.compile(r"\d{1,18}( \d{1,18})*", re.ASCII)
 
 
 def check_workload(name: str, value: object) -> str:
-    """Check a size class, or weights of the levels, root first.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither, or the leaves have no weight.
-
-    Examples
-    --------
-    >>> check_workload("workload", "tiny"), check_workload("workload", "0 0 3 0 7")
-    ('tiny', '0 0 3 0 7')
-    """
+    """Check a size class, or weights of the levels, root first."""
     text = str(value)
     if text not in CLASSES and not _WEIGHTS.fullmatch(text):
         raise ParameterError(
@@ -92,21 +81,10 @@ def check_workload(name: str, value: object) -> str:
 def class_boxes(name: str) -> Floats:
     """Boxes of a size class in the unit square, at positions spread evenly over it.
 
-    Parameters
-    ----------
-    name : str
-        One of `CLASSES`.
+    Returns (4096, 4) float64, west, south, east, north. The name is one of `CLASSES`.
 
-    Returns
-    -------
-    ndarray, shape (4096, 4), float64
-        West, south, east, north.
-
-    Notes
-    -----
     Tiny: squares, in units of the domain, with sides of 0.2 to 0.275 % of it. The others: 0.01,
-    0.1, 1 and 10 % of its area, aspect ratios log-uniform in [1/4, 4], as those
-    of an evaluation.
+    0.1, 1 and 10 % of its area, aspect ratios log-uniform in [1/4, 4], as those of an evaluation.
     """
     steps = _SPREAD ** -np.arange(1.0, 5.0)
     size, shape, *position = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]
@@ -128,19 +106,8 @@ def class_weights(name: str, height: int) -> tuple[int, ...]:
 def weights_for_boxes(boxes: ArrayLike, domain: Domain, height: int) -> tuple[int, ...]:
     """Shares of the levels for boxes in coordinates; see `level_weights`.
 
-    Parameters
-    ----------
-    boxes : array_like, shape (n, 4)
-        West, south, east, north in the CRS of the domain; parts outside are cut off. Public.
-    domain : Domain
-        Public.
-    height : int
-        Levels below the root.
-
-    Raises
-    ------
-    ParameterError
-        If the list is empty, or a box has no area inside the bounds.
+    boxes: (n, 4), west, south, east, north in the CRS of the domain, public; parts outside are cut
+    off.
     """
     boxes = np.asarray(boxes, float).reshape(-1, 4)
     if not len(boxes):
@@ -161,30 +128,14 @@ def weights_for_boxes(boxes: ArrayLike, domain: Domain, height: int) -> tuple[in
 def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
     """Shares of epsilon of the levels that minimise the mean variance of answers to boxes.
 
-    Parameters
-    ----------
-    boxes : ndarray, shape (n, 4), float64
-        West, south, east, north in the unit square, each with an area. Public.
-    height : int
-        Levels below the root.
+    boxes: (n, 4) float64, west, south, east, north in the unit square, each with an area, public.
+    Returns integers of 1e-6, root first, at least 1 for the leaves. Many are 0: a level close to a
+    better one is not worth counting.
 
-    Returns
-    -------
-    tuple of int
-        Root first, in integers of 1e-6, at least 1 for the leaves. Many are 0: a level close to a
-        better one is not worth counting.
-
-    Notes
-    -----
     At the minimum, more epsilon has the same benefit on every counted level. From several starts,
     shares move towards the levels with more benefit until that holds, because a level that starts
     near 0 has little benefit. The result need not be the exact minimum: privacy holds for any
     weights.
-
-    Examples
-    --------
-    >>> level_weights(np.array([[0.0, 0.0, 0.5, 0.5]]), 1)
-    (0, 1000000)
     """
     energies = detail_energies(boxes, height)
     shares = _descend(energies, _start_shares(height + 1))
@@ -206,14 +157,10 @@ def _start_shares(levels: int) -> Floats:
 def detail_energies(boxes: Floats, height: int) -> Floats:
     """Mean energy of boxes that a level of a quadtree resolves and the levels above do not.
 
-    Returns
-    -------
-    ndarray, shape (height + 1,), float64
-        Squared length of the covered fractions of the leaves, split by level: those averaged
-        over the nodes of a level, less those averaged over the nodes of the level above.
+    Returns (height + 1,) float64: squared length of the covered fractions of the leaves, split by
+    level: those averaged over the nodes of a level, less those averaged over the nodes of the level
+    above.
 
-    Notes
-    -----
     Fractions are products of an x and a y part, so each axis is summed separately: the intervals
     that are covered fully, and the squares of the two that are cut.
     """
@@ -238,25 +185,15 @@ def _squares(ends: Floats) -> Floats:
 def mean_variance(energies: Floats, shares: Floats) -> Floats:
     """Mean variance of answers by least squares, for an epsilon of 1 and Laplace noise.
 
-    Parameters
-    ----------
-    energies : ndarray, shape (levels,), float64
-        From `detail_energies`.
-    shares : ndarray, shape (..., levels), float64
-        Epsilon of each level, root first.
+    energies: (levels,) float64, of `detail_energies`; shares: (..., levels) float64, epsilon of
+    each level, root first; returns (...) float64.
 
-    Returns
-    -------
-    ndarray, shape (...), float64
-
-    Notes
-    -----
+    P1. It is the sum over levels l of the energy of l times 2 / sum_{j >= l} 4^(h - j) epsilon_j^2.
     A pattern that is constant within the nodes of level l and sums to zero among siblings is
-    resolved by every level j from l down, with the weight 4^(h - j) if leaves are the unit, and
-    not by the levels above l. These patterns are the eigenvectors of the information of all
-    levels together, so least squares [1]_, section 5, gives each of them the variance
-    2 / sum_{j >= l} 4^(h - j) epsilon_j^2; the variance of an answer is their sum, weighted by its
-    energy on every level.
+    resolved by every level j from l down, with the weight 4^(h - j) if leaves are the unit, and not
+    by the levels above l. These patterns are the eigenvectors of the information of all levels
+    together, so least squares [1]_, section 5, gives each of them that variance; the variance of an
+    answer is their sum, weighted by its energy on every level.
     """
     total: Floats = (energies / _information(shares)).sum(axis=-1)
     return total

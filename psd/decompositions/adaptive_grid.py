@@ -138,13 +138,7 @@ def _divide_cells(curator: Curator, cells: Cells, first: int, second: int) -> Ce
 
 
 def first_size(signal: float) -> int:
-    """m1 = max(10, ceil(sqrt(N epsilon / (10 k))) / 4) from a noisy total.
-
-    Examples
-    --------
-    >>> first_size(140_000), first_size(0)
-    (30, 10)
-    """
+    """m1 = max(10, ceil(sqrt(N epsilon / (10 k))) / 4) from a noisy total."""
     ideal = math.sqrt(signal / FIRST_GRID_SIGNAL)
     return min(
         max(round(math.ceil(ideal) / FIRST_GRID_COARSENING), FIRST_GRID_MIN_SIZE), _MAX_FIRST_SIZE
@@ -154,23 +148,10 @@ def first_size(signal: float) -> int:
 def second_sizes(signal: NDArray[np.float64], finest: NDArray[np.int64]) -> NDArray[np.int64]:
     """m2 = ceil(sqrt(N' epsilon_2 / (5 k))) of each cell, from its noisy count.
 
-    Parameters
-    ----------
-    signal : ndarray, shape (n,), float64
-        N' epsilon_2 / k of the first grid's cells, at most 1024^2 of them; see
-        `psd.privacy.count_noise.CountNoise.signal_to_noise`.
-    finest : ndarray, shape (n,), int64
-        Lattice cells along the longer side of each cell.
-
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        Cells per side, at least 1; the squares sum to at most 4096^2.
-
-    Examples
-    --------
-    >>> second_sizes(np.array([250, 5, 0]), np.full(3, 100)).tolist()
-    [8, 1, 1]
+    signal: (n,) float64, N' epsilon_2 / k of the first grid's cells, at most 1024^2 of them, see
+    `psd.privacy.count_noise.CountNoise.signal_to_noise`; finest: (n,) int64, lattice cells along
+    the longer side of each cell; returns (n,) int64, cells per side, at least 1; the squares sum to
+    at most 4096^2.
     """
     sizes = np.ceil(np.sqrt(signal / SECOND_GRID_SIGNAL))
     sizes = np.clip(sizes, 1, np.minimum(finest, _MAX_SIZE))

@@ -135,25 +135,13 @@ class Grid:
 
 
 def guideline_size(signal: float) -> int:
-    """M = sqrt(N epsilon / (10 k)), rounded, from a noisy total.
-
-    Examples
-    --------
-    >>> guideline_size(140_000)
-    118
-    """
+    """M = sqrt(N epsilon / (10 k)), rounded, from a noisy total."""
     ideal = math.sqrt(signal / GRID_SIGNAL)
     return min(max(round(ideal), 1), _MAX_SIZE)
 
 
 def tiny_size(signal: float) -> int:
-    """M = 8 (N epsilon / k)^(2/5), rounded, from a noisy total.
-
-    Examples
-    --------
-    >>> tiny_size(140_000)
-    915
-    """
+    """M = 8 (N epsilon / k)^(2/5), rounded, from a noisy total."""
     return min(max(round(GRID_TINY_FACTOR * math.pow(signal, GRID_TINY_EXPONENT)), 1), _MAX_SIZE)
 
 

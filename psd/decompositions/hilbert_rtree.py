@@ -136,11 +136,6 @@ def round_ends(ends: NDArray[np.int64]) -> NDArray[np.int64]:
 
     The power is the largest that is at most a quarter of the shorter of the two intervals, so
     that ends stay in order and a few squares fill an interval. Equal ends become one.
-
-    Examples
-    --------
-    >>> round_ends(np.array([0, 70, 200, 1024])).tolist()
-    [0, 64, 208, 1024]
     """
     length = np.diff(ends)
     shorter = np.minimum(length[:-1], length[1:])
@@ -179,13 +174,7 @@ def _halfway_line(cells: Cells, axis: int, size: int, order: int, bits: int) -> 
 
 
 def height_for(signal: float) -> int:
-    """log2(N epsilon / (20 k)), rounded, from a noisy total.
-
-    Examples
-    --------
-    >>> height_for(140_000)
-    13
-    """
+    """log2(N epsilon / (20 k)), rounded, from a noisy total."""
     leaves = signal / HILBERT_SIGNAL
     return min(max(round(math.log2(max(leaves, 1))), 1), _MAX_HEIGHT)
 

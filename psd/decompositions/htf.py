@@ -142,13 +142,7 @@ class HTF:
 
 
 def height_for(signal: float) -> int:
-    """log2(N epsilon / (2.5 k)), rounded, from a noisy total.
-
-    Examples
-    --------
-    >>> height_for(140_000)
-    16
-    """
+    """log2(N epsilon / (2.5 k)), rounded, from a noisy total."""
     leaves = signal / HTF_SIGNAL
     return min(max(round(math.log2(max(leaves, 1))), 1), _MAX_HEIGHT)
 

@@ -118,13 +118,7 @@ class HTree:
 
 
 def granularity(signal: float) -> int:
-    """M = ceil(sqrt(N epsilon_c / (3 k))) from a noisy total.
-
-    Examples
-    --------
-    >>> granularity(82_320)
-    166
-    """
+    """M = ceil(sqrt(N epsilon_c / (3 k))) from a noisy total."""
     ideal = math.sqrt(signal / HTREE_SIGNAL)
     return min(max(math.ceil(ideal), 1), _MAX_SIZE)
 

@@ -122,31 +122,16 @@ class KDCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyGrid:
-    """Noisy counts of a grid, as tables of the sums south-west of each corner.
+    """Noisy counts of a grid, as tables (columns + 1, rows + 1) of sums south-west of corners."""
 
-    Parameters
-    ----------
-    lines : tuple of ndarray
-        Lattice lines of the grid in x and in y.
-    weight : ndarray, shape (columns + 1, rows + 1), float64
-        Sums of the counts, those below zero taken as zero.
-    signed, squares : ndarray of the same shape, float64
-        Sums of the counts as they are, and of their squares.
-    noisy : ndarray of the same shape, float64
-        Numbers of cells that were counted: all but those outside the boundary.
-    variance : float
-        Variance of the noise of one count.
-    noise : CountNoise
-        Noise of counts.
-    """
-
-    lines: tuple[NDArray[np.int64], NDArray[np.int64]]
-    weight: NDArray[np.float64]
-    signed: NDArray[np.float64]
-    squares: NDArray[np.float64]
+    lines: tuple[NDArray[np.int64], NDArray[np.int64]]  # lattice lines of the grid in x and in y
+    weight: NDArray[np.float64]  # sums of the counts, those below zero taken as zero
+    signed: NDArray[np.float64]  # sums of the counts as they are
+    squares: NDArray[np.float64]  # sums of their squares
+    # Numbers of cells that were counted: all but those outside the boundary.
     noisy: NDArray[np.float64]
-    variance: float
-    noise: CountNoise
+    variance: float  # of the noise of one count
+    noise: CountNoise  # noise of counts
 
     @staticmethod
     def count(curator: Curator, resolution: int, loss: int) -> NoisyGrid:

@@ -67,40 +67,24 @@ _MAX_FAMILIES = 2**16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinateStep:
-    """Step between the values that coordinates have.
+    """Step between the values that coordinates have."""
 
-    Parameters
-    ----------
-    step : float
-        In units of the CRS; 0 if no step is seen.
-    share : float
-        Share of the records whose coordinates have this step, in [0, 1].
-    """
-
-    step: float
-    share: float
+    step: float  # in units of the CRS; 0 if no step is seen
+    share: float  # of the records whose coordinates have this step, in [0, 1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinePattern:
-    """What cuts along lines of the lattice have in common.
+    """What cuts along lines of the lattice have in common."""
 
-    Parameters
-    ----------
-    step : CoordinateStep
-        Of the coordinates.
-    common : ndarray, shape (2, `WIDTHS`), float64
-        Variance of a half's share that cells along a line have in common, for lines of constant x
-        and of constant y, by halvings of the domain.
-    factor : ndarray, shape (2, `WIDTHS`), float64
-        Factor of the variance of cuts by where in cells lines are, in the same order.
-    apart : bool
-        Whether cells have no lines in common (`psd.estimation.line_covariance.has_unshared_lines`).
-    """
-
-    step: CoordinateStep
+    step: CoordinateStep  # of the coordinates
+    # (2, `WIDTHS`) float64; variance of a half's share that cells along a line have in common, for
+    # lines of constant x and of constant y, by halvings of the domain.
     common: Floats
+    # (2, `WIDTHS`) float64; factor of the variance of cuts by where in cells lines are, in the same
+    # order.
     factor: Floats
+    # Whether cells have no lines in common (`psd.estimation.line_covariance.has_unshared_lines`).
     apart: bool
 
     @property
@@ -124,16 +108,8 @@ class LinePattern:
 def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> LinePattern:
     """Estimate what cuts along lines have in common.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    estimates : Estimates
-        Of that tree. The published counts are not read.
-    share : ndarray, shape (nodes,), float64
-        Of its parent's records that each node has if they lie as they are taken to.
-    domain : Domain
-        Of the cells.
+    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
+    taken to. The published counts are not read.
     """
     step = detect_step(tree, estimates, share, domain)
     along = divisions(tree, estimates, share)
@@ -151,31 +127,14 @@ def line_deviation(
 ) -> Floats | None:
     """Estimate by how many records a cut along each axis may be off, per unit of sqrt(f (1 - f)).
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    count : ndarray, shape (nodes,), float64
-        Published counts; not a number where no deviation is needed.
-    overdispersion : ndarray, shape (nodes,), float64
-        Overdispersion; see `psd.estimation.nonuniformity`.
-    pattern : LinePattern
-        Of that tree.
-    domain : Domain
-        Of the cells.
+    count, overdispersion: (nodes,) float64, counts not a number where no deviation is needed;
+    returns (2, nodes) float64, for lines of constant x, and of constant y; None where nothing is
+    seen. A line that leaves the share f of a leaf on one side has there a standard deviation of
+    sqrt(f (1 - f)) times this value, the same for all leaves along it.
 
-    Returns
-    -------
-    ndarray, shape (2, nodes), float64, or None
-        For lines of constant x, and of constant y. A line that leaves the share f of a leaf on one
-        side has there a standard deviation of sqrt(f (1 - f)) times this value, the same for all
-        leaves along it. None where nothing is seen.
-
-    Notes
-    -----
     Of cells that lie apart, the part of the variance that leaves have in common is not seen. It is
-    large where records are on lines, as at one place in each leaf, and small where they are
-    spread: it is taken to be half of the eighth power of the overdispersion.
+    large where records are on lines, as at one place in each leaf, and small where they are spread:
+    it is taken to be half of the eighth power of the overdispersion.
 
     Where the lines of leaves are on their sides, cuts err more, and where they are in the middle,
     less (`psd.estimation.line_covariance.side_factors`).
@@ -191,6 +150,8 @@ def line_deviation(
         records = np.maximum(count[leaf], 0.0)
         for axis in (0, 1):
             halved = levels_halved(tree, leaf, axis, domain.lattice)
+            # Variances are shares of the largest one, of cells with all records on one side of the
+            # line.
             by_lines = pattern.common[axis][halved] / MAX_SHARE_VARIANCE
             by_lines *= 1 + (CUT_SHARE_VARIANCE - 1) * (1 - by_lines)
             variance = by_lines * pattern.factor[axis][halved]
@@ -206,22 +167,9 @@ def line_deviation(
 def column_records(tree: Tree, count: Floats, domain: Domain) -> Floats | None:
     """Estimate the records in one column and one row of each leaf, where the lattice was chosen.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    count : ndarray, shape (nodes,), float64
-        Published counts.
-    domain : Domain
-        Of the cells.
+    count: (nodes,) float64, published; returns (2, nodes) float64, for columns and rows; None with
+    the default lattice.
 
-    Returns
-    -------
-    ndarray, shape (2, nodes), float64, or None
-        For columns and rows. None with the default lattice.
-
-    Notes
-    -----
     Records of a lattice that was chosen, such as 256 x 256 cells, are taken to lie in the middle of
     its cells: all of a column are on one side of a line inside it. Lines of the lattice cut none.
     """
@@ -235,22 +183,8 @@ def column_records(tree: Tree, count: Floats, domain: Domain) -> Floats | None:
 def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Floats:
     """Compute the overdispersion of leaves whose records are at the values of rounded coordinates.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    step : CoordinateStep
-        Of the coordinates.
-    domain : Domain
-        Of the cells.
+    Returns (nodes,) float64, in [0, 1]; 0 for nodes that are not leaves.
 
-    Returns
-    -------
-    ndarray, shape (nodes,), float64
-        In [0, 1]; 0 for nodes that are not leaves.
-
-    Notes
-    -----
     A line that slants across a leaf of k rows of values crosses each row at a place of its own, and
     is wrong there by up to half a step. The rows err independently: their mean has a k-th part of
     the variance of one row, which is that of a line along the other axis. In a leaf of less than a
@@ -313,52 +247,38 @@ def _step_variance(steps: Floats, share: float) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Families:
-    """Children of measured cells.
+    """Children of measured cells: arrays by child."""
 
-    Their family, share, deviation and its weight; the count of the cell, without the bias of its
-    noise in products with the weight; the sides of both; and by axis, the column (or row) of each
-    family.
-    """
-
-    number: int
-    family: Integers
-    share: Floats
-    deviation: Floats
-    weight: Floats
-    count: Floats
-    sides: Floats
-    of_cell: Floats
-    columns: Sequence[Integers]
+    number: int  # of families
+    family: Integers  # number of the family of each child
+    share: Floats  # of the records of the cell
+    deviation: Floats  # records beyond the share
+    weight: Floats  # records of the cell over the variance of the deviation
+    count: Floats  # records of the cell, without the bias of its noise in products with the weight
+    sides: Floats  # of the children, (n, 4)
+    of_cell: Floats  # sides of the cells, (n, 4)
+    columns: Sequence[Integers]  # by axis, column (or row) of each family
 
 
 def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> CoordinateStep:
     """Estimate the step to which coordinates are rounded.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    estimates : Estimates
-        Of that tree.
-    share : ndarray, shape (nodes,), float64
-        Of its parent's records that each node has if they lie as they are taken to.
-    domain : Domain
-        Of the cells.
+    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
+    taken to.
 
-    Notes
-    -----
     Most coordinates are decimals with a few places. Where cells are not much wider than the last
     place, the parts of a cell hold different numbers of values that a coordinate can have; the
     counts of the parts follow these numbers if, and only if, the coordinates are rounded to it.
 
-    A matched filter. If coordinates are multiples of s, a child of a cell of n records has
-    n g r beyond its share g, where 1 + r is the density of multiples of s in the child over that in
-    the cell. The deviations are regressed on n g r with the inverse of their variance as weight,
-    for each power of ten s. The slope is the share of the records that are rounded, and its
-    standard error is from the spread of the families' terms. The step with the largest ratio of
-    both is taken, if it is large. The ratio also has to be large where the families of a column, or
-    of a row, are one term: where all records lie on one line, those along it deviate together and
-    tell as much as one.
+    P1. It is a matched filter. If coordinates are multiples of s, a child of a cell of n records
+    has n g r beyond its share g, where 1 + r is the density of multiples of s in the child over
+    that in the cell. The deviations are regressed on n g r with the inverse of their variance as
+    weight, for each power of ten s. The slope is the share of the records that are rounded, and its
+    standard error is from the spread of the families' terms.
+
+    The step with the largest ratio of both is taken, if it is large. The ratio also has to be large
+    where the families of a column, or of a row, are one term: where all records lie on one line,
+    those along it deviate together and tell as much as one.
     """
     families = _measured_families(tree, estimates, share, domain)
     best, strength = CoordinateStep(step=0.0, share=0.0), STEP_ERRORS

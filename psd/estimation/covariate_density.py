@@ -31,17 +31,7 @@ _TINY = 1e-300
 def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
     """Share of each node in the mass of its parent, or in its area if the mass is 0.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells. Public.
-    covariate : Covariate, optional
-        Public; without it, shares are those of areas.
-
-    Returns
-    -------
-    ndarray, shape (nodes,), float64
-        1 for the root.
+    Returns (nodes,) float64, 1 for the root. Without a covariate, shares are those of areas.
     """
     area = tree.area.astype(np.float64)
     share = np.ones(len(tree))
@@ -58,17 +48,9 @@ def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
 def region_shares(tree: RegionTree, covariate: Covariate | None) -> Floats:
     """Share of each cell in the mass of its parent inside their region, or in its area there.
 
-    Parameters
-    ----------
-    tree : RegionTree
-        Regions and cells. Public.
-    covariate : Covariate, optional
-        Public; its mass in a cell is taken to be even inside and outside the region.
-
-    Returns
-    -------
-    ndarray, shape (nodes,), float64
-        0 for named regions and the nodes between them, whose records are not shared out by area.
+    Returns (nodes,) float64; 0 for named regions and the nodes between them, whose records are not
+    shared out by area. The mass of a covariate in a cell is taken to be even inside and outside the
+    region.
     """
     mass = tree.clipped_area
     if covariate is not None:
@@ -83,13 +65,7 @@ def region_shares(tree: RegionTree, covariate: Covariate | None) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CovariateDensity:
-    """Share of a leaf's count in a part of it: the share of the leaf's mass there.
-
-    Parameters
-    ----------
-    covariate : Covariate
-        Public.
-    """
+    """Share of a leaf's count in a part of it: the share of the leaf's mass there."""
 
     covariate: Covariate
 

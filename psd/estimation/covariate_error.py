@@ -31,22 +31,10 @@ class _Products:
 def covariate_error(tree: Tree, estimates: Estimates, share: Floats, even: Floats) -> float:
     """Estimate the relative error of what a covariate moves inside the leaves.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    estimates : Estimates
-        Of that tree.
-    share, even : ndarray, shape (nodes,), float64
-        Of its parent's records that each node has by the covariate, and without it.
+    share, even: (nodes,) float64, of its parent's records that each node has by the covariate, and
+    without it; returns a number in [0, 1]: 0 for a covariate that is right, 1 if it should move
+    twice as much, or nothing.
 
-    Returns
-    -------
-    float
-        In [0, 1]: 0 for a covariate that is right, 1 if it should move twice as much, or nothing.
-
-    Notes
-    -----
     The deviations z - g Z of children from their shares g of a family of Z records are regressed on
     (g - a) Z, where a is the share without the covariate. What the noise adds to both products is
     subtracted. For the leaves of a level, both are summed over the families on the levels just

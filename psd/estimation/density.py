@@ -70,14 +70,8 @@ class Density(Protocol):
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it.
 
-        Parameters
-        ----------
-        tree : Tree
-            Cells.
-        node : ndarray, shape (n,), int64
-            Leaves.
-        low, high : ndarray, shape (n, 2), float64
-            South-west and north-east corner of the boxes, 0 to 1 across the leaf, x before y.
+        node: (n,) int64, leaves; low, high: (n, 2) float64, south-west and north-east corner of the
+        boxes, 0 to 1 across the leaf, x before y; returns (n,) float64.
         """
 
     def polygon(
@@ -90,45 +84,23 @@ class Density(Protocol):
     ) -> Floats:
         """Share of each leaf's count in a polygon.
 
-        Parameters
-        ----------
-        tree : Tree
-            Cells.
-        node : ndarray, shape (n,), int64
-            Leaves.
-        outlines : ClippedPolygons
-            Polygons in cells.
-        which : ndarray, shape (n,), int64
-            Index of the polygon in each leaf.
-        from_lattice : callable
-            Coordinates of boxes in lattice units.
+        node: (n,) int64, leaves; which: (n,) int64, index of the outline in each leaf; returns (n,)
+        float64. `from_lattice` gives coordinates of boxes in lattice units.
         """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SmoothDensity:
-    """Share of each leaf's count in each of its parts.
+    """Share of each leaf's count in each of its parts."""
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    scale : ndarray, shape (4,), float64
-        Raster units of a lattice unit, for each side of a box.
-    surface : ndarray, shape (rows + 1, columns + 1), float64
-        Mass south and west of every raster line of the window, before the last pass.
-    window : RasterWindow
-        Part of the raster that the surface is of. Shares are those of leaves whose surroundings lie
-        in it.
-    least : float
-        Mass of a part of the surroundings below which it is a rounding error; see
-        `least_mass`.
-    """
-
-    tree: Tree
-    scale: Floats
+    tree: Tree  # cells
+    scale: Floats  # (4,) float64; raster units of a lattice unit, for each side of a box
+    # (rows + 1, columns + 1) float64; mass south and west of every raster line of the window,
+    # before the last pass.
     surface: Floats
+    # Part of the raster of the surface; the surroundings of leaves that are asked about lie in it.
     window: RasterWindow = WHOLE_RASTER
+    # Mass of a part of the surroundings below which it is a rounding error; see `least_mass`.
     least: float = 0.0
 
     @cached_property
@@ -227,29 +199,13 @@ def smooth_density(
 ) -> SmoothDensity:
     """Smooth the density of the leaves, each keeping its count.
 
-    Guarantees
-    ----------
-    - Shares of the leaves of the last of ``passes`` are those without ``passes``, to rounding.
+    count: (nodes,) float64, published, not negative; those of other leaves than the ones of
+    `passes` are not read. For each pass, `passes` have the leaves with mass in the surroundings of
+    those of the next one, and a window with these surroundings; elsewhere the density is not
+    defined. By default there are all leaves.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells. Public.
-    count : ndarray, shape (nodes,), float64
-        Published counts, not negative; those of other leaves than the ones of ``passes`` are not
-        read.
-    lattice : tuple of int
-        Columns and rows of the lattice of the tree.
-    passes : sequence of (ndarray, RasterWindow), optional
-        For each pass the leaves with mass in the surroundings of those of the next one, and a
-        window with these surroundings; by default all leaves. Elsewhere the density is not defined.
+    P1. Shares of the leaves of the last of `passes` are those without `passes`, to rounding.
 
-    Returns
-    -------
-    SmoothDensity
-
-    Notes
-    -----
     Pycnophylactic interpolation [1]_ in two passes: the density of a part becomes the mean over a
     window of the leaf's own size around it, and the parts of a leaf are scaled back to their sum.
     Windows end at the edge of the domain. An empty leaf stays uniform. Inside a cell of the lattice

@@ -77,50 +77,32 @@ _LIMIT = 0.25
 class Fit:
     """Estimates, variances and densities of a record; arrays that cannot be written to.
 
-    Parameters
-    ----------
-    record : ReleaseRecord
-        What was published.
-    estimates : Estimates
-        Consistent estimates of every cell with variances; counts by the post-processing. In a fit
-        near boxes, counts of other cells are not a number.
-    published_covariance : Estimates
-        Estimates with the covariance of the published counts; those above where they are signed.
-        In a fit near boxes, the variance is that of the root alone.
-    rounding_variance : ndarray, shape (nodes,), float64, or None
-        Variance that rounding to integers adds to each cell; None without rounding.
-    parent_shares : ndarray, shape (nodes,), float64
-        Share of its parent's records that each cell has before counts are known.
-    dispersion : Dispersion
-        Variance of the records in a part of a cell.
-    pattern : LinePattern or None
-        How records lie along lines; None with a coordinate resolution and with regions.
-    line_deviation : ndarray, shape (2, nodes), float64, or None
-        Deviation of cuts along each axis; None where nothing is seen.
-    column_records : ndarray, shape (2, nodes), float64, or None
-        Records in one column and one row of each leaf. None unless the lattice was chosen; then a
-        line inside a column has all of them on one side.
-    shift_share : float
-        Error of what the density moves inside leaves, over `SHIFT_ERROR`. A constant for a smooth
-        density. For a covariate it follows from the counts; that of a boundary is right.
-    zone : NearZone or None
-        Cells that have a count; None for all.
-    cache : FitCache or None
-        Where the numbers that take longest are kept between processes.
+    A fit near boxes has counts of the cells of its `zone` alone; others are not a number.
     """
 
-    record: ReleaseRecord
+    record: ReleaseRecord  # what was published
+    # Consistent estimates of every cell with variances; counts by the post-processing.
     estimates: Estimates
+    # Estimates with the covariance of the published counts; those above where they are signed; near
+    # boxes, the variance is that of the root alone.
     published_covariance: Estimates
+    # (nodes,) float64; variance that rounding to integers adds to each cell; None without rounding.
     rounding_variance: Floats | None
+    # (nodes,) float64; share of its parent's records that each cell has before counts are known.
     parent_shares: Floats
-    dispersion: Dispersion
+    dispersion: Dispersion  # variance of the records in a part of a cell
+    # How records lie along lines; None with a coordinate resolution and with regions.
     pattern: LinePattern | None
+    # (2, nodes) float64; deviation of cuts along each axis; None where nothing is seen.
     line_deviation: Floats | None
+    # (2, nodes) float64; records in one column and one row of each leaf, all on one side of a line
+    # inside it; None unless the lattice was chosen.
     column_records: Floats | None
+    # Error of what the density moves inside leaves, over `SHIFT_ERROR`: a constant for a smooth
+    # density, from the counts for a covariate; a boundary is right.
     shift_share: float
-    zone: NearZone | None = None
-    cache: FitCache | None = None
+    zone: NearZone | None = None  # cells that have a count; None for all
+    cache: FitCache | None = None  # where the numbers that take longest are kept between processes
 
     @property
     def tree(self) -> Tree:
@@ -171,29 +153,12 @@ class Fit:
 def fit(record: ReleaseRecord, near: Floats | None = None, *, cache: FitCache | None = None) -> Fit:
     """Fit the cells of a record, or those near some boxes where that is faster.
 
-    Guarantees
-    ----------
-    - A function of the record alone: it costs no epsilon.
-    - Totals of the boxes are those of a fit of all cells, to rounding.
+    near: (m, 4) float64, lattice units, boxes that are all that is asked about. The cache of a fit
+    near boxes keeps what depends on all cells, and nothing of what is near.
 
-    Parameters
-    ----------
-    record : ReleaseRecord
-        What was published.
-    near : ndarray, shape (m, 4), float64, optional
-        Boxes in lattice units that are all that is asked about.
-    cache : FitCache, optional
-        Where the numbers that take longest are kept between processes. Of a fit near boxes it keeps
-        what depends on all cells, and nothing of what is near.
+    P1. A function of the record alone: it costs no epsilon.
 
-    Examples
-    --------
-    >>> import psd
-    >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
-    >>> tree = psd.decompositions.grid_tree(domain, 2)
-    >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
-    >>> round(fit(release.record).total, 1)
-    8.0
+    P2. Totals of the boxes are those of a fit of all cells, to rounding.
     """
     tree, choice = record.tree, record.post_processing
     zone = None if near is None else _zone_near(record, near, cache)
@@ -350,13 +315,10 @@ def _medians(
 def _inside(
     record: ReleaseRecord, estimates: Estimates, shares: Floats, *, has_lines: bool
 ) -> Floats:
-    """How records lie inside cells.
+    """How records lie inside cells, as one array (2 + lines + nodes,) float64.
 
-    Returns
-    -------
-    ndarray, shape (2 + lines + nodes,), float64
-        Error of the density (`Fit.shift_share`), cluster size, `PATTERN_SHAPE` numbers of lines
-        if there are some, overdispersion of each node.
+    Error of the density (`Fit.shift_share`), cluster size, `PATTERN_SHAPE` numbers of lines if
+    there are some, overdispersion of each node.
     """
     tree, domain, kind = record.tree, record.domain, record.post_processing.density
     shift = SMOOTH_SHIFT if kind == "smooth" else 0.0
@@ -386,18 +348,11 @@ def _inside(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NearZone:
-    """Cells near some boxes.
+    """Cells near some boxes."""
 
-    Parameters
-    ----------
-    opened : ndarray, shape (n,), int64
-        Nodes whose children need a count, with all of their ancestors.
-    passes : tuple of (ndarray, RasterWindow)
-        Leaves that have mass around those of the next pass of the smoothing, and a window with
-        their surroundings; empty without a smooth density, and where no leaf is cut.
-    """
-
-    opened: Integers
+    opened: Integers  # (n,) int64; nodes whose children need a count, with all of their ancestors
+    # Leaves that have mass around those of the next pass of the smoothing, and a window with their
+    # surroundings; empty without a smooth density, and where no leaf is cut.
     passes: tuple[tuple[Integers, RasterWindow], ...]
 
 
@@ -442,6 +397,7 @@ def _cut_cells(tree: Tree, boxes: Floats) -> tuple[Integers, Integers]:
     box, node = np.arange(len(boxes)), np.zeros(len(boxes), np.int64)
     opened, leaves = [node[:0]], [node[:0]]
     while len(box):
+        # Level by level, pairs of a box and a node that it may cut.
         cell, query = tree.boxes[node], boxes[box]
         low, high = cell[:, :2], cell[:, 2:]
         met = ((low < query[:, 2:]) & (high > query[:, :2])).all(axis=1)

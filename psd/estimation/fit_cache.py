@@ -48,21 +48,13 @@ _OFF = ("", "off")
 class FitCache:
     """Fitted numbers of one release.
 
-    Guarantees
-    ----------
-    - What is read is what was written for the same content, post-processing and code, to the bit.
-    - A failure to read or to write is no error: the numbers are then computed.
+    P1. What is read is what was written for the same content, post-processing and code, to the bit.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the user.
-    key : str
-        Digest of everything that the fit depends on.
+    P2. A failure to read or to write is no error: the numbers are then computed.
     """
 
-    folder: Path
-    key: str
+    folder: Path  # of the user
+    key: str  # digest of everything that the fit depends on
 
     def has(self, names: Sequence[str]) -> bool:
         """Whether the folder has numbers of all of these names."""

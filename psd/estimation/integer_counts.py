@@ -25,43 +25,19 @@ _DIGITS = 13
 def round_counts(tree: Hierarchy, count: Floats, uniform: float) -> Floats:
     """Round counts to integers, of which the children of a node sum to it.
 
-    Guarantees
-    ----------
-    - Each integer is the count rounded down or up; a count of 0 stays 0.
-    - The children of a node sum to it exactly.
-    - For ``uniform`` uniform in [0, 1), the mean of each integer is the count, to rounding.
+    count: (n,) float64, not negative, the children of a node sum to it, to rounding; returns (n,)
+    float64. `uniform` is in [0, 1).
 
-    Parameters
-    ----------
-    tree : Hierarchy
-        Topology.
-    count : ndarray, shape (n,), float64
-        Not negative; the children of a node sum to it, to rounding.
-    uniform : float
-        In [0, 1).
+    P1. Each integer is the count rounded down or up; a count of 0 stays 0.
 
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        Integers.
+    P2. The children of a node sum to it exactly.
 
-    Notes
-    -----
+    P3. For `uniform` uniform in [0, 1), the mean of each integer is the count, to rounding.
+
     Let the leaves lie one after another on a line, depth first, each as long as its count, and a
-    mark at each integer minus ``uniform``. An integer is the number of marks on a leaf, so that of
-    a node is the number of marks on its leaves, which are neighbours. A part of length x has
-    floor(x) or ceil(x) marks, and x in the mean [1]_.
-
-    References
-    ----------
-    .. [1] Madow, 1949.
-
-    Examples
-    --------
-    >>> import psd
-    >>> domain = psd.Domain(bounds=(0, 0, 2, 1), crs="EPSG:3857", lattice=(2, 1))
-    >>> round_counts(psd.decompositions.grid_tree(domain, (2, 1)), np.array([3.0, 1.4, 1.6]), 0.7)
-    array([3., 2., 1.])
+    mark at each integer minus `uniform`. An integer is the number of marks on a leaf, so that of a
+    node is the number of marks on its leaves, which are neighbours. A part of length x has floor(x)
+    or ceil(x) marks, and x in the mean (Madow, 1949).
     """
     start, stop = _leaf_ranges(tree)
     leaves = np.flatnonzero(tree.is_leaf)
@@ -80,13 +56,7 @@ def rounding_variance(count: Floats) -> Floats:
 
 
 def uniform_of_digest(digest: str) -> float:
-    """Number in [0, 1) from a digest in hexadecimal.
-
-    Examples
-    --------
-    >>> uniform_of_digest("8" + "0" * 63)
-    0.5
-    """
+    """Number in [0, 1) from a digest in hexadecimal."""
     return int(digest[:_DIGITS], 16) / float(16**_DIGITS)
 
 
@@ -97,6 +67,7 @@ def _leaf_ranges(tree: Hierarchy) -> tuple[Integers, Integers]:
         np.add.at(size, tree.parent[level], size[level])
     start = np.zeros(len(tree), np.int64)
     for level in tree.levels[1:]:
+        # Leaves of the level up to each node, less those up to its first sibling.
         before = np.cumsum(size[level]) - size[level]
         parent = tree.parent[level]
         first = tree.first_child[parent] - level.start

@@ -42,59 +42,31 @@ class Measurements:
 
     The variance of a noisy count follows from the noise of its tree. Support counts of reports are
     measured by `psd.estimation.local_measurements`.
-
-    Parameters
-    ----------
-    value : ndarray, shape (n,), float64
-        Unbiased measurement, in records.
-    variance : ndarray, shape (n,), float64
-        Its variance; infinite where a node is not measured.
     """
 
-    value: Floats
-    variance: Floats
+    value: Floats  # (n,) float64; unbiased measurement, in records
+    variance: Floats  # (n,) float64; its variance; infinite where a node is not measured
 
 
 def measure_counts(tree: Hierarchy, scale: int) -> Measurements:
-    """Measurements of noisy counts.
-
-    Parameters
-    ----------
-    tree : Hierarchy
-        Noisy counts with their noise.
-    scale : int
-        Amount that one record or user adds to a count.
-    """
+    """Measurements of noisy counts, to which one record or user adds `scale`."""
     variance = tree.noise.variance(tree.loss) / scale**2
     return Measurements(value=tree.count / scale, variance=variance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimates:
-    """Least-squares estimates of a tree; one value per node, in the order of the tree.
+    """Least-squares estimates of a tree: (n,) float64 in the order of its nodes, in records."""
 
-    Parameters
-    ----------
-    signed : ndarray, shape (n,), float64
-        Best linear unbiased estimates, in records; the children of a node sum to it.
-    count : ndarray, shape (n,), float64
-        The published counts: not negative, the children of a node sum to it.
-    upward : ndarray, shape (n,), float64
-        Estimate of each node from its own subtree alone.
-    upward_variance : ndarray, shape (n,), float64
-        Its variance, in records squared; infinite where the subtree is not measured.
-    slope : ndarray, shape (n,), float64
-        How much a node's estimate grows with its parent's; a family's slopes sum to 1.
-    variance : ndarray, shape (n,), float64
-        Variance of the signed estimates, in records squared.
-    """
-
-    signed: NDArray[np.float64]
+    signed: NDArray[np.float64]  # best linear unbiased estimates; the children of a node sum to it
+    # The published counts: not negative, the children of a node sum to it.
     count: NDArray[np.float64]
-    upward: NDArray[np.float64]
+    upward: NDArray[np.float64]  # estimate of each node from its own subtree alone
+    # Its variance, in records squared; infinite where the subtree is not measured.
     upward_variance: NDArray[np.float64]
+    # How much a node's estimate grows with its parent's; a family's slopes sum to 1.
     slope: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    variance: NDArray[np.float64]  # of the signed estimates, in records squared
 
 
 def infer_counts(
@@ -108,46 +80,28 @@ def infer_counts(
 ) -> Estimates:
     """Estimate counts by generalised least squares, signed and not negative.
 
-    Guarantees
-    ----------
-    - `signed` is the minimum-variance linear unbiased estimate given the tree, for any set of
-      measured nodes that determines the leaves; with ``settled``, only for trees whose cells do
-      not follow from their counts.
-    - Signed or not, the children of a node sum to it, to rounding.
-    - Time and memory are linear in the number of nodes.
+    If the measured nodes do not determine all parts of a node, ReleaseFormatError is raised.
+    Arguments:
 
-    Parameters
-    ----------
-    tree : Hierarchy
-        Noisy counts with their noise. Public.
-    scale : int
-        Amount that one record or user adds to a count; estimates are in these units. Public.
-    empty : ndarray, shape (n,), bool, optional
-        Leaves that are known to be empty without having been measured. Public.
-    settled : bool
-        Whether counts are pooled by `settled_variance`, so that counts that decided how
-        finely their cells are divided are not biased.
-    measured : Measurements, optional
-        Value and variance of each node; those of the noisy counts by default.
-    projected : bool
-        Whether the published counts are computed. Otherwise they are the signed ones, for callers
-        that put others in their stead.
+    - `scale`: what one record or user adds to a count; estimates are in these units
+    - `empty`: (n,) bool, leaves that are known to be empty without having been measured
+    - `settled`: whether counts are pooled by `settled_variance`, so that counts that decided how
+      finely their cells are divided are not biased
+    - `measured`: value and variance of each node; by default those of the noisy counts
+    - `projected`: False for callers that put others in the stead of the published counts
 
-    Returns
-    -------
-    Estimates
+    P1. `signed` is the minimum-variance linear unbiased estimate given the tree, for any set of
+    measured nodes that determines the leaves; with `settled`, only for trees whose cells do not
+    follow from their counts.
 
-    Raises
-    ------
-    ReleaseFormatError
-        If the measured nodes do not determine all parts of a node.
+    P2. Signed or not, the children of a node sum to it, to rounding.
 
-    Notes
-    -----
+    P3. Time and memory are linear in the number of nodes.
+
     Upward, each node pools its own count with the sum of its children by inverse variance;
-    downward, what a parent knows better is handed to the children in proportion to their
-    variances. This is belief propagation on the tree, exact for Gaussian least squares; with
-    one epsilon per level it equals Hay et al. [1]_ and Cormode et al. [2]_.
+    downward, what a parent knows better is handed to the children in proportion to their variances.
+    This is belief propagation on the tree, exact for Gaussian least squares; with one epsilon per
+    level it equals Hay et al. [1]_ and Cormode et al. [2]_.
 
     References
     ----------
@@ -196,23 +150,10 @@ def infer_counts(
 def prune_counts(
     tree: Hierarchy, estimates: Estimates, threshold: int, share: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Replace everything below small cells by their shares.
+    """Replace everything below small cells by their shares; children sum to their node as before.
 
-    Parameters
-    ----------
-    tree : Hierarchy
-        Cells.
-    estimates : Estimates
-        Of that tree.
-    threshold : int
-        Estimated records (signed) up to which the parts of a cell are not distinguished.
-    share : ndarray, shape (n,), float64
-        Share of its parent that each node is assumed to have, such as its share of the area.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        The children of a node sum to it, as they did.
+    share: (n,) float64, of its parent that each node is assumed to have, such as its share of the
+    area; returns (n,) float64. Cells are small up to `threshold` estimated records (signed).
 
     References
     ----------
@@ -230,26 +171,11 @@ def prune_counts(
 def published_covariance(
     tree: Hierarchy, estimates: Estimates, *, of_nodes: bool = True
 ) -> Estimates:
-    """Replace the covariance of least squares by that of the published counts.
+    """Replace the covariance of least squares by that of the published counts, `count`.
 
-    Parameters
-    ----------
-    tree : Hierarchy
-        Cells.
-    estimates : Estimates
-        Of that tree; `count` holds the published counts.
-    of_nodes : bool
-        Whether `variance` is computed for each node. If not, only that of the root is a number;
-        the errors of boxes need no other.
+    Without `of_nodes`, the variance of the root alone is a number; the errors of boxes need no
+    other.
 
-    Returns
-    -------
-    Estimates
-        `upward_variance`, `slope` and `variance` are those of the published counts; the rest is as
-        given.
-
-    Notes
-    -----
     The covariance of least squares ignores post-processing: a cell that is published as empty
     because its noisy count was small has, under it, the same variance as a full one.
 
@@ -325,40 +251,26 @@ def settled_variance(
 ) -> Floats:
     """Variances of the sums below cells that do not depend on the noise of the cells' counts.
 
-    Parameters
-    ----------
-    variance, below_variance : ndarray, shape (n,), float64
-        Variance of the noisy count of each cell of a level, infinite where it was not measured, and
-        of the sum of its children.
-    count, below : ndarray, shape (n,), float64
-        Noisy counts, and sums of the children.
+    variance, below_variance: (n,) float64, of the noisy count of each cell of a level, infinite
+    where it was not measured, and of the sum of its children; count, below: (n,) float64, the
+    counts and the sums; returns (n,) float64, to be used as weights. The variance of each sum stays
+    `below_variance`.
 
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        To be used as weights. The variance of each sum stays ``below_variance``.
-
-    Notes
-    -----
     If a noisy count decides how finely its cell is divided, a count that is too high gets more
     cells below, so a sum with a larger variance, and with it a larger weight in the mean of count
     and sum: estimates drift upward. The bias of one cell is small, but those of many cells add up,
     while their noise cancels out. Here the sum gets the variance that it would have if the final
     estimate, not the noisy count, had decided the division.
 
-    Let n be the noisy count with variance v, s the sum below with variance V, and x = s + w (n - s)
-    with w = V / (V + v). The error of x is not correlated with n - s. So a weight w(x) does not
-    bias s + w(x) (n - s) to first order, while w(n) does, by about Cov(w, n). The variance at x is
-    V f(x) / f(n), where f(n) is the mean variance among cells of the same level and epsilon with
-    similar counts. So a cell keeps what else its variance depends on, such as the roughness of its
-    neighbourhood. Where all these variances are equal, as in trees whose cells do not follow from
-    counts, and in groups of a few cells, whose biases do not add up to much, nothing changes.
+    P4. To first order there is no bias. Let n be the noisy count with variance v, s the sum below
+    with variance V, and x = s + w (n - s) with w = V / (V + v). The error of x is not correlated
+    with n - s. So a weight w(x) does not bias s + w(x) (n - s) to first order, while w(n) does, by
+    about Cov(w, n). The variance at x is V f(x) / f(n), where f(n) is the mean variance among cells
+    of the same level and epsilon with similar counts. So a cell keeps what else its variance
+    depends on, such as the roughness of its neighbourhood.
 
-    Examples
-    --------
-    >>> equal = np.full(40, 2.0)
-    >>> settled_variance(equal, equal, np.arange(40.0), np.arange(40.0)).tolist() == equal.tolist()
-    True
+    P5. Where all these variances are equal, as in trees whose cells do not follow from counts, and
+    in groups of a few cells, whose biases do not add up to much, nothing changes.
     """
     settled = below_variance.copy()
     usable = np.isfinite(variance) & np.isfinite(below_variance)

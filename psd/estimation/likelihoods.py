@@ -304,25 +304,10 @@ def subtree_likelihoods(
     levels: Sequence[slice],
     last: LevelLikelihoods | None = None,
 ) -> list[LevelLikelihoods]:
-    """Compute the likelihood of every node's count given the noisy counts in its subtree.
+    """Compute the likelihood of every node's count given the noisy counts in its subtree, by level.
 
-    Parameters
-    ----------
-    tree : Hierarchy
-        Topology.
-    estimates : Estimates
-        Least squares of that tree.
-    noisy : NoisyCounts
-        Of all nodes.
-    levels : sequence of slice
-        Nodes of each level, from the first level to be computed down.
-    last : LevelLikelihoods, optional
-        Of the last level; by default they are computed from the noisy counts.
-
-    Returns
-    -------
-    list of LevelLikelihoods
-        One per level.
+    `levels` go from the first level to be computed down; without `last`, that of the last level is
+    computed from the noisy counts.
     """
     result = [] if last is None else [last]
     below = levels[-1]

@@ -56,25 +56,9 @@ def common_variance_by_width(
 ) -> Floats:
     """Estimate the variance of a half's share that cells along a line have in common.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    divisions : Divisions
-        Along the axis.
-    axis : int
-        0 for x, 1 for y.
-    lattice : tuple of int
-        Columns and rows of the lattice.
+    Returns (`WIDTHS`,) float64, by halvings of the domain (`levels_halved`), in [0, 1/4]: 1/4 where
+    a line has all records of a cell on one side of it.
 
-    Returns
-    -------
-    ndarray, shape (`WIDTHS`,), float64
-        By halvings of the domain (`levels_halved`), in [0, 1/4]: 1/4 where a line has all records
-        of a cell on one side of it.
-
-    Notes
-    -----
     The mean of d_i d_j over that of n_i n_j, d the deviations and n the counts of cells of one
     width on one line, several cells apart: neighbours are alike for other reasons as well. Records
     that move by a fixed distance are a share of 1/w^2 of this variance in cells of the width w, and
@@ -104,17 +88,6 @@ def has_unshared_lines(
 ) -> bool:
     """Whether hardly any two cells are divided by one line, so that products tell nothing.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    along : tuple of Divisions
-        Along x, and along y.
-    lattice : tuple of int
-        Columns and rows of the lattice.
-
-    Notes
-    -----
     This is so where cells are divided at quantiles of their records. Where at least half of them
     are divided in the middle, lines are common, however few cells there are.
     """
@@ -140,10 +113,14 @@ def _profile(product: Floats, counts: Floats, error: Floats, pairs: Floats) -> F
     mean, deviation = product[usable] / counts[usable], error[usable] / counts[usable]
     share, best, strength = 0.0, np.zeros(WIDTHS), LINE_ERRORS
     for saturated in range(1, WIDTHS):
+        # All of the variance in cells of some width and narrower ones, a quarter of it for each
+        # doubling.
         pattern = MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(WIDTHS) - saturated, 0)
         for fitted in (usable >= saturated, np.ones(len(usable), bool)):
             expected = np.where(fitted, pattern[usable], 0.0) / deviation
             length = float(np.sqrt((expected**2).sum()))
+            # How many standard errors the means have along the pattern, of `length` for all
+            # records.
             along = float((expected * mean / deviation).sum()) / length if length > 0 else 0.0
             if along > strength and along < LINE_SHARES[1] * length:
                 share, best, strength = along / length, pattern, along
@@ -201,30 +178,15 @@ def line_squares(
 ) -> Floats:
     """Compute the squared deviations of the children of cells that lines explain.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    along : tuple of Divisions
-        Along x, and along y.
-    common : ndarray, shape (2, `WIDTHS`), float64
-        Variance that cells along a line have in common (`common_variance_by_width`), by axis.
-    lattice : tuple of int
-        Columns and rows of the lattice.
+    common: (2, `WIDTHS`) float64, by axis, of `common_variance_by_width`; returns (nodes,) float64,
+    the sum over the children of a cell, per squared record of the cell; 0 for cells that are not
+    divided in two parts along x, along y, or along both.
 
-    Returns
-    -------
-    ndarray, shape (nodes,), float64
-        Sum over the children of a cell, per squared record of the cell. 0 for cells that are not
-        divided in two parts along x, along y, or along both.
-
-    Notes
-    -----
-    A line leaves the share g of a cell on one side of it, with a variance of 4 g (1 - g) times that
-    of a half. The records that it moves leave the children on one side, by their shares, for those
-    on the other. Let Q be the sum of the squares of these shares: 1 where there is one child on
-    each side, a half where there are two equal ones. Then the deviations have a sum of squares of
-    2 Q times the variance.
+    P1. They have a sum of squares of 2 Q times the variance of a half. A line leaves the share g of
+    a cell on one side of it, with a variance of 4 g (1 - g) times that of a half. The records that
+    it moves leave the children on one side, by their shares, for those on the other. Q is the sum
+    of the squares of these shares: 1 where there is one child on each side, a half where there are
+    two equal ones.
     """
     result, is_divided = np.zeros(len(tree)), np.zeros((2, len(tree)), bool)
     parts = np.ones((2, len(tree)))
@@ -242,31 +204,18 @@ def line_squares(
 def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]) -> Floats:
     """Estimate how much more or less cuts err by where in cells lines are.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    divisions : Divisions
-        Along the axis.
-    axis : int
-        0 for x, 1 for y.
-    lattice : tuple of int
-        Columns and rows of the lattice.
+    Returns (`WIDTHS`,) float64: factors of the variance of a cut by halvings of the domain, in
+    [1/2, 2].
 
-    Returns
-    -------
-    ndarray, shape (`WIDTHS`,), float64
-        Factors of the variance of a cut by halvings of the domain, in [1/2, 2].
+    P2. The factor is 1/2 + 3/2 (2 u - 1)^2 for lines at u of the width. A cut anywhere in a cell
+    whose records are on a line at u of its width is wrong by u^3 / 3 + (1 - u)^3 / 3 of the squared
+    records, in the mean: 1/6 for lines at any u, 1/3 for lines on a side, as those of a grid of 2^k
+    columns are, and 1/12 for lines in the middle.
 
-    Notes
-    -----
-    A cut anywhere in a cell whose records are on a line at u of its width is wrong by u^3 / 3 +
-    (1 - u)^3 / 3 of the squared records, in the mean: 1/6 for lines at any u, 1/3 for lines on a
-    side, as those of a grid of 2^k columns are, and 1/12 for lines in the middle. So the factor is
-    1/2 + 3/2 (2 u - 1)^2. The half in which the line is, the half of that half, and so on are the
-    binary digits of u. Each agrees with the one before it, or does not, as `_agreement` tells, and
-    the mean square of 2 u - 1 follows. The size of the agreement is the share of the records for
-    which this holds; the others are on lines at any u.
+    The half in which the line is, the half of that half, and so on are the binary digits of u. Each
+    agrees with the one before it, or does not, as `_agreement` tells, and the mean square of 2 u -
+    1 follows. The size of the agreement is the share of the records for which this holds; the
+    others are on lines at any u.
     """
     agreement = _agreement(tree, divisions, axis, lattice)
     seen, factor = np.flatnonzero(agreement), np.ones(WIDTHS)
@@ -291,6 +240,7 @@ def _agreement(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, 
     product of the deviations of a cell and of its children over that of their counts, as far as it
     is several standard errors from 0.
     """
+    # Divisions whose parent is divided along the same axis as well, and that of the parent.
     index = np.full(len(tree), -1)
     index[divisions.node] = np.arange(len(divisions.node))
     above = index[np.maximum(tree.parent[divisions.node], 0)]

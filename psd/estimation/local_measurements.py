@@ -37,15 +37,7 @@ def measure_record(record: ReleaseRecord) -> Measurements:
 
 
 def share_estimate(support: Floats, level: LevelReports) -> Floats:
-    """Unbiased estimates of shares of the devices.
-
-    Parameters
-    ----------
-    support : ndarray, float64
-        Number of reports that support each answer.
-    level : LevelReports
-        Number and law of the reports.
-    """
+    """Unbiased estimates of shares of the devices, from how many reports support each answer."""
     p, q = level.p, level.q
     estimate: Floats = (support / level.reports - float(q)) / float(p - q)
     return estimate
@@ -54,21 +46,13 @@ def share_estimate(support: Floats, level: LevelReports) -> Floats:
 def share_variance(share: Floats, level: LevelReports, reports: int) -> Floats:
     """Variances of estimates of shares of all devices.
 
-    Parameters
-    ----------
-    share : ndarray, float64
-        True shares, or estimates of them; they are cut off at 0 and 1.
-    level : LevelReports
-        Number and law of the reports of this level.
-    reports : int
-        Number of reports of all levels together.
+    The level has a part of all reports, `reports`; true shares, or estimates of them, are cut off
+    at 0 and 1.
 
-    Notes
-    -----
-    Of n reports of the level, f n have the answer. The support is a sum of f n Bernoulli variables
-    of p and (1 - f) n of q: divided by n (p - q), it has the variance
-    ``q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q)`` over n. The n devices are a sample of N, so
-    their share differs from that of all: ``f (1 - n / N)`` over n, where the number in the cell is
+    P1. It is ``q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q) + f (1 - n / N)`` over n. Of n
+    reports of the level, f n have the answer. The support is a sum of f n Bernoulli variables of p
+    and (1 - f) n of q: divided by n (p - q), it has the first two terms. The n devices are a sample
+    of N, so their share differs from that of all by the third, where the number in the cell is
     taken as a Poisson variable; that the total is fixed enters by the tree.
     """
     p, q = level.p, level.q

@@ -51,27 +51,14 @@ def nonuniformity_variance(
 ) -> NDArray[np.float64]:
     """Compute the variance n f (1 - f) (c + phi n) of the points in a part of a leaf.
 
+    All arrays (n,) float64: count, of which negative ones count as none; fraction and area, covered
+    shares of the points, as these are taken to lie, and of the area; overdispersion phi, 0 for
+    points thrown at random and 1 for all or nothing; returns records squared. `cluster_size` is c,
+    see `fit_dispersion`.
+
     The compiled walk compiles this very function for single numbers, so it is arithmetic alone;
     and it asks for leaves that are not cut as well, so 0 has to come out where both shares are
     0 and where both are 1.
-
-    Parameters
-    ----------
-    count : ndarray, shape (n,), float64
-        Estimated points of the cells; negative ones count as none.
-    fraction : ndarray, shape (n,), float64
-        Covered share of their points, as these are taken to lie.
-    area : ndarray, shape (n,), float64
-        Covered share of their area.
-    overdispersion : ndarray, shape (n,), float64
-        Overdispersion: 0 for points thrown at random, 1 for all or nothing.
-    cluster_size : float
-        Variance per point; see `fit_dispersion`.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        Records squared.
     """
     points = np.maximum(count, 0.0)
     return points * fraction * (1 - fraction) * (cluster_size + overdispersion * points)
@@ -80,22 +67,8 @@ def nonuniformity_variance(
 def cell_ceiling(count: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute the records that cells hardly exceed: their counts and two standard deviations.
 
-    Parameters
-    ----------
-    count : ndarray, shape (n,), float64
-        Estimated points of the cells; negative ones count as none.
-    variance : ndarray, shape (n,), float64
-        Of the counts by the noise.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        Records.
-
-    Examples
-    --------
-    >>> cell_ceiling(np.array([10.0, -3.0]), np.array([4.0, 1.0])).tolist()
-    [14.0, 2.0]
+    count, variance: (n,) float64, by the noise, negative counts count as none; returns (n,)
+    float64.
     """
     return np.maximum(count, 0.0) + CEILING_ERRORS * np.sqrt(variance)
 
@@ -103,19 +76,12 @@ def cell_ceiling(count: NDArray[np.float64], variance: NDArray[np.float64]) -> N
 def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute the variance that all leaves which a query cuts have in common.
 
+    shift: (n,) float64, records that the density moved into each query, beside an even one, those
+    of a covariate with a factor (`psd.estimation.fit.Fit.shift_share`); returns (n,) float64,
+    records squared.
+
     A leaf beside a dense one holds its points near that one. A smooth density knows this, but
     not how strongly, and is wrong in the same direction along the whole edge of a query.
-
-    Parameters
-    ----------
-    shift : ndarray, shape (n,), float64
-        Records that the smooth density moved into each query, beside an even one. Those that a
-        covariate moved have a factor, `psd.estimation.fit.Fit.shift_share`.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        Records squared.
     """
     return (SHIFT_ERROR * shift) ** 2
 
@@ -125,16 +91,8 @@ def overdispersion_of_leaves(
 ) -> NDArray[np.float64]:
     """Compute the overdispersion inside the leaves of each level from the levels above.
 
-    Parameters
-    ----------
-    excess, squares, families : ndarray, shape (levels,), float64
-        By level: excess spread, its coefficient of phi, and the number of families whose parents
-        are on the level.
-
-    Returns
-    -------
-    ndarray, shape (levels,), float64
-        In [0, 1].
+    excess, squares, families: (levels,) float64, excess spread, its coefficient of phi, and the
+    number of families whose parents are on the level; returns (levels,) float64, in [0, 1].
     """
     phi = np.ones(len(excess))
     for depth in range(1, len(phi)):
@@ -149,39 +107,27 @@ def overdispersion_of_leaves(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dispersion:
-    """Variance n f (1 - f) (c + phi n) of the share f of n points in a leaf.
+    """Variance n f (1 - f) (c + phi n) of the share f of n points in a leaf."""
 
-    Parameters
-    ----------
-    cluster_size : float
-        1 for points thrown at random; more where they come in clusters, such as people at one
-        address.
-    overdispersion : ndarray, shape (nodes,), float64
-        Overdispersion: 0 for points thrown at random, 1 for all or nothing.
-    """
-
+    # Variance per point: 1 if they are thrown at random, more in clusters (people at one address).
     cluster_size: float
+    # (nodes,) float64; phi: 0 for points thrown at random, 1 for all or nothing.
     overdispersion: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Moments:
-    """Families whose children are all measured.
+    """Families whose children are all measured: arrays by family."""
 
-    Parent and its level; squared deviations less what noise adds; count and squared count of the
-    family without bias; sum of g (1 - g); variance by noise; degrees of freedom; and the axes along
-    which the parent is divided, bit 0 for x and bit 1 for y.
-    """
-
-    node: Integers
-    level: Integers
-    excess: Floats
-    count: Floats
-    square: Floats
-    parts: Floats
-    noise: Floats
-    freedom: Floats
-    across: Integers
+    node: Integers  # the parent
+    level: Integers  # of the parent
+    excess: Floats  # squared deviations of the children less what noise adds
+    count: Floats  # records of the parent
+    square: Floats  # squared count, without bias
+    parts: Floats  # sum of g (1 - g) over the children
+    noise: Floats  # what noise adds to the squared deviations
+    freedom: Floats  # degrees of freedom
+    across: Integers  # axes along which the parent is divided, bit 0 for x and bit 1 for y
 
 
 def fit_dispersion(
@@ -189,28 +135,18 @@ def fit_dispersion(
 ) -> Dispersion:
     """Estimate the dispersion inside the leaves from families of siblings.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    estimates : Estimates
-        Of that tree.
-    share : ndarray, shape (nodes,), float64
-        Of its parent's records that each node has if they lie as they are taken to.
-    by_lines : ndarray, shape (nodes,), float64, optional
-        What records along lines explain of S, per squared record of a node
-        (`psd.estimation.line_covariance.line_squares`); nothing where not given.
+    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
+    taken to; by_lines: (nodes,) float64, what records along lines explain of S below, per squared
+    record of a node (`psd.estimation.line_covariance.line_squares`); nothing if it is not given.
 
-    Notes
-    -----
     Let S be the sum of squared deviations of the children of a node of n records from their shares
     g, less what the noise adds to it, and G the sum of g (1 - g). Then E S = G n (c + phi n). The
-    cluster size is one for all families, phi one for each level; both are fitted by least squares,
-    with the inverse variance of S as weight and a normal prior of the cluster size. Then phi of the
-    leaves of a level is the ratio of sums over families on the levels just above it
-    (`psd.estimation.nonuniformity.overdispersion_of_leaves`): large cells determine it, as they
-    determine the errors. But a family counts for at most 1.5 % of the squares of its level: a city
-    in two cells would determine the error of all others.
+    cluster size c is one for all families, phi one for each level; both are fitted by least
+    squares, with the inverse variance of S as weight and a normal prior of the cluster size. Then
+    phi of the leaves of a level is the ratio of sums over families on the levels just above it
+    (`overdispersion_of_leaves`): large cells determine it, as they determine the errors. But a
+    family counts for at most 1.5 % of the squares of its level: a city in two cells would determine
+    the error of all others.
 
     A division along x tells nothing about y. So where families are divided along one axis, phi is
     fitted for each axis, and that of a leaf is the larger one: points on one line from west to east
@@ -262,6 +198,8 @@ def _moments_of(tree: Tree, estimates: Estimates, share: Floats, parents: Intege
     used = np.flatnonzero(np.isfinite(noise) & (parts > 0))
     variance = np.where(np.isfinite(variance), variance, 0.0)
     noise = np.where(np.isfinite(noise), noise, 0.0)
+    # The noise e of a child has the variance v, that of its family, E, the variance V. What they
+    # add to the squares is that of e - g E: v - 2 g v + g^2 V.
     added = sum_by(owner, variance * (1 - 2 * g), size) + sum_by(owner, g**2, size) * noise
     squares = sum_by(owner, (value - g * count[owner]) ** 2, size)
     first = tree.boxes[tree.first_child[parents]]
@@ -290,12 +228,15 @@ def _fit_cluster_size(moments: _Moments, levels: int) -> float:
         variance = moments.noise + moments.parts * count * (cluster_size + phi[level] * count)
         weight = moments.freedom / np.maximum(variance, 1e-150) ** 2
         values = points**2, points * squares, squares**2
+        # Normal equations of a cluster size and of one phi for each level.
         a, b, c, by_points, by_squares = (
             sum_by(level, weight * each, levels)
             for each in (*values, points * moments.excess, squares * moments.excess)
         )
         used = enough & (c > 0)
         c = np.where(used, c, 1.0)
+        # What is left for the cluster size once every phi is eliminated. A squared deviation of
+        # variance v has itself the variance 2 v^2: hence the halves.
         alone = np.where(used, a - b * b / c, 0.0).sum() / 2
         excess = np.where(used, by_points - b * by_squares / c, 0.0).sum() / 2
         phi = np.where(used, np.clip((by_squares - cluster_size * b) / c, 0.0, 1.0), phi)

@@ -92,47 +92,30 @@ def posterior_counts(
     opened: Integers | None = None,
     top: Floats | None = None,
 ) -> Floats:
-    """Compute posterior medians of the counts, from the root down.
+    """Compute posterior medians of the counts, from the root down, which keeps its estimate.
 
-    Guarantees
-    ----------
-    - Not negative; the children of a node sum to it, to rounding.
-    - A function of the release alone.
+    Returns (n,) float64, records. Arguments:
 
-    Parameters
-    ----------
-    tree : Hierarchy
-        Noisy counts. Public.
-    estimates : Estimates
-        Least squares of that tree; the root keeps its estimate.
-    scale, empty
-        As in `psd.estimation.least_squares.infer_counts`. Public.
-    reach : float, optional
-        Largest distance of a median from the division of the same count by least squares, in
-        standard deviations of that division; without a limit if left out.
-    opened : ndarray, shape (m,), int64, optional
-        Nodes whose counts are divided among their children, with the parent of each; by default all
-        that have children. Other counts are not a number.
-    top : ndarray, shape (t,), float64, optional
-        Result of an earlier call for the nodes down to the halfway level
-        (`halfway_level`) of a tree of more than `PART_NODES`. Then
-        only the subtrees below with opened nodes are looked at.
+    - `scale`, `empty`: as in `psd.estimation.least_squares.infer_counts`
+    - `reach`: the largest distance of a median from the division of the same count by least
+      squares, in standard deviations of that division
+    - `opened`: (m,) int64, nodes whose counts are divided among their children, with the parent of
+      each; by default all that have children; other counts are not a number
+    - `top`: (t,) float64, of an earlier call for the nodes down to `halfway_level` of a tree of
+      more than `PART_NODES`; then only the subtrees below with opened nodes are looked at
 
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        In records.
+    P1. Not negative; the children of a node sum to it, to rounding.
 
-    Notes
-    -----
-    A Polya tree [1]_ whose divisions in two have all on one side with probability 0.4 and else
-    a uniform share. Likelihoods go up by convolution (belief propagation) and take in the
-    noise of each node's own count; the median of each division, given the count of the
-    node, goes down. Families of three and four are divided in two repeatedly.
+    P2. A function of the release alone.
+
+    A Polya tree [1]_ whose divisions in two have all on one side with probability 0.4 and else a
+    uniform share. Likelihoods go up by convolution (belief propagation) and take in the noise of
+    each node's own count; the median of each division, given the count of the node, goes down.
+    Families of three and four are divided in two repeatedly.
 
     Where many cells hold one or two records each, every median is too small by a little. Over
     thousands of cells these errors add up, while their noise cancels out. Least squares has no such
-    bias, so ``reach`` bounds it in every division by the noise of that division. Where neither part
+    bias, so `reach` bounds it in every division by the noise of that division. Where neither part
     can be empty, the prior of a division has nothing to tell, and what the likelihoods of the parts
     have beyond least squares is the sum of such errors below: there the bound is narrower.
 
@@ -274,29 +257,12 @@ def _median(values: Floats, weights: Floats) -> Floats:
 def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice]]]:
     """Divide a hierarchy at the depth at which top and largest part are smallest.
 
+    Returns the level of the roots of the parts, 0 where all of the hierarchy is one part, and the
+    nodes of each part, level by level from there down. A part has at most `max_nodes`, unless a
+    single subtree has more.
+
     What is computed from the leaves up and from the root down needs all of a hierarchy in memory;
     part by part it needs the top and one part, and computes the parts twice.
-
-    Parameters
-    ----------
-    tree : Hierarchy
-        What is divided. Public.
-    max_nodes : int
-        Nodes of a part, unless a single subtree has more.
-
-    Returns
-    -------
-    depth : int
-        Level of the roots of the parts; 0 where all of the hierarchy is one part.
-    parts : list of list of slice
-        Nodes of each part, level by level from that depth down.
-
-    Examples
-    --------
-    >>> import psd
-    >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
-    >>> subtree_parts(psd.decompositions.grid_tree(domain, 4), 10)
-    (1, [[slice(1, 3, None), slice(5, 13, None)], [slice(3, 5, None), slice(13, 21, None)]])
     """
     if len(tree) <= max_nodes:
         return 0, [list(tree.levels)]
@@ -315,15 +281,7 @@ def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice
 
 
 def halfway_level(tree: Hierarchy) -> int:
-    """Level down to which there are as few nodes as in the largest subtree below, or nearly so.
-
-    Examples
-    --------
-    >>> import psd
-    >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
-    >>> halfway_level(psd.decompositions.grid_tree(domain, 4))
-    1
-    """
+    """Level down to which there are as few nodes as in the largest subtree below, or nearly so."""
     return _halfway(tree, _subtree_sizes(tree))
 
 

@@ -25,46 +25,22 @@ _PARENTS_PER_BATCH = 2**14
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Divisions:
-    """Cells that are divided in two parts along one axis, both of them measured.
+    """Cells that are divided in two parts along one axis, both of them measured: arrays (n,)."""
 
-    Parameters
-    ----------
-    node : ndarray, shape (n,), int64
-        Divided cells.
-    line : ndarray, shape (n,), int64
-        Lattice line between the parts.
-    deviation : ndarray, shape (n,), float64
-        Estimated records of the lower part beyond its share.
-    count : ndarray, shape (n,), float64
-        Estimated records of both parts.
-    noise : ndarray, shape (n,), float64
-        Variance of the deviation that the noise causes.
-    share : ndarray, shape (n,), float64
-        Share of the records that the lower part has if they lie as they are taken to.
-    """
-
-    node: Integers
-    line: Integers
-    deviation: Floats
-    count: Floats
-    noise: Floats
-    share: Floats
+    node: Integers  # divided cells
+    line: Integers  # lattice line between the parts
+    deviation: Floats  # estimated records of the lower part beyond its share
+    count: Floats  # estimated records of both parts
+    noise: Floats  # variance of the deviation that the noise causes
+    share: Floats  # of the records that the lower part has if they lie as they are taken to
 
 
 def divisions(tree: Tree, estimates: Estimates, share: Floats) -> tuple[Divisions, Divisions]:
     """List the divisions along x, and those along y.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    estimates : Estimates
-        Of that tree.
-    share : ndarray, shape (nodes,), float64
-        Of its parent's records that each node has if they lie as they are taken to.
+    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
+    taken to.
 
-    Notes
-    -----
     Counts are upward estimates, so those of different divisions of one level have independent
     errors.
     """
@@ -105,12 +81,14 @@ def _divisions_of(
     count, share_sum = sum_by(owner, value, size), sum_by(owner, part, size)
     result = []
     for axis in (0, 1):
+        # Children that begin where their parent does are the lower part, the others the upper one.
         is_lower = boxes[:, axis] == of_parents[owner, axis]
         lower, upper = np.flatnonzero(is_lower), np.flatnonzero(~is_lower)
         line = np.zeros(size, np.int64)
         line[owner[lower]] = boxes[lower, axis + 2]
         of_lower = sum_by(owner[lower], part[lower], size)
         of_lower /= np.where(share_sum > 0, share_sum, 1.0)
+        # The deviation is (1 - g) L - g U for the counts L and U of the parts.
         noise = (1 - of_lower) ** 2 * sum_by(owner[lower], variance[lower], size)
         noise += of_lower**2 * sum_by(owner[upper], variance[upper], size)
         deviation = sum_by(owner[lower], value[lower], size) - of_lower * count

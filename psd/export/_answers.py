@@ -25,27 +25,10 @@ def write_answers(
     content: str = "answers",
     overwrite: bool = False,
 ) -> None:
-    """Write answers with the caller's columns, order and CRS.
+    """Write answers, from `Release.query`, with the caller's columns, order and CRS.
 
-    Parameters
-    ----------
-    answers : GeoDataFrame
-        From `Release.query`.
-    path : path-like
-        File to write.
-    suffix : str
-        Ending of a format that holds a table, such as ``".gpkg"``.
-    metadata : mapping of str to str
-        What the file states, as far as its format has room.
-    content : str
-        Name of the layer or sheet.
-
-    Raises
-    ------
-    WriteError
-        If the file exists or cannot be written, or the format cannot hold a column of the caller.
-    MissingExtraError
-        If the format needs an extra that is not installed.
+    The suffix is that of a format that holds a table, such as ``".gpkg"``; `content` is the name of
+    the layer or sheet. The file states the metadata as far as its format has room.
     """
     writer, table = find_format(f"answers{suffix}"), answers.copy(deep=False)
     table.attrs = {"content": content, **metadata}

@@ -36,27 +36,13 @@ _DECIMALS = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A release or a series, as catalogues describe it.
+    """A release or a series, as catalogues describe it."""
 
-    Parameters
-    ----------
-    record : ReleaseRecord
-        Of the release, or of the first slice.
-    metadata : dict of str to str
-        See `psd.export._metadata.release_metadata`.
-    guarantee : str
-        Epsilon and unit of privacy in words.
-    file : str
-        Name of the release file, with which links in the entry begin.
-    slices : TimeSlices, optional
-        Of a series.
-    """
-
-    record: ReleaseRecord
-    metadata: dict[str, str]
-    guarantee: str
-    file: str
-    slices: TimeSlices | None = None
+    record: ReleaseRecord  # of the release, or of the first slice
+    metadata: dict[str, str]  # see `psd.export._metadata.release_metadata`
+    guarantee: str  # epsilon and unit of privacy in words
+    file: str  # name of the release file, with which links in the entry begin
+    slices: TimeSlices | None = None  # of a series
 
     @property
     def about(self) -> About | None:
@@ -121,13 +107,7 @@ class Described:
 
 
 def catalogue_entry(standard: str, described: Described) -> dict[str, Any]:
-    """Entry of a catalogue as JSON values; see `Release.catalogue`.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such standard, or the release does not state what the standard requires.
-    """
+    """Entry of a catalogue as JSON values; see `Release.catalogue`."""
     choice(*STANDARDS)("standard", standard)
     make: Callable[[Described], dict[str, Any]] = import_module(f"psd.export._{standard}").entry
     return make(described)

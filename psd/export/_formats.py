@@ -22,24 +22,12 @@ _PACKAGE = "psd.export"
 
 
 def suffixes() -> tuple[str, ...]:
-    """Endings of the formats that hold a table of cells.
-
-    Examples
-    --------
-    >>> suffixes()
-    ('.csv', '.fgb', '.geojson', '.gpkg', '.parquet', '.pmtiles', '.xlsx')
-    """
+    """Endings of the formats that hold a table of cells."""
     return tuple(m.SUFFIX for m in _modules() if not is_raster(m) and not is_database(m))
 
 
 def raster_suffixes() -> tuple[str, ...]:
-    """Endings of the formats that hold a raster.
-
-    Examples
-    --------
-    >>> raster_suffixes()
-    ('.tif', '.npy')
-    """
+    """Endings of the formats that hold a raster."""
     return tuple(module.SUFFIX for module in _modules() if is_raster(module))
 
 
@@ -54,13 +42,7 @@ def is_database(module: ModuleType) -> bool:
 
 
 def find_format(target: str | os.PathLike[str]) -> ModuleType:
-    """Module of the format of an output: the address of a database, or the ending of a name.
-
-    Raises
-    ------
-    ParameterError
-        If no format has the ending.
-    """
+    """Module of the format of an output: the address of a database, or the ending of a name."""
     faults: list[str] = []
     for module in _modules(faults):
         if module.accepts(target) if is_database(module) else _suffix(target) == module.SUFFIX:

@@ -55,16 +55,8 @@ def draw_series(
 ) -> Figure:
     """Draw tables of cells, or of named regions, by slice; see `Release.plot`.
 
-    Parameters
-    ----------
-    record : ReleaseRecord
-        Of any slice, for the domain and the units.
-    cells : mapping
-        Table of each slice.
-    kind, outline, threshold, cmap
-        As in `Release.plot`.
-    guarantee : str
-        Of the series.
+    The record is that of any slice, for the domain and the units; the guarantee is that of the
+    series.
     """
     require_matplotlib("a map")
     choice(*KINDS)("kind", kind)

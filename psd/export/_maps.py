@@ -64,21 +64,11 @@ _QUALITIES = ("#2c7bb6", "#fdae61", "#bdbdbd")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classes:
-    """Classes of a column: their edges, colours and heading.
+    """Classes of a column: their edges, colours and heading."""
 
-    Parameters
-    ----------
-    edges : tuple of float
-        Limits of the classes, one more than there are classes.
-    colours : tuple of str
-        A colour of each class.
-    label : str
-        What the numbers are, with their unit.
-    """
-
-    edges: tuple[float, ...]
-    colours: tuple[str, ...]
-    label: str
+    edges: tuple[float, ...]  # limits of the classes, one more than there are classes
+    colours: tuple[str, ...]  # a colour of each class
+    label: str  # what the numbers are, with their unit
 
     def colour_map(self) -> tuple[ListedColormap, BoundaryNorm]:
         """Colours and limits as matplotlib takes them."""
@@ -87,13 +77,7 @@ class Classes:
         return ListedColormap(list(self.colours)), BoundaryNorm(self.edges, len(self.colours))
 
     def recoloured(self, cmap: Any) -> Classes:
-        """The same classes in colours of a colour map of matplotlib, if one is given.
-
-        Raises
-        ------
-        ParameterError
-            If there is none of that name.
-        """
+        """The same classes in colours of a colour map of matplotlib, if one is given."""
         if cmap is None:
             return self
         from matplotlib import colormaps, colors
@@ -108,19 +92,7 @@ class Classes:
 
 
 def classes_of(record: ReleaseRecord, kind: str, values: Any, areas: Any = None) -> Classes:
-    """Classes of a column of cells.
-
-    Parameters
-    ----------
-    record : ReleaseRecord
-        Of the cells.
-    kind : {"density", "estimate", "relative_error", "reliable", "quality"}
-        Name of the column.
-    values : array_like
-        The column.
-    areas : array_like, optional
-        Area of each value on the map; all have the same by default.
-    """
+    """Classes of a column of cells, whose areas on the map are the same if they are not given."""
     if kind == "reliable":
         return Classes(edges=(-0.5, 0.5, 1.5), colours=_UNRELIABLE, label="reliable")
     if kind == "quality":
@@ -314,14 +286,7 @@ def _add_legend(figure: Any, axes: Any, classes: Classes, kind: str, limits: Lim
 def draw_scale_bar(axes: Axes, domain: Domain, *, below: float) -> None:
     """Draw a line of a round number of kilometres under a map, as long as on the ground there.
 
-    Parameters
-    ----------
-    axes : matplotlib Axes
-        The map.
-    domain : Domain
-        Of the map.
-    below : float
-        Distance from the map in points.
+    `below` is its distance from the map in points.
     """
     from matplotlib.transforms import ScaledTranslation
 
@@ -347,13 +312,7 @@ def draw_scale_bar(axes: Axes, domain: Domain, *, below: float) -> None:
 
 
 def _round_length(longest: float) -> float:
-    """Largest of 1, 2 and 5 times a power of ten that is not longer.
-
-    Examples
-    --------
-    >>> _round_length(26.6), _round_length(0.07)
-    (20.0, 0.05)
-    """
+    """Largest of 1, 2 and 5 times a power of ten that is not longer."""
     power = 10.0 ** np.floor(np.log10(longest))
     factor = max(step for step in (1, 2, 5) if step * power <= longest)
     return float(f"{factor * power:.3g}")

@@ -17,14 +17,8 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
     """Facts about a release that its exports carry, in every format that has room for them.
 
     All exports, reports and `Release.metadata` read this function: a new public field of a release
-    is added to its exports by an entry of this mapping. What the publisher states comes first.
-
-    Parameters
-    ----------
-    record : ReleaseRecord
-        The published fields.
-    digest : str
-        SHA-256 of the content of the release file; left out if it is empty.
+    is added to its exports by an entry of this mapping. What the publisher states comes first. The
+    SHA-256 of the content of the release file is left out if it is empty.
     """
     return {
         **({} if record.about is None else record.about.texts),

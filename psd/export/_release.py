@@ -63,10 +63,7 @@ def export_release(
 ) -> int:
     """Write the cells of a release; number of those left out; see `Release.export`.
 
-    Parameters
-    ----------
-    digest : str
-        SHA-256 of the content of the release file, for the metadata of the export.
+    `digest` is the SHA-256 of the content of the release file, for the metadata of the export.
     """
     if type(record) is not ReleaseRecord:
         raise ParameterError(f"record must be ReleaseRecord, got {type(record).__name__}")

@@ -45,13 +45,7 @@ FLAG = "u"
 
 
 def check_treatment(treatment: str, threshold: Threshold) -> Limits:
-    """Check that a treatment exists; return the limits of a threshold.
-
-    Raises
-    ------
-    ParameterError
-        Naming the argument.
-    """
+    """Check that a treatment exists; return the limits of a threshold."""
     choice(*TREATMENTS)("unreliable", treatment)
     return reliability_limits(threshold)
 
@@ -81,27 +75,11 @@ def judge_raster(raster: Raster, limits: Limits) -> Reliability:
 
 
 def treat_unreliable(table: Any, treatment: str, threshold: Threshold) -> Any:
-    """Keep, mark or leave out the rows that are not reliable.
+    """Keep, mark or leave out the rows of a table whose column ``reliable`` is false.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Has a column ``reliable``.
-    treatment : {"keep", "mark", "drop"}
-        ``keep`` changes nothing; ``mark`` adds the column ``flag``, which is ``u`` where an
-        estimate is unreliable and otherwise empty; ``drop`` leaves such rows out.
-    threshold : float or tuple of two floats
-        Limits of the classes. Marked and shortened tables state that of reliable estimates in the
-        column ``threshold``.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"estimate": [90.0, 2.0], "reliable": [True, False]})
-    >>> treat_unreliable(table, "mark", 0.3)["flag"].tolist()
-    ['', 'u']
-    >>> treat_unreliable(table, "drop", 0.3)["estimate"].tolist()
-    [90.0]
+    ``keep`` changes nothing; ``mark`` adds the column ``flag``, which is ``u`` in such rows and
+    otherwise empty; ``drop`` leaves them out. Marked and shortened tables state the limit of
+    reliable estimates in the column ``threshold``.
     """
     if treatment == "keep":
         return table

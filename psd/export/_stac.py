@@ -22,13 +22,7 @@ _LICENCE = re.compile(r"[\w.+-]+", re.ASCII)
 
 
 def entry(described: Described) -> dict[str, Any]:
-    """Item whose asset is the release file.
-
-    Raises
-    ------
-    ParameterError
-        If neither a reference date nor slices state a time, which an item must have.
-    """
+    """Item whose asset is the release file."""
     interval = described.interval
     if interval is None:
         raise ParameterError(

@@ -25,19 +25,11 @@ _INFINITE = 10**11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """A style of a layer.
+    """A style of a layer."""
 
-    Parameters
-    ----------
-    name, description : str
-        As QGIS lists it.
-    qml : str
-        The style in the language of QGIS.
-    """
-
-    name: str
+    name: str  # as QGIS lists it, and so is the description
     description: str
-    qml: str
+    qml: str  # the style in the language of QGIS
 
 
 def layer_styles(table: geopandas.GeoDataFrame) -> list[Style]:

@@ -36,11 +36,6 @@ def write_raster(
 
     With the name of a band the file has this one alone. QGIS shows a single band as a ramp of
     grey, ``classes`` in their colours, and three bands as red, green and blue.
-
-    Raises
-    ------
-    MissingExtraError
-        If rasterio is not installed.
     """
     try:
         import rasterio

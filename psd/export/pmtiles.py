@@ -67,13 +67,7 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
 
 
 def _largest_zoom(sides: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> int:
-    """Zoom at which the smallest polygon has a visible size, if there are not too many tiles.
-
-    Examples
-    --------
-    >>> _largest_zoom(np.array([[0.0, 0.0, 100.0, 100.0], [0.0, 0.0, 20_000.0, 20_000.0]]))
-    11
-    """
+    """Zoom at which the smallest polygon has a visible size, if there are not too many tiles."""
     if not len(sides):
         return 0
     # A part may be narrow where longitude 180 cuts a cell.

@@ -31,29 +31,8 @@ def write_database(
     """Write cells to a table with a primary key, a geometry column ``geom`` and its index.
 
     All of it is one transaction: until it is committed no reader sees the table, and an older one
-    stays as it is if anything fails.
-
-    Parameters
-    ----------
-    cells : GeoDataFrame
-        Cells of a release.
-    url : str
-        Address, ``postgresql://...``.
-    table : str
-        Name of the table, with its schema before a dot.
-    tags : dict of str to str
-        Privacy guarantee of the release; becomes the comment of the table.
-    overwrite : bool
-        Whether an existing table is replaced.
-
-    Raises
-    ------
-    ParameterError
-        If no table is named.
-    WriteError
-        If the table exists or cannot be written.
-    MissingExtraError
-        If the driver is not installed.
+    stays as it is if anything fails. The table may be named with its schema before a dot; `tags`
+    are the comment of the table.
     """
     if table is None:
         raise ParameterError(

@@ -46,11 +46,6 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
 
     Texts are written as texts, never as formulas, whatever they begin with. Infinite relative
     errors are empty cells, so that their column is one of numbers.
-
-    Raises
-    ------
-    MissingExtraError
-        If openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook

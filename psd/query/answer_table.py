@@ -56,13 +56,7 @@ COLUMNS = (
 
 
 def check_levels(confidence: float, threshold: Threshold) -> None:
-    """Check that a confidence is in (0, 1) and the limits of a threshold above 0.
-
-    Raises
-    ------
-    ParameterError
-        Naming the argument.
-    """
+    """Check that a confidence is in (0, 1) and the limits of a threshold above 0."""
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
     reliability_limits(threshold)
@@ -71,22 +65,9 @@ def check_levels(confidence: float, threshold: Threshold) -> None:
 def answer_columns(
     totals: QueryTotals, record: ReleaseRecord, *, confidence: float, threshold: Threshold
 ) -> dict[str, NDArray[np.float64] | NDArray[np.bool_] | NDArray[np.object_]]:
-    """Compute the columns of the answers to queries.
+    """Compute the columns of the answers to queries: `COLUMNS`, in their order, (queries,) each.
 
-    Parameters
-    ----------
-    totals : QueryTotals
-        Totals over the cells of the queries.
-    record : ReleaseRecord
-        Of the release.
-    confidence, threshold : float
-        As in `Release.query`.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (queries,)
-        `COLUMNS`, in their order; relative errors are infinite where the
-        estimate is 0 and the error is not.
+    Relative errors are infinite where the estimate is 0 and the error is not.
     """
     estimate = np.maximum(totals.estimate, 0.0)
     perturbation = np.sqrt(totals.noise_variance(predicts_published(record)))
@@ -114,36 +95,24 @@ def answer_columns(
 def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Floats]:
     """Lower and upper ends of the intervals of answers.
 
-    Guarantees
-    ----------
-    - 0 <= lower <= estimate <= upper, where the estimate is cut at 0.
-    - A larger confidence gives an interval that contains the smaller one's.
-    - The upper end is not above what the cells that the query touches may hold, beside the error
-      of the answer from the noise.
+    Returns (queries,) float64 twice, in records. The confidence is in (0, 1).
 
-    Parameters
-    ----------
-    totals : QueryTotals
-        Of the answers.
-    confidence : float
-        Probability that the interval is meant to cover, in (0, 1).
+    P1. 0 <= lower <= estimate <= upper, where the estimate is cut at 0.
 
-    Returns
-    -------
-    tuple of ndarray, shape (queries,), float64
-        Records.
+    P2. A larger confidence gives an interval that contains the smaller one's.
 
-    Notes
-    -----
+    P3. The upper end is not above what the cells that the query touches may hold, beside the error
+    of the answer from the noise.
+
     The variance of an answer x is the spread of the published counts, what post-processing moved
     beyond chance (the squared difference from the signed answer, less the difference of the
-    variances [2]_), and the non-uniformity. The upper end adds the term of the third cumulant
-    [1]_ of a gamma distribution of the mean x and the non-uniformity variance V, whose third
-    cumulant is 2 V^2 / x. It is six times as large at 95 % and above: many queries are made where
-    people are, and there a small part of a large leaf holds more than its share. Such errors are
-    rare and large. So an interval of 80 % has less of this term, and of the variance that
-    post-processing removed, than one of 95 %. V includes what leaves have in common, which is as
-    skewed: all of them hold more than their shares where a town lies across their corners.
+    variances [2]_), and the non-uniformity. The upper end adds the term of the third cumulant [1]_
+    of a gamma distribution of the mean x and the non-uniformity variance V, whose third cumulant is
+    2 V^2 / x. It is six times as large at 95 % and above: many queries are made where people are,
+    and there a small part of a large leaf holds more than its share. Such errors are rare and
+    large. So an interval of 80 % has less of this term, and of the variance that post-processing
+    removed, than one of 95 %. V includes what leaves have in common, which is as skewed: all of
+    them hold more than their shares where a town lies across their corners.
 
     A query has no more records than all cells that it touches. A third cumulant knows no such
     limit, so the upper end is at most the answer, what these cells may hold outside the query, and

@@ -270,13 +270,7 @@ _NO_REGIONS = (
 def answer_areas(
     slices: Sequence[QueryIndex], areas: Areas, *, confidence: float, threshold: Threshold
 ) -> dict[str, Any]:
-    """Answer areas, for several time slices together; see `Release.query`.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (areas,)
-        `psd.query.answer_table.COLUMNS`.
-    """
+    """Answer areas, for several slices together: `COLUMNS`, (areas,) each; see `Release.query`."""
     check_levels(confidence, threshold)
     totals = sum_over_slices([areas.totals(index) for index in slices])
     return answer_columns(totals, slices[0].record, confidence=confidence, threshold=threshold)
@@ -310,30 +304,7 @@ def read_areas(
 ) -> Areas:
     """Read what a caller asks about; the arguments are those of `Release.query`.
 
-    Parameters
-    ----------
-    given : Any
-        Boxes, polygons, names, a table or a file.
-    domain, tree : Domain, Tree
-        Of the release.
-    level : int or str, optional
-        Level of regions by name; a number is refused.
-    column : str, optional
-        Column of a table with ids of regions.
-    crs : any CRS that pyproj understands, optional
-        Of polygons that state none.
-    outside : {"refuse", "skip", "zero"}
-        What areas outside the bounds are.
-
-    Raises
-    ------
-    ParameterError
-        If they are malformed or not valid, a level or an id does not exist, or an argument does
-        not go with them.
-    DomainError
-        If a CRS is missing or unknown.
-    InputDataError
-        If a file cannot be read.
+    Whatever is malformed, not valid, does not exist or does not go with them is refused.
     """
     if not hasattr(given, "columns") and hasattr(given, "to_list") and not is_region(given):
         given = given.to_list()  # a series of ids or of texts

@@ -42,13 +42,7 @@ _PAIRS_PER_CHUNK = 2**16
 
 
 def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
-    """Parse one box, an array of boxes, or a table with named sides into boxes and ids.
-
-    Raises
-    ------
-    ParameterError
-        If the shape or a column is missing.
-    """
+    """Parse one box, an array of boxes, or a table with named sides into boxes and ids."""
     if hasattr(regions, "columns"):
         missing = [side for side in SIDES if side not in regions.columns]
         if missing:
@@ -97,6 +91,7 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
     if domain.geographic:
         across = "; split it into two boxes if it crosses the antimeridian"
         turn = 2 * half_turn(domain.crs)
+        # What is beyond longitude 180, a turn back: does it meet the other end of the bounds?
         past_east = np.where(boxes[:, 2] > turn / 2, boxes[:, 2] - turn, -np.inf)
         past_west = np.where(boxes[:, 0] < -turn / 2, boxes[:, 0] + turn, np.inf)
         goes_on = np.minimum(past_east, boxes[:, 0]) > west
@@ -125,12 +120,7 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
 def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
     """Measure covered fractions of cells by boxes; of leaves, by the density of the fit.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    boxes : ndarray, shape (m, 4), float64
-        Queries, clipped to the lattice.
+    boxes: (m, 4) float64, lattice units, clipped to the lattice.
     """
     if isinstance(fit.tree, RegionTree):
         return region_box_fraction(fit.tree, boxes)
@@ -144,6 +134,7 @@ def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
             chunk = slice(start, start + _PAIRS_PER_CHUNK)
             of_chunk = node[chunk]
             cell, box = nodes[of_chunk], boxes[query[chunk]]
+            # The box as shares of the cell, from low to high; equal where they do not meet.
             size = cell[:, 2:] - cell[:, :2]
             low = np.maximum(box[:, :2] - cell[:, :2], 0.0) / size
             high = np.maximum(np.minimum(box[:, 2:] - cell[:, :2], size) / size, low)
@@ -159,13 +150,7 @@ def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
 
 
 def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]) -> QueryTotals:
-    """Query totals of boxes in the CRS of the release.
-
-    Raises
-    ------
-    ParameterError
-        If a box has no area or lies outside the domain; its id is named.
-    """
+    """Query totals of boxes in the CRS of the release."""
     domain = index.record.domain
     _check_boxes(domain, boxes, ids)
     lattice = domain.to_lattice(boxes)
@@ -193,19 +178,8 @@ def box_totals(
 ) -> NDArray[np.float64]:
     """Sum covered share times value over the cells of each box.
 
-    Parameters
-    ----------
-    index : QueryIndex
-        Of the release whose cells, and whose density inside the leaves, are used.
-    values : ndarray, shape (nodes,), float64
-        A value per node of its tree; the children of a node sum to it.
-    boxes : ndarray, shape (n, 4), float64
-        West, south, east, north in the CRS of the release.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        Answers of the cells for these values; to rounding of the largest value.
+    values: (nodes,) float64, the children of a node sum to it; boxes: (n, 4) float64, west, south,
+    east, north in the CRS of the release; returns (n,) float64, to rounding of the largest value.
     """
     lattice = index.record.domain.to_lattice(boxes)
     if index.mesh is not None:

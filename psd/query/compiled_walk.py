@@ -74,14 +74,8 @@ class BoxLists(NamedTuple):
 def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> QueryTotals:
     """Compute the totals of boxes; equal to `psd.query.totals.query_totals`, to rounding.
 
-    Parameters
-    ----------
-    flat_tree : FlatTree
-        Model of the cells.
-    count : ndarray, shape (nodes,), float64
-        Estimated records of each node.
-    boxes : ndarray, shape (n, 4), float64
-        Inside the lattice.
+    count: (nodes,) float64, estimated records; boxes: (n, 4) float64, lattice units, inside the
+    lattice.
     """
     children, errors = flat_tree.children, flat_tree.errors
     sums = _walk_in_batches(flat_tree, children, count, errors, boxes)
@@ -117,7 +111,7 @@ def _walk_in_batches(
     places = np.empty((2, room + size), np.int32)
     places[1, :size] = np.arange(size)
     frames = np.empty((flat_tree.levels + 1, _FRAME), np.int64)
-    sums = lists[4:15]
+    sums = lists[4:15]  # from the estimate to what is beyond
     result = np.empty((len(sums), len(boxes)))
     for start in range(0, len(boxes), size):
         chunk = boxes[start : start + size]
@@ -290,8 +284,6 @@ def _gather_sides(numbers: Any, sides: Any, west: Any, south: Any, east: Any, no
 def _compile_walk(source: str) -> Any:
     """The walk, compiled when first called, and cached on disk if a folder is writable.
 
-    Notes
-    -----
     One long function, since passing arrays to another costs as much as reading a short list. The
     cache on disk is keyed by the source of the walk. The formula that it calls is in other files,
     so a digest of these is an argument and thereby part of the key.

@@ -32,26 +32,15 @@ _ROUNDING = 1e-9
 def perturbation_covariance(fit: Fit, regions: Regions) -> Floats:
     """Compute the covariance of the answers by the noise.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    regions : Regions
-        m of them.
+    Returns (m, m) float64, records squared; exact for signed least-squares answers, see
+    `psd.estimation.least_squares.published_covariance` for others.
 
-    Returns
-    -------
-    ndarray, shape (m, m), float64
-        Records squared; exact for signed least-squares answers, see
-        `psd.estimation.least_squares.published_covariance` for others.
-
-    Notes
-    -----
-    The errors of the estimates are sums of independent innovations, one for each cell [1]_: the
-    root's own error, and for each child what its parent's estimate does not explain. An answer
-    that takes a_c of each child of an opened cell, a of it on average, takes s_c (a_c - a) of
-    the innovation of child c, where s_c^2 is its upward variance; nothing else. With these
-    coefficients as the rows of a sparse matrix Z the covariance is Z Z'.
+    P1. It is Z Z' for a sparse matrix Z with a row for each answer and a column for each cell. The
+    errors of the estimates are sums of independent innovations, one for each cell [1]_: the root's
+    own error, and for each child what its parent's estimate does not explain. An answer that takes
+    a_c of each child of an opened cell, a of it on average, takes s_c (a_c - a) of the innovation
+    of child c, where s_c^2 is its upward variance; nothing else. These coefficients are the rows of
+    Z.
 
     References
     ----------
@@ -93,6 +82,7 @@ def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> spar
     if below is not None:
         query.append(below.query)
         node.append(below.node)
+        # The innovation of the root is its own error.
         value.append(slope * np.sqrt(estimates.variance[0]))
     triples = (np.concatenate(value), (np.concatenate(query), np.concatenate(node)))
     coefficients = sparse.csr_array(triples, shape=(traversal.queries, len(estimates.slope)))
@@ -103,19 +93,8 @@ def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> spar
 def part_variance(fit: Fit, node: Integers, part: Floats) -> Floats:
     """Compute the variance of the points in parts of leaves.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the leaves.
-    node : ndarray, shape (n,), int64
-        Leaves.
-    part : ndarray, shape (2, n), float64
-        Shares of their points and of their area. The variance depends on those of the points alone.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        Records squared.
+    node: (n,) int64, leaves; part: (2, n) float64, shares of their points and of their area, of
+    which those of the points alone matter; returns (n,) float64, records squared.
     """
     count, uneven = fit.estimates.count[node], fit.dispersion
     return nonuniformity_variance(
@@ -126,24 +105,13 @@ def part_variance(fit: Fit, node: Integers, part: Floats) -> Floats:
 def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
     """Compute the covariance of the answers by leaves that two regions both cut.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    regions : Regions
-        m of them.
+    Returns (m, m) float64, records squared.
 
-    Returns
-    -------
-    ndarray, shape (m, m), float64
-        Records squared.
+    P2. By polarisation, so that one model of the variance V of a part of a leaf says all: cov(A, B)
+    = (V(A or B) + V(A and B) - V(A less B) - V(B less A)) / 2. Where V is n (1 + phi n) f (1 - f)
+    this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a leaf cancel.
 
-    Notes
-    -----
-    By polarisation, so that one model of the variance V of a part of a leaf says all:
-    cov(A, B) = (V(A or B) + V(A and B) - V(A less B) - V(B less A)) / 2. Where V is
-    n (1 + phi n) f (1 - f) this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a
-    leaf cancel. What the neighbours of leaves say of them is off in all regions alike; see
+    What the neighbours of leaves say of them is off in all regions alike; see
     `psd.estimation.nonuniformity.shift_variance`. Records along a line that two boxes share are
     missing in one and too many in the other; see `psd.query.line_matrix`. A V that is no variance
     of a measure is made positive semi-definite.
@@ -171,20 +139,9 @@ def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
 def records_moved(fit: Fit, node: Integers, part: Floats) -> Floats:
     """Count the records that the density adds to parts of leaves, compared with a uniform one.
 
-    Times the relative error of that density, `psd.estimation.fit.Fit.shift_share`.
-
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the leaves.
-    node : ndarray, shape (n,), int64
-        Leaves.
-    part : ndarray, shape (2, n), float64
-        Shares of their points and of their area.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
+    node: (n,) int64, leaves; part: (2, n) float64, shares of their points and of their area;
+    returns (n,) float64, times the relative error of that density,
+    `psd.estimation.fit.Fit.shift_share`.
     """
     if not fit.shift_share:
         return np.zeros(len(node))
@@ -223,8 +180,10 @@ def _nearest_covariance(covariance: Floats) -> Floats:
     if slack == 0:
         return covariance
     try:
+        # It succeeds of positive definite matrices alone, up to rounding.
         linalg.cholesky(covariance + slack * np.eye(len(covariance)), check_finite=False)
     except linalg.LinAlgError:
+        # Negative eigenvalues become 0, which adds to the diagonal; it is scaled back.
         values, vectors = np.linalg.eigh(covariance)
         covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
         fixed = np.diagonal(covariance)

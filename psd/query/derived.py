@@ -37,13 +37,7 @@ class Derived:
 
 
 def two_sided_quantile(confidence: float) -> float:
-    """Standard deviations to each side of a two-sided normal interval.
-
-    Examples
-    --------
-    >>> round(two_sided_quantile(0.95), 2)
-    1.96
-    """
+    """Standard deviations to each side of a two-sided normal interval."""
     return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
@@ -52,16 +46,8 @@ def combine_answers(
 ) -> Derived:
     """Compute a weighted sum of answers.
 
-    Parameters
-    ----------
-    estimates : ndarray, shape (m,), float64
-        Answers.
-    parts : two ndarrays, shape (m, m), float64
-        Covariance from the noise, and from uneven cells.
-    weights : ndarray, shape (m,), float64
-        Of the answers; without a negative one the interval does not go below 0.
-    confidence : float
-        Of the interval.
+    estimates, weights: (m,) float64; parts: two of (m, m) float64, the covariance from the noise,
+    and from uneven cells. Without a negative weight the interval does not go below 0.
     """
     estimate = float(weights @ estimates)
     noise, spread = (math.sqrt(max(float(weights @ part @ weights), 0.0)) for part in parts)
@@ -80,14 +66,7 @@ def combine_answers(
 def divide_answers(estimates: Floats, parts: Sequence[Floats], confidence: float) -> Derived:
     """Divide the first of two answers by the second; errors over a denominator of 0 are infinite.
 
-    Parameters
-    ----------
-    estimates : ndarray, shape (2,), float64
-        Answers.
-    parts : two ndarrays, shape (2, 2), float64
-        Their covariance from the noise, and from uneven cells.
-    confidence : float
-        Of the interval.
+    estimates: (2,) float64; parts: two of (2, 2) float64, as in `combine_answers`.
     """
     x, y = (float(value) for value in estimates)
     ratio = x / y if y > 0 else math.nan
@@ -118,24 +97,11 @@ def fieller_interval(
 ) -> tuple[Floats, Floats]:
     """Compute intervals of ratios x / y of non-negative counts.
 
-    Parameters
-    ----------
-    x, y : ndarray, shape (n,), float64
-        Estimated numerators and denominators.
-    var_x, var_y, cov : ndarray, shape (n,), float64
-        Variances and covariances of their errors.
-    confidence : float
-        Of the interval.
+    x, y, their variances and their covariance: (n,) float64; returns (n,) float64 twice, from 0 to
+    infinity where the denominator is not significantly above 0.
 
-    Returns
-    -------
-    lower, upper : ndarray, shape (n,), float64
-        From 0 to infinity where the denominator is not significantly above 0.
-
-    Notes
-    -----
-    All ratios r for which x - r y is within its own normal interval [1]_: between the roots of
-    a r^2 - 2 b r + q where a > 0, and beyond them where a < 0. Exact for normal errors.
+    P1. Exact for normal errors: all ratios r for which x - r y is within its own normal interval
+    [1]_. These are between the roots of a r^2 - 2 b r + q where a > 0, and beyond them where a < 0.
 
     References
     ----------

@@ -73,13 +73,7 @@ class Explanation:
 
 
 def explain_areas(fit: Fit, areas: Areas) -> list[Explanation]:
-    """One explanation for each area; see `psd.api.answers.Answers.explain`.
-
-    Raises
-    ------
-    ParameterError
-        If they are regions by name.
-    """
+    """One explanation for each area; see `psd.api.answers.Answers.explain`."""
     if isinstance(areas, PolygonAreas):
         return [
             explain_answer(
@@ -105,19 +99,9 @@ def explain_answer(
 ) -> Explanation:
     """Compute the sources of the error of an answer.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    fraction_of : callable
-        Returns, for a release, the fractions of its cells that the query covers.
-    box : ndarray, shape (1, 4), float64, optional
-        The query in lattice units, if it is a box.
-    sides : Sides, optional
-        Sides of the query, if it is a polygon.
+    `fraction_of` gives, for a release, the fractions of its cells that the query covers. A box, (1,
+    4) float64, is in lattice units; `sides` are those of a polygon.
 
-    Notes
-    -----
     More epsilon: the same cells, every count measured with a multiple of its epsilon; a method that
     looks at the data would choose other, usually finer, cells. Finer cells: each leaf that the
     query cuts is quartered and its epsilon goes to the quarters; points are assumed to be as uneven
@@ -228,19 +212,8 @@ def _without_outside(fit: Fit, tree: Tree) -> Tree:
 def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     """Quarter leaves of a tree; the quarters get the epsilon of their leaf.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    leaves : ndarray, shape (m,), int64
-        Leaves of at least two lattice cells a side.
-
-    Returns
-    -------
-    tree : Tree
-        With 4 m more nodes.
-    origin : ndarray, shape (n + 4 m,), int64
-        Node of the given tree that each node is, or is a quarter of.
+    leaves: (m,) int64, of at least two lattice cells a side; returns a tree with 4 m more nodes,
+    and (n + 4 m,) int64, the node of the given tree that each node is, or is a quarter of.
     """
     west, south, east, north = tree.boxes[leaves].T
     x, y = (west + east) // 2, (south + north) // 2
@@ -251,6 +224,7 @@ def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     loss[leaves] = 0
     level = np.concatenate([tree.level, tree.level[owner] + 1])
     parent = np.concatenate([tree.parent, owner])
+    # Quarters stand after all nodes up to here, and then on their level, by family.
     order, rank = _level_order(level, parent)
     origin = np.concatenate([np.arange(len(tree)), owner])[order]
     finer = replace(

@@ -80,41 +80,24 @@ class Errors(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FlatTree:
-    """Arrays of a release for the compiled walk.
+    """Arrays of a release for the compiled walk."""
 
-    Parameters
-    ----------
-    boxes : ndarray, shape (nodes, 4), int32
-        Of the tree.
-    children : ChildRanges
-        Of each node.
-    descendants : ChildRanges
-        Children of each node, or grandchildren where these are no more than a family may have:
-        fewer lists for estimates without errors.
-    levels : int
-        Of the tree.
-    inside : LeafDensity
-        Density of the fit.
-    errors : Errors
-        Of the estimates.
-    """
-
-    boxes: NDArray[np.int32]
-    children: ChildRanges
+    boxes: NDArray[np.int32]  # (nodes, 4) int32; of the tree
+    children: ChildRanges  # of each node
+    # Children of each node, or grandchildren where these are no more than a family may have: fewer
+    # lists for estimates without errors.
     descendants: ChildRanges
-    levels: int
-    inside: LeafDensity
-    errors: Errors
+    levels: int  # of the tree
+    inside: LeafDensity  # density of the fit
+    errors: Errors  # of the estimates
 
 
 def flatten_tree(fit: Fit) -> FlatTree:
     """Flatten a fit for the compiled walk; the arrays of the tree are not copied.
 
-    Notes
-    -----
-    The walk begins at a virtual parent of the root that is known exactly: there the root has
-    the slope 0 and its own variance, and the recursion of `psd.query.traversal` ends without a
-    special case.
+    The walk begins at a virtual parent of the root that is known exactly: there the root has the
+    slope 0 and its own variance, and the recursion of `psd.query.traversal` ends without a special
+    case.
     """
     tree, estimates = fit.tree, fit.estimates
     children = ChildRanges(tree.first_child, tree.first_child + tree.children)

@@ -28,18 +28,10 @@ _NEAR_QUESTIONS = 3
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QueryIndex:
-    """A release without time with what its queries read, computed when first used.
+    """A release without time with what its queries read, computed when first used."""
 
-    Parameters
-    ----------
-    record : ReleaseRecord
-        What was published.
-    cache : FitCache, optional
-        Where the fit is kept between processes.
-    """
-
-    record: ReleaseRecord
-    cache: FitCache | None = None
+    record: ReleaseRecord  # what was published
+    cache: FitCache | None = None  # where the fit is kept between processes
     _questions: Iterator[int] = field(default_factory=count, init=False, repr=False)
 
     @cached_property
@@ -79,13 +71,7 @@ class QueryIndex:
 
     @cached_property
     def summed_area(self) -> NDArray[np.float64]:
-        """Summed-area table of the estimates; only where there is a mesh.
-
-        Raises
-        ------
-        InternalError
-            If the leaves are not rows and columns.
-        """
+        """Summed-area table of the estimates; only where there is a mesh."""
         if self.mesh is None:
             raise InternalError("the leaves are not rows and columns")
         return self.mesh.table(self.fit.estimates.count)

@@ -159,13 +159,7 @@ class Joint:
 def answer_jointly(
     index: QueryIndex, areas: Areas, *, confidence: float, threshold: Threshold
 ) -> Joint:
-    """Answer areas with the covariance of the answers.
-
-    Raises
-    ------
-    ParameterError
-        If there are too many, or the caller's table has a column of the answers.
-    """
+    """Answer areas with the covariance of the answers."""
     check_levels(confidence, threshold)
     check_size(len(areas))
     fit, totals, regions = index.fit, areas.totals(index), areas.overlaps(index.fit)

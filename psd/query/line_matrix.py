@@ -19,21 +19,11 @@ __all__ = ["line_matrix"]
 def line_matrix(fit: Fit, box: Integers, node: Integers, boxes: Floats) -> sparse.csr_array | None:
     """Deviations of boxes along lines, for errors that different boxes have in common.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    box, node : ndarray, shape (n,), int64
-        Pairs of a box and a leaf that it cuts.
-    boxes : ndarray, shape (m, 4), float64
-        In lattice units.
+    box, node: (n,) int64, pairs of a box and a leaf that it cuts; boxes: (m, 4) float64, lattice
+    units; returns a sparse Z, (m, lines) float64, None where no records lie along lines.
 
-    Returns
-    -------
-    csr_array, shape (m, lines), float64, or None
-        Z, such that Z Z' is the covariance: records that are on the other side of a line are
-        missing on one side of it and too many on the other. Different lines err independently.
-        None where no records lie along lines.
+    P1. Z Z' is the covariance: records that are on the other side of a line are missing on one side
+    of it and too many on the other. Different lines err independently.
     """
     if fit.line_deviation is None:
         return None
@@ -41,6 +31,8 @@ def line_matrix(fit: Fit, box: Integers, node: Integers, boxes: Floats) -> spars
     sides = side_deviations(fit, node, cells, boxes[box])
     rows, columns, values, first = [], [], [], 0
     for axis in (0, 1):
+        # Boxes with a side on one line share its column. What the line lets in at a west side it
+        # takes at an east side, so their signs differ.
         position = np.concatenate([boxes[box, axis], boxes[box, axis + 2]])
         lines, number = np.unique(position, return_inverse=True)
         rows.append(np.tile(box, 2))

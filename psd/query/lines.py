@@ -27,26 +27,11 @@ _PAIRS_PER_BATCH = 2**18
 def cut_deviation(fit: Fit, axis: int, node: Integers, share: Floats, width: Floats) -> Floats:
     """Deviation of the records beside a line that cuts leaves from side to side.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells; its `line_deviation` is not None.
-    axis : int
-        0 for lines of constant x, 1 for lines of constant y.
-    node : ndarray, shape (n,), int64
-        Leaves.
-    share : ndarray, shape (n,), float64
-        Part of each leaf on the west or south of the line.
-    width : ndarray, shape (n,), float64
-        Of the leaves across the line, in lattice units; 0 where the line cuts no single column.
+    axis: 0 for lines of constant x, 1 of constant y; node: (n,) int64, leaves; share: (n,) float64,
+    part of each leaf on the west or south of the line; width: (n,) float64, of the leaves across
+    the line in lattice units, 0 where the line cuts no single column; returns (n,) float64,
+    records. The `line_deviation` of the fit is not None.
 
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        Records.
-
-    Notes
-    -----
     Where the lattice was chosen, all records of a column are in its middle: a line at p of the
     column leaves none or all of them on one side, in place of the part p. It is wrong by the
     smaller of p and 1 - p.
@@ -65,19 +50,9 @@ def cut_deviation(fit: Fit, axis: int, node: Integers, share: Floats, width: Flo
 def side_deviations(fit: Fit, node: Integers, cells: Floats, boxes: Floats) -> Floats:
     """Deviation of the records in the part of each leaf that a box covers, for each side.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells; its `line_deviation` is not None.
-    node : ndarray, shape (n,), int64
-        Leaves.
-    cells, boxes : ndarray, shape (n, 4), float64
-        The leaves and the boxes, in lattice units.
-
-    Returns
-    -------
-    ndarray, shape (n, 4), float64
-        Records, for the west, south, east and north side; 0 for a side that misses the leaf.
+    node: (n,) int64, leaves; cells, boxes: (n, 4) float64, the leaves and the boxes in lattice
+    units; returns (n, 4) float64, records, for the west, south, east and north side; 0 for a side
+    that misses the leaf. The `line_deviation` of the fit is not None.
     """
     size = cells[:, 2:] - cells[:, :2]
     low = np.clip((boxes[:, :2] - cells[:, :2]) / size, 0.0, 1.0)
@@ -94,10 +69,7 @@ def side_deviations(fit: Fit, node: Integers, cells: Floats, boxes: Floats) -> F
 def divides_records(share: Floats, area: Floats) -> NDArray[np.bool_]:
     """Whether leaves are cut, and not just where a density knows that no records are.
 
-    Parameters
-    ----------
-    share, area : ndarray, shape (n,), float64
-        Covered shares of the records and of the area.
+    share, area: (n,) float64, covered shares of the records and of the area; returns (n,) bool.
     """
     is_cut = (area > 0) & (area < 1)
     return is_cut & (share > SHARE_ROUNDING) & (share < 1 - SHARE_ROUNDING)
@@ -116,19 +88,7 @@ def cut_pairs(traversal: Traversal) -> tuple[Integers, Integers]:
 def line_variance(fit: Fit, traversal: Traversal, boxes: Floats) -> Floats:
     """Variance of the answers to boxes by records along their sides.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    traversal : Traversal
-        Of the boxes.
-    boxes : ndarray, shape (queries, 4), float64
-        In lattice units.
-
-    Returns
-    -------
-    ndarray, shape (queries,), float64
-        Records squared.
+    boxes: (queries, 4) float64, lattice units; returns (queries,) float64, records squared.
     """
     total = np.zeros((4, traversal.queries))
     cells = fit.tree.boxes

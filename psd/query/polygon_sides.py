@@ -28,28 +28,17 @@ __all__ = ["Sides", "find_sides", "side_matrix", "side_variance"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sides:
-    """Sides of regions, in lattice units.
+    """Sides of regions, in lattice units."""
 
-    Parameters
-    ----------
-    region : ndarray, shape (n,), int64
-        Number of the region that each side belongs to.
-    ends : ndarray, shape (n, 4), float64
-        x and y of both ends.
-    line : ndarray, shape (2, n), int64
-        Number of the line that records are on the other side of, for shifts along x and along y.
-        Sides of one line err together.
-    weight : ndarray, shape (2, n), float64
-        Part of the deviation of a cut along each axis. Above 0 on the east or north of a region,
-        and below 0 on its west or south.
-    straight : ndarray, shape (2, n), bool
-        Whether each side is a line that cuts columns, and rows.
-    """
-
-    region: Integers
-    ends: Floats
+    region: Integers  # (n,) int64; number of the region that each side belongs to
+    ends: Floats  # (n, 4) float64; x and y of both ends
+    # (2, n) int64; number of the line that records are on the other side of, for shifts along x and
+    # along y; sides of one line err together.
     line: Integers
+    # (2, n) float64; part of the deviation of a cut along each axis: above 0 on the east or north
+    # of a region, below 0 on its west or south.
     weight: Floats
+    # (2, n) bool; whether each side is a line that cuts columns, and rows.
     straight: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -58,40 +47,18 @@ class Sides:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Outlines:
-    """Parts of the outlines between two corners.
+    """Parts of the outlines between two corners each."""
 
-    Region, ring and ends of each, and 1 where the region is on the left of it, else -1.
-    """
-
-    region: Integers
-    ring: Integers
-    ends: Floats
-    left: Floats
+    region: Integers  # (n,) int64; number of the region
+    ring: Integers  # (n,) int64; number of the ring
+    ends: Floats  # (n, 4) float64; x and y of both ends
+    left: Floats  # (n,) float64; 1 where the region is on the left, else -1
 
 
 def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
-    """Find the sides of polygons.
+    """Find the sides of polygons, clipped to the domain.
 
-    Parameters
-    ----------
-    shapes : ndarray of geometries, shape (m,)
-        Valid polygons and multi-polygons in the CRS of the domain.
-    domain : Domain
-        Of the release.
-
-    Returns
-    -------
-    Sides
-        Clipped to the domain.
-
-    Examples
-    --------
-    >>> import psd, shapely
-    >>> domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
-    >>> triangle = shapely.Polygon([(0, 0), (3, 0), (0, 3)])
-    >>> sides = find_sides(np.array([triangle]), domain)
-    >>> (sides.weight + 0).tolist()
-    [[0.0, 0.5, -1.0], [-1.0, 0.5, 0.0]]
+    shapes: (m,), valid polygons and multi-polygons in the CRS of the domain.
     """
     outlines = _find_outlines(shapes, domain)
     change = outlines.ends[:, 2:] - outlines.ends[:, :2]
@@ -121,12 +88,13 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
 
 
 def _find_outlines(shapes: NDArray[np.object_], domain: Domain) -> _Outlines:
-    """ClippedPolygons of polygons in lattice units."""
+    """Outlines of polygons in lattice units, between two corners each."""
     import shapely
 
     parts, of_shape = shapely.get_parts(shapes, return_index=True)
     rings, of_part = shapely.get_rings(parts, return_index=True)
     points, of_ring = shapely.get_coordinates(rings, return_index=True)
+    # A point and the next one are the ends of a part, unless a ring ends between them.
     within = np.flatnonzero(np.diff(of_ring) == 0)
     ring = of_ring[within]
     outer = np.append(True, np.diff(of_part) > 0)[: len(rings)]
@@ -145,6 +113,7 @@ def _runs(ring: Integers, kind: Integers, sign: Floats) -> Integers:
     run: Integers = np.append(0, np.cumsum(changes))[: len(ring)]
     first = np.flatnonzero(np.diff(ring, prepend=-1))
     last = np.flatnonzero(np.diff(ring, append=-1))
+    # A ring has no end: its last run and its first one are one if they are of one kind.
     closed = (kind[first] == kind[last]) & (sign[first] == sign[last])
     number = np.arange(len(run))
     number[run[last[closed]]] = run[first[closed]]
@@ -164,21 +133,9 @@ def side_matrix(
 ) -> sparse.csr_array | None:
     """Deviations of regions along lines; see `psd.query.line_matrix.line_matrix`.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    region, node : ndarray, shape (n,), int64
-        Pairs of a region and a leaf that it cuts.
-    sides : Sides
-        Of the regions.
-    regions : int
-        Number of regions, m.
-
-    Returns
-    -------
-    csr_array, shape (m, lines), float64, or None
-        Z, such that Z Z' is the covariance. None where no records lie along lines.
+    region, node: (n,) int64, pairs of a region and a leaf that it cuts; returns a sparse Z,
+    (regions, lines) float64, such that Z Z' is the covariance; None where no records lie along
+    lines.
     """
     if fit.line_deviation is None:
         return None

@@ -28,12 +28,7 @@ _VALUES_PER_BATCH = 2**17
 def has_few_values(fit: Fit, node: Integers) -> NDArray[np.bool_]:
     """Whether a share of values is used for leaves: a coordinate resolution, and few values.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    node : ndarray, shape (n,), int64
-        Leaves.
+    node: (n,) int64, leaves; returns (n,) bool.
     """
     if fit.domain.coordinate_resolution is None:
         return np.zeros(len(node), bool)
@@ -46,22 +41,12 @@ def value_shares(
 ) -> tuple[Floats, Floats]:
     """Shares of the records and of the values of leaves that lie in polygons.
 
+    shapes: (m,), in the CRS of the release; query, node: (n,) int64, polygon and leaf of each pair;
+    returns (n,) float64 twice: of the records, by the density of the fit, and of the values. The
+    domain has a coordinate resolution.
+
     A value on the outline is inside where the polygon continues to the north-east, so a polygon
     that is a box has the answer of the box, and polygons that tile share no value.
-
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells, whose domain has a coordinate resolution.
-    shapes : ndarray of geometries, shape (m,)
-        Polygons in the CRS of the release.
-    query, node : ndarray, shape (n,), int64
-        Polygon and leaf of each pair.
-
-    Returns
-    -------
-    share, area : ndarray, shape (n,), float64
-        Of the records, by the density of the fit, and of the values.
     """
     import shapely
 
@@ -83,6 +68,7 @@ def _batch_shares(
 
     tree, domain = fit.tree, fit.domain
     boxes, values = tree.boxes[node].astype(np.int64), tree.area[node]
+    # All lattice cells of all leaves, row by row.
     owner = np.repeat(np.arange(len(node)), values)
     row, column = np.divmod(ranges(np.zeros(len(node), np.int64), values), _width(boxes)[owner])
     corner = np.stack([column, row], axis=1)
@@ -93,6 +79,7 @@ def _batch_shares(
     area = np.bincount(owner, minlength=len(node)) / values
     if fit.density is None:
         return area, area
+    # Those inside, as boxes in shares of their leaf.
     size = (boxes[:, 2:] - boxes[:, :2])[owner]
     part = fit.density.part(tree, node[owner], corner / size, (corner + 1) / size)
     share = np.minimum(sum_by(owner, part, len(node)), 1.0)

@@ -40,21 +40,10 @@ _SIDES = 2**19
 def polygon_totals(
     fit: Fit, shapes: NDArray[np.object_], names: Sequence[str] | None = None
 ) -> QueryTotals:
-    """Query totals of polygons.
+    """Query totals of polygons; one outside the domain is refused.
 
-    Parameters
-    ----------
-    fit : Fit
-        Of the release.
-    shapes : ndarray of geometries, shape (m,)
-        Valid polygons and multi-polygons in the CRS of the release.
-    names : sequence of str, optional
-        The caller's ids, for messages; numbers from 1 by default.
-
-    Raises
-    ------
-    ParameterError
-        If one lies outside the domain.
+    shapes: (m,), valid polygons and multi-polygons in the CRS of the release. Messages name them by
+    `names`, or by their numbers from 1.
     """
     chunks = _split_batches(fit, shapes)
     outside = np.concatenate([np.empty(0, bool), *(are_outside(c, fit.domain) for c in chunks)])
@@ -99,16 +88,7 @@ def are_outside(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.bool_
 def traverse_polygons(fit: Fit, shapes: NDArray[np.object_]) -> Traversal:
     """Cells that polygons cover, and by how much; of leaves, by the density of the fit.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    shapes : ndarray of geometries, shape (n,)
-        Valid polygons in its CRS.
-
-    Returns
-    -------
-    Traversal
+    shapes: (n,), valid, in the CRS of the fit.
     """
     return traverse(fit.tree, len(shapes), polygon_fraction(fit, shapes))
 

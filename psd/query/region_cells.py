@@ -30,12 +30,7 @@ _TINY = 1e-300
 def region_box_fraction(tree: RegionTree, boxes: Floats) -> Fraction:
     """Measure covered shares of nodes by boxes; records lie evenly in the part inside a region.
 
-    Parameters
-    ----------
-    tree : RegionTree
-        Regions and cells.
-    boxes : ndarray, shape (m, 4), float64
-        Queries in lattice units, clipped to the lattice.
+    boxes: (m, 4) float64, lattice units, clipped to the lattice.
     """
 
     def fraction(query: Integers, node: Integers) -> tuple[Floats, Floats]:
@@ -47,7 +42,7 @@ def region_box_fraction(tree: RegionTree, boxes: Floats) -> Fraction:
         area: Floats = (sides / (cell[:, 2:] - cell[:, :2])).prod(axis=1)
         cut = (area > 0) & (area < 1)
         opened = cut & ~tree.is_leaf[node]
-        area[opened] = 0.5
+        area[opened] = 0.5  # any share between 0 and 1 opens a cell
         clipped = np.flatnonzero(cut & ~opened)
         area[clipped] = clipped_share(tree, node[clipped], part[clipped], area[clipped])
         return area, area
@@ -58,16 +53,9 @@ def region_box_fraction(tree: RegionTree, boxes: Floats) -> Fraction:
 def clipped_share(tree: RegionTree, node: Integers, part: Floats, share: Floats) -> Floats:
     """Share of the area of leaves inside their regions that lies in parts of their boxes.
 
-    Parameters
-    ----------
-    tree : RegionTree
-        Regions and cells.
-    node : ndarray, shape (n,), int64
-        Leaves.
-    part : ndarray, shape (n, 4), float64
-        Parts of their boxes, in lattice units.
-    share : ndarray, shape (n,), float64
-        Share of each box in its part: the answer for a leaf that is not clipped.
+    node: (n,) int64, leaves; part: (n, 4) float64, parts of their boxes in lattice units; share:
+    (n,) float64, of each box in its part: the answer for a leaf that is not clipped; returns (n,)
+    float64.
     """
     clipped = np.flatnonzero(is_clipped(tree, node))
     leaf, result = node[clipped], share.copy()
@@ -85,15 +73,7 @@ def is_clipped(tree: RegionTree, node: Integers) -> NDArray[np.bool_]:
 
 
 class RegionPieces:
-    """Polygons of the cells that are clipped, each made once.
-
-    Parameters
-    ----------
-    tree : RegionTree
-        Regions and cells.
-    domain : Domain
-        Of the tree.
-    """
+    """Polygons of the cells that are clipped, each made once."""
 
     def __init__(self, tree: RegionTree, domain: Domain) -> None:
         self._tree, self._domain = tree, domain
@@ -103,12 +83,8 @@ class RegionPieces:
     def shares(self, shapes: NDArray[np.object_], query: Integers, node: Integers) -> Floats:
         """Share of each cell inside its region that a polygon covers.
 
-        Parameters
-        ----------
-        shapes : ndarray of geometries, shape (m,)
-            Queries in the CRS of the release.
-        query, node : ndarray, shape (n,), int64
-            Pairs of a query and a leaf that is clipped.
+        shapes: (m,), in the CRS of the release; query, node: (n,) int64, pairs of a query and a
+        leaf that is clipped; returns (n,) float64.
         """
         import shapely
 

@@ -31,33 +31,17 @@ _MAX_SUGGESTIONS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedQueries:
-    """Regions of a level, or unions of them.
+    """Regions of a level, or unions of them."""
 
-    Parameters
-    ----------
-    tier : int
-        Level of the hierarchy.
-    rows : tuple of tuple of int
-        Different regions of the level, for each query.
-    labels : tuple of str
-        Id of each query.
-    """
-
-    tier: int
-    rows: tuple[tuple[int, ...], ...]
-    labels: tuple[str, ...]
+    tier: int  # level of the hierarchy
+    rows: tuple[tuple[int, ...], ...]  # different regions of the level, for each query
+    labels: tuple[str, ...]  # id of each query
 
 
 def find_named_regions(
     tree: RegionTree, level: int | str | None, ids: Sequence[Any] | None
 ) -> NamedQueries:
-    """Find regions of a level by their ids; all of them without ids.
-
-    Raises
-    ------
-    ParameterError
-        If a level or an id does not exist, or an id of a union is repeated.
-    """
+    """Find regions of a level by their ids; all of them without ids."""
     tier = _tier(tree, level)
     named = tree.regions.levels[tier]
     rows = list(named.ids) if ids is None else list(ids)
@@ -76,10 +60,8 @@ def find_named_regions(
 def union_traversal(tree: RegionTree, queries: NamedQueries) -> Traversal:
     """Traverse unions of regions of a level.
 
-    Guarantees
-    ----------
-    - No cell is cut: the estimate of a union is the sum of those of its regions, and its variance
-      has the covariance of the tree.
+    P1. No cell is cut: the estimate of a union is the sum of those of its regions, and its variance
+    has the covariance of the tree.
     """
     frame = tree.frame
     size = np.array([len(row) for row in queries.rows], np.int64)
@@ -94,12 +76,7 @@ def union_traversal(tree: RegionTree, queries: NamedQueries) -> Traversal:
 def member_fraction(tree: RegionTree, query: Integers, region: Integers) -> Fraction:
     """Share of the lowest regions of each node that are in each query.
 
-    Parameters
-    ----------
-    tree : RegionTree
-        Regions and cells.
-    query, region : ndarray, shape (n,), int64
-        Query and lowest region of each pair.
+    query, region: (n,) int64, query and lowest region of each pair.
     """
     frame, lowest = tree.frame, tree.regions.size
     members = np.unique(query * lowest + region)

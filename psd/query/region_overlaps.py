@@ -59,13 +59,7 @@ class Regions(Protocol):
 
 
 def check_size(number: int) -> None:
-    """Refuse too many regions for joint answers.
-
-    Raises
-    ------
-    ParameterError
-        If there are more than `MAX_REGIONS`.
-    """
+    """Refuse too many regions for joint answers."""
     if number > MAX_REGIONS:
         raise ParameterError(
             f"regions must be at most {MAX_REGIONS:,} for joint answers, got {number:,}; "
@@ -204,16 +198,8 @@ def _polygonal(shape: Any) -> Any:
 def cut_leaves(traversals: Iterable[tuple[int, Traversal]]) -> tuple[Integers, Integers, Floats]:
     """List the leaves that each region cuts, by leaf and region, with the covered shares.
 
-    Parameters
-    ----------
-    traversals : iterable of (int, Traversal)
-        As from `Regions.traversals`.
-
-    Returns
-    -------
-    region, node : ndarray, shape (n,), int64
-    part : ndarray, shape (2, n), float64
-        Covered shares of the points of the leaf and of its area.
+    Returns region and node, (n,) int64 each, and part, (2, n) float64: covered shares of the points
+    of the leaf and of its area. Traversals are those of `Regions.traversals`.
     """
     query, node, part = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((2, 0))]
     for start, traversal in traversals:

@@ -26,14 +26,7 @@ _FIRST_PAIRS = 4
 def with_unions(tree: RegionTree, shapes: NDArray[np.object_], cells: Fraction) -> Fraction:
     """Measure covered shares of polygons; those that are unions of regions cut no cell.
 
-    Parameters
-    ----------
-    tree : RegionTree
-        Regions and cells.
-    shapes : ndarray of geometries, shape (m,)
-        Queries in the CRS of the release.
-    cells : Fraction
-        Measures the other polygons.
+    shapes: (m,), in the CRS of the release; `cells` measures the others.
     """
     is_union, query, region = find_unions(tree, shapes)
     if not is_union.any():
@@ -56,24 +49,12 @@ def find_unions(
 ) -> tuple[NDArray[np.bool_], Integers, Integers]:
     """Find the polygons that are unions of lowest regions, and these regions.
 
-    Guarantees
-    ----------
-    - The area in which a union differs from its polygon is at most `TOLERANCE` of the polygon, and
-      in each region at most `TOLERANCE` of the region. Areas in no region have no records and are
-      not compared.
+    shapes: (m,), valid, in the CRS of the release; returns whether each is a union, (m,) bool, and
+    the pairs of a polygon and a lowest region, (n,) int64 twice.
 
-    Parameters
-    ----------
-    tree : RegionTree
-        Regions and cells.
-    shapes : ndarray of geometries, shape (m,)
-        Valid polygons in the CRS of the release.
-
-    Returns
-    -------
-    is_union : ndarray, shape (m,), bool
-    query, region : ndarray, shape (n,), int64
-        Polygon and lowest region of each pair.
+    P1. The area in which a union differs from its polygon is at most `TOLERANCE` of the polygon,
+    and in each region at most `TOLERANCE` of the region. Areas in no region have no records and are
+    not compared.
     """
     import shapely
 

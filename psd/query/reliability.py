@@ -54,27 +54,14 @@ Threshold: TypeAlias = float | tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Largest relative errors of the two upper classes.
+    """Largest relative errors of the two upper classes."""
 
-    Parameters
-    ----------
-    good, reliable : float
-        Largest relative error of a good estimate, and of a reliable one; the first is at most the
-        second.
-    """
-
-    good: float
-    reliable: float
+    good: float  # largest relative error of a good estimate, at most the next one
+    reliable: float  # largest relative error of a reliable estimate
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """What the columns mean, for people who read a file without this library.
-
-        Examples
-        --------
-        >>> Limits(good=0.12, reliable=0.3).texts["reliable"]
-        'relative error at most 0.3, and an interval above 0'
-        """
+        """What the columns mean, for people who read a file without this library."""
         return {
             "relative_error": RELATIVE_RULE,
             "reliable": f"relative error at most {self.reliable:g}, and an interval above 0",
@@ -85,18 +72,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reliability:
-    """Which estimates are reliable, and their classes.
+    """Which estimates are reliable, and their classes."""
 
-    Parameters
-    ----------
-    reliable : ndarray of bool
-        Whether the relative error is at most the limit, and the interval above 0.
-    rank : ndarray of int64
-        Index of the class in `QUALITIES`; 2, poor, where an estimate is not reliable.
-    """
-
+    # Whether the relative error is at most the limit, and the interval above 0.
     reliable: NDArray[np.bool_]
-    rank: Integers
+    rank: Integers  # index of the class in `QUALITIES`; 2, poor, where an estimate is not reliable
 
     @property
     def quality(self) -> NDArray[np.object_]:
@@ -108,23 +88,8 @@ class Reliability:
 def reliability_limits(threshold: Threshold) -> Limits:
     """Limits of the classes from the argument of a caller.
 
-    Parameters
-    ----------
-    threshold : float or tuple of two floats
-        Largest relative error of a reliable estimate; or of a good one, and of a reliable one.
-        By default an estimate is good up to 0.12, or up to the threshold if that is less.
-
-    Raises
-    ------
-    ParameterError
-        If a number is not above 0 and at most 1, or the first is above the second.
-
-    Examples
-    --------
-    >>> reliability_limits(0.3)
-    Limits(good=0.12, reliable=0.3)
-    >>> reliability_limits((0.165, 0.333))
-    Limits(good=0.165, reliable=0.333)
+    A threshold is the largest relative error of a reliable estimate; or of a good one, and of a
+    reliable one. By default an estimate is good up to 0.12, or up to the threshold if that is less.
     """
     numbers = threshold if isinstance(threshold, tuple | list) else (threshold,)
     if len(numbers) not in (1, 2):
@@ -147,13 +112,7 @@ def reliability_limits(threshold: Threshold) -> Limits:
 
 
 def relative_to(estimate: Floats, error: Floats) -> Floats:
-    """Errors divided by estimates; where an estimate is 0 or less, infinite, or 0 without error.
-
-    Examples
-    --------
-    >>> relative_to(np.array([50.0, 0.0, 0.0]), np.array([5.0, 2.0, 0.0])).tolist()
-    [0.1, inf, 0.0]
-    """
+    """Errors divided by estimates; where an estimate is 0 or less, infinite, or 0 without error."""
     relative = np.where(np.asarray(error) > 0, np.inf, 0.0)
     positive = estimate > 0
     with np.errstate(over="ignore"):  # of an estimate that is almost 0
@@ -162,13 +121,7 @@ def relative_to(estimate: Floats, error: Floats) -> Floats:
 
 
 def relative_text(relative: float, digits: int = 3) -> str:
-    """A relative error for people: in percent, of so many digits; above 1,000 % it says no more.
-
-    Examples
-    --------
-    >>> [relative_text(value) for value in (0.0014, 0.12345, 7.3125, 369714453.7, np.inf)]
-    ['0.14%', '12.3%', '731%', 'above 1,000%', 'infinite']
-    """
+    """A relative error for people: in percent, of so many digits; above 1,000 % it says no more."""
     if math.isinf(relative):
         return "infinite"
     if relative > _LARGEST_SHOWN:
@@ -177,16 +130,9 @@ def relative_text(relative: float, digits: int = 3) -> str:
 
 
 def judge_estimates(relative: Floats, lower: Floats, limits: Limits) -> Reliability:
-    """Classify estimates by their relative errors and intervals.
+    """Classify estimates by their relative errors and the lower ends of their intervals.
 
-    Parameters
-    ----------
-    relative : ndarray of float64
-        Relative errors.
-    lower : ndarray of float64, same shape
-        Lower ends of the intervals.
-    limits : Limits
-        Of the classes.
+    relative, lower: float64 of one shape.
     """
     reliable = (relative <= limits.reliable) & (lower > 0)
     rank = np.where(reliable, np.where(relative <= limits.good, 0, 1), 2)

@@ -24,42 +24,22 @@ _SEED = 20_240_229
 def simultaneous_level(correlation: Floats, confidence: float) -> float:
     """Compute the level of each interval so that all of them hold together.
 
-    Guarantees
-    ----------
-    - Not below the confidence asked for, and not above what independent answers would need
-      (Sidak [1]_), which is below Bonferroni's and enough whatever the correlation.
-    - The same for the same correlation: the directions are fixed.
+    correlation: (m, m) float64, of errors that are taken to be jointly normal; returns 2 Phi(c) -
+    1, where |z_i| <= c for all i with the confidence.
 
-    Parameters
-    ----------
-    correlation : ndarray, shape (m, m), float64
-        Of the answers' errors, taken to be jointly normal.
-    confidence : float
-        With which all m intervals are to hold.
+    P1. Not below the confidence asked for, and not above what independent answers would need (Sidak
+    [1]_), which is below Bonferroni's and enough whatever the correlation.
 
-    Returns
-    -------
-    float
-        2 Phi(c) - 1, where |z_i| <= c for all i with that confidence.
+    P2. The same for the same correlation: the directions are fixed.
 
-    Notes
-    -----
-    A normal vector is a length times a direction. For a direction the length may grow until
-    the first |z_i| reaches c, so the probability is the mean over directions of a chi
-    distribution, which is smooth in c and exact for one answer. Directions are from a scrambled
-    Sobol sequence.
+    A normal vector is a length times a direction. For a direction the length may grow until the
+    first |z_i| reaches c, so the probability is the mean over directions of a chi distribution,
+    which is smooth in c and exact for one answer. Directions are from a scrambled Sobol sequence.
 
     References
     ----------
     .. [1] Sidak. "Rectangular Confidence Regions for the Means of Multivariate Normal
        Distributions." Journal of the American Statistical Association 62(318), 1967.
-
-    Examples
-    --------
-    >>> round(simultaneous_level(np.eye(2), 0.95), 3)
-    0.975
-    >>> round(simultaneous_level(np.ones((2, 2)), 0.95), 3)
-    0.95
     """
     from scipy import optimize, stats
 

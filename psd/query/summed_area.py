@@ -25,34 +25,20 @@ _BOXES_PER_BATCH = 2**14
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Mesh:
-    """Rows and columns of leaves, each of parts of even density.
+    """Rows and columns of leaves, each of parts of even density."""
 
-    Parameters
-    ----------
-    x, y : ndarray, shape (columns + 1,) and (rows + 1,), float64
-        Lattice lines between the columns, and between the rows.
-    leaf : ndarray, shape (rows, columns), int64
-        Node numbers; rows from the south, columns from the west.
-    share : ndarray, shape (rows, columns, parts, parts), float64
-        Share of each leaf's count in each of its parts.
-    """
-
-    x: Floats
-    y: Floats
+    x: Floats  # (columns + 1,) float64; lattice lines between the columns
+    y: Floats  # (rows + 1,) float64; lattice lines between the rows
+    # (rows, columns) int64; node numbers; rows from the south, columns from the west.
     leaf: NDArray[np.int64]
+    # (rows, columns, parts, parts) float64; share of each leaf's count in each of its parts.
     share: Floats
 
     def table(self, values: Floats) -> Floats:
         """Sum of the values of leaves south and west of every line, the lines of parts included.
 
-        Parameters
-        ----------
-        values : ndarray, shape (nodes,), float64
-            A value per node; those of leaves are read.
-
-        Returns
-        -------
-        ndarray, shape (rows parts + 1, columns parts + 1), float64
+        values: (nodes,) float64, of which those of leaves are read; returns (rows parts + 1,
+        columns parts + 1) float64.
         """
         rows, columns, parts, _ = self.share.shape
         cells = values[self.leaf][:, :, None, None] * self.share
@@ -62,14 +48,9 @@ class Mesh:
         return sums
 
     def totals(self, table: Floats, boxes: Floats) -> Floats:
-        """Sum of covered share times value of boxes, shape (n,).
+        """Sum of covered share times value of boxes.
 
-        Parameters
-        ----------
-        table : ndarray
-            As `table` made it.
-        boxes : ndarray, shape (n, 4), float64
-            In lattice units, inside the lattice.
+        boxes: (n, 4) float64, lattice units, inside the lattice; returns (n,) float64.
         """
         result = np.empty(len(boxes))
         for start in range(0, len(boxes), _BOXES_PER_BATCH):
@@ -89,12 +70,7 @@ class Mesh:
 def leaf_mesh(tree: Tree, density: Density | None) -> Mesh | None:
     """Leaves as a mesh; None if they do not form rows and columns, or form too many.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells. Public.
-    density : Density, optional
-        Where in the leaves their counts lie; only if that is evenly or smoothly.
+    Without a density, which is even or smooth, counts lie evenly in their leaves.
     """
     parts = PARTS if isinstance(density, SmoothDensity) else 1
     leaves = np.flatnonzero(tree.is_leaf)

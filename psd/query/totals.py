@@ -23,37 +23,21 @@ __all__ = ["QueryTotals", "concatenate", "query_totals"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryTotals:
-    """Totals over the cells of each query.
+    """Totals over the cells of each query: (queries,) float64, variances in records squared."""
 
-    Parameters
-    ----------
-    estimate : ndarray, shape (queries,), float64
-        Records; negative where the estimates of cells are signed.
-    signed : ndarray, shape (queries,), float64
-        Answer of unprojected least squares.
-    perturbation_variance : ndarray, shape (queries,), float64
-        Variance of the signed answer that the noise causes, in records squared.
-    published_variance : ndarray, shape (queries,), float64
-        The same for the published counts; see `psd.estimation.least_squares.published_covariance`.
-    leaf_variance : ndarray, shape (queries,), float64
-        Variance from points in partly covered leaves, in records squared.
-    shift : ndarray, shape (queries,), float64
-        Records that the density adds to the query, compared with a uniform one, times the
-        relative error of that density (`psd.estimation.fit.Fit.shift_share`).
-    line_variance : ndarray, shape (queries,), float64
-        Variance from records along the sides of boxes, in records squared; 0 for polygons.
-    beyond : ndarray, shape (queries,), float64
-        Records that partly covered leaves may hold outside the query, which bound the answer: see
-        `psd.estimation.nonuniformity.cell_ceiling`.
-    """
-
-    estimate: NDArray[np.float64]
-    signed: NDArray[np.float64]
-    perturbation_variance: NDArray[np.float64]
+    estimate: NDArray[np.float64]  # records; negative where the estimates of cells are signed
+    signed: NDArray[np.float64]  # answer of unprojected least squares
+    perturbation_variance: NDArray[np.float64]  # of the signed answer, by the noise
+    # Of the published counts, by the noise; see
+    # `psd.estimation.least_squares.published_covariance`.
     published_variance: NDArray[np.float64]
-    leaf_variance: NDArray[np.float64]
+    leaf_variance: NDArray[np.float64]  # from points in partly covered leaves
+    # Records that the density adds to the query, compared with a uniform one, times its relative
+    # error (`psd.estimation.fit.Fit.shift_share`).
     shift: NDArray[np.float64]
-    line_variance: NDArray[np.float64]
+    line_variance: NDArray[np.float64]  # from records along the sides of boxes; 0 for polygons
+    # Records that partly covered leaves may hold outside the query, a bound of the answer
+    # (`psd.estimation.nonuniformity.cell_ceiling`).
     beyond: NDArray[np.float64]
 
     @property
@@ -74,16 +58,8 @@ def query_totals(
 ) -> QueryTotals:
     """Compute the totals of queries from their traversal.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of the cells.
-    traversal : Traversal
-        Cells of the queries.
-    boxes : ndarray, shape (queries, 4), float64, optional
-        The queries in lattice units, if they are boxes.
-    sides : Sides, optional
-        Sides of the queries, if they are polygons.
+    boxes: (queries, 4) float64, lattice units, if the queries are boxes; `sides`, if they are
+    polygons.
     """
     estimates, count, number = fit.estimates, fit.estimates.count, traversal.queries
     leaf_variance, shift, beyond = np.zeros((3, number))
@@ -133,25 +109,12 @@ def concatenate(parts: Sequence[QueryTotals]) -> QueryTotals:
 
 
 def sum_over_slices(parts: Sequence[QueryTotals]) -> QueryTotals:
-    """Totals of sums over slices, of the totals of each slice.
+    """Totals of sums over slices, of the totals of the same queries in each slice.
 
-    Guarantees
-    ----------
-    - The sum over one slice is the answer of that slice.
-    - The error of unevenness is at least that of the sum, whatever the slices have in common.
+    P1. The sum over one slice is the answer of that slice.
 
-    Parameters
-    ----------
-    parts : sequence of QueryTotals
-        Of the same queries in each slice.
+    P2. The error of unevenness is at least that of the sum, whatever the slices have in common.
 
-    Returns
-    -------
-    QueryTotals
-        Of the sums.
-
-    Notes
-    -----
     The published answer of a slice is never negative, so a sum of published answers of nearly empty
     slices would be too large by about .4 standard deviations of the noise for each. So the answers
     of least squares are added, which may be negative and are unbiased; the sum is cut at 0.

@@ -40,28 +40,16 @@ They have to be exact for leaves; for other cells any number strictly between 0 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TraversalLevel:
-    """Pairs of a query and a cell on one level of the tree.
+    """Pairs of a query and a cell on one level of the tree: arrays (n,)."""
 
-    Parameters
-    ----------
-    query, node : ndarray, shape (n,), int64
-        The pairs. All children of an opened cell are listed, also those outside the query.
-    fraction : ndarray, shape (n,), float64
-        Covered share of the points; of an opened cell some number between 0 and 1.
-    area : ndarray, shape (n,), float64
-        Covered share of the area.
-    opened : ndarray, shape (n,), bool
-        Whether the cell was opened.
-    parent : ndarray, shape (n,), int64
-        Index of the parent's pair on the level above.
-    """
-
-    query: NDArray[np.int64]
+    query: NDArray[np.int64]  # number of the query
+    # The cell; all children of an opened cell are listed, also those outside the query.
     node: NDArray[np.int64]
+    # Covered share of the points; of an opened cell some number between 0 and 1.
     fraction: NDArray[np.float64]
-    area: NDArray[np.float64]
-    opened: NDArray[np.bool_]
-    parent: NDArray[np.int64]
+    area: NDArray[np.float64]  # covered share of the area
+    opened: NDArray[np.bool_]  # whether the cell was opened
+    parent: NDArray[np.int64]  # index of the parent's pair on the level above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,21 +61,7 @@ class Traversal:
 
 
 def traverse(tree: Tree, queries: int, fraction: Fraction) -> Traversal:
-    """Walk down the tree for many queries at once.
-
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    queries : int
-        Number of queries, 0 to queries - 1.
-    fraction : Fraction
-        Measures the covered fraction.
-
-    Returns
-    -------
-    Traversal
-    """
+    """Walk down the tree for many queries at once."""
     traversal = traverse_within(tree, queries, fraction, math.inf)
     if traversal is None:
         raise InternalError("a traversal without a limit was not finished")
@@ -125,16 +99,7 @@ def traverse_within(tree: Tree, queries: int, fraction: Fraction, pairs: float) 
 def weighted_total(traversal: Traversal, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum of fraction times value over the cells that make up each query.
 
-    Parameters
-    ----------
-    traversal : Traversal
-        Cells of the queries.
-    values : ndarray, shape (nodes,), float64
-        A value per node.
-
-    Returns
-    -------
-    ndarray, shape (queries,), float64
+    values: (nodes,) float64; returns (queries,) float64.
     """
     result = np.zeros(traversal.queries)
     for level in traversal.levels:
@@ -146,26 +111,14 @@ def weighted_total(traversal: Traversal, values: NDArray[np.float64]) -> NDArray
 def perturbation_variance(traversal: Traversal, estimates: Estimates) -> NDArray[np.float64]:
     """Variance of each answer that the noise causes, from the exact covariance of the estimates.
 
-    Parameters
-    ----------
-    traversal : Traversal
-        Cells of the queries.
-    estimates : Estimates
-        Of the same tree.
+    Returns (queries,) float64, records squared, for the signed least-squares answer.
 
-    Returns
-    -------
-    ndarray, shape (queries,), float64
-        Records squared, for the signed least-squares answer.
-
-    Notes
-    -----
-    w' Sigma w without a matrix. Given its parent's estimate x, a family has means that grow
-    with x by the slopes k and covariance diag(s^2) - s^2 s^2' / S, where s^2 are the upward
-    variances and S their sum. So a cell of which the query takes a_c of each child has itself
-    the slope a = sum k_c a_c and, beyond what its own estimate explains, the variance
-    r = sum r_c + sum s_c^2 (a_c - a)^2. At the root the answer's variance is a^2 P + r. The
-    centred sum cannot go negative, as the difference of squares does.
+    P1. It is w' Sigma w, without a matrix. Given its parent's estimate x, a family has means that
+    grow with x by the slopes k and covariance diag(s^2) - s^2 s^2' / S, where s^2 are the upward
+    variances and S their sum. So a cell of which the query takes a_c of each child has itself the
+    slope a = sum k_c a_c and, beyond what its own estimate explains, the variance r = sum r_c + sum
+    s_c^2 (a_c - a)^2. At the root the answer's variance is a^2 P + r. The centred sum cannot go
+    negative, as the difference of squares does.
     """
     slope = remainder = np.zeros(0)
     below: TraversalLevel | None = None

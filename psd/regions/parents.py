@@ -82,6 +82,8 @@ def _containing(
 
     child, parent = shapely.STRtree(upper).query(lower, predicate="intersects")
     common = shapely.area(shapely.intersection(lower[child], upper[parent]))
+    # Of each region, what has most of it comes first, of equals the earlier one. Written last to
+    # first, the first one stays.
     order = np.lexsort((parent, -common, child))
     child, parent = child[order], parent[order]
     best = np.full(len(lower), -1)

@@ -138,6 +138,8 @@ class RegionRaster:
             x0, y0, x1, y1, _ = self.sides.sides[:, start : start + _SIDES_PER_BATCH]
             x0, x1 = ((x - self.origin[0]) * self.scale[0] for x in (x0, x1))
             y0, y1 = ((y - self.origin[1]) * self.scale[1] for y in (y0, y1))
+            # The columns of each side, the heights where it enters and leaves them, the rows
+            # between.
             side, column = _covered(x0 - room[0], x1 + room[0], columns)
             x0, x1, y0, y1 = x0[side], x1[side], y0[side], y1[side]
             slope = np.divide(y1 - y0, x1 - x0, out=np.zeros(len(x0)), where=x1 > x0)

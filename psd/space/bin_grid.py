@@ -14,18 +14,10 @@ __all__ = ["BinGrid"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinGrid:
-    """A grid of bins on the lattice.
+    """A grid of bins on the lattice."""
 
-    Parameters
-    ----------
-    lattice : tuple of int
-        Columns and rows.
-    bins : int
-        Bins per side; the lattice cells themselves if the lattice is coarser.
-    """
-
-    lattice: tuple[int, int]
-    bins: int
+    lattice: tuple[int, int]  # columns and rows
+    bins: int  # bins per side; the lattice cells themselves if the lattice is coarser
 
     def line(self, axis: int, number: Integers) -> Integers:
         """First lattice line of bins."""

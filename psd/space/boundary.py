@@ -40,34 +40,23 @@ _AROUND = 3
 class Boundary:
     """A polygon over a domain, and a raster that decides for most points whether they are inside.
 
-    Guarantees
-    ----------
-    - Made of public input alone.
-    - A point for which `contains` is true lies in a lattice cell on which the mask is not 0: no
-      point is counted in a cell that is known to be empty. The point lies in the polygon, and with
-      a coordinate resolution its rounded place does.
+    P1. Made of public input alone.
 
-    Parameters
-    ----------
-    shape : shapely geometry
-        The polygon, in the CRS of the domain. Public.
-    mask : Covariate
-        Share of each raster cell that is inside, 0 if none of it is.
-    state : ndarray, shape (rows, columns), uint8
-        Whether each raster cell is outside, cut, or entirely inside.
+    P2. A point for which `contains` is true lies in a lattice cell on which the mask is not 0: no
+    point is counted in a cell that is known to be empty. The point lies in the polygon, and with a
+    coordinate resolution its rounded place does.
 
-    Notes
-    -----
-    Why cells outside cost nothing. A record outside the polygon is dropped, and no other record
-    decides that. So the data that all questions read has no record there, with or
-    without any one unit: the count of such a cell is 0 on both of two neighbouring data sets,
-    and publishing it without noise has no loss. This requires that records are dropped before
-    every question: dropped only when counting, they would still move medians, totals and shapes
-    at points that were charged nothing.
+    P3. Cells outside cost nothing. A record outside the polygon is dropped, and no other record
+    decides that. So the data that all questions read has no record there, with or without any one
+    unit: the count of such a cell is 0 on both of two neighbouring data sets, and publishing it
+    without noise has no loss. This requires that records are dropped before every question: dropped
+    only when counting, they would still move medians, totals and shapes at points that were charged
+    nothing.
     """
 
-    shape: Any
-    mask: Covariate
+    shape: Any  # the polygon, in the CRS of the domain
+    mask: Covariate  # share of each raster cell that is inside, 0 if none of it is
+    # (rows, columns) uint8; whether each raster cell is outside, cut, or entirely inside.
     state: NDArray[np.uint8]
 
     def __repr__(self) -> str:
@@ -77,22 +66,7 @@ class Boundary:
     def from_polygons(
         cls, polygons: geopandas.GeoDataFrame | geopandas.GeoSeries, domain: Domain
     ) -> Boundary:
-        """Make a boundary of polygons, whose union is the area.
-
-        Parameters
-        ----------
-        polygons : GeoDataFrame or GeoSeries
-            Polygons with a CRS. Public.
-        domain : Domain
-            Of the release. Public.
-
-        Raises
-        ------
-        ParameterError
-            If a polygon is not valid, with its number and id, or there is no polygon.
-        DomainError
-            If the polygons have no CRS, or lie outside the bounds.
-        """
+        """Make a boundary of polygons, whose union is the area."""
         import geopandas as gpd
         import shapely
 
@@ -111,16 +85,13 @@ class Boundary:
     def contains(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Whether points inside the bounds lie in the polygon.
 
+        x, y: (n,) float64, private, in the CRS of the domain; returns (n,) bool, private.
+
         A point on the outline does where the polygon continues to the east of it, see
         `psd.space.even_odd`: of areas that share an outline one has the point. On the east and
         north bound of the domain a point is decided just inside it. With a coordinate resolution
         rounded coordinates decide, those on the outline by the rule of queries, see
         `psd.query.polygon_values`.
-
-        Parameters
-        ----------
-        x, y : ndarray, shape (n,), float64
-            In the CRS of the domain, inside its bounds. Private.
         """
         columns, rows, _ = self.mask.domain.quantise(x, y)
         touched = [
@@ -129,6 +100,7 @@ class Boundary:
                 (columns, rows), self.mask.domain.lattice, self.state.shape[::-1], strict=True
             )
         ]
+        # Of the raster cells that the lattice cell of a point meets: where all are inside, it is.
         states = [self.state[row, column] for row in touched[1] for column in touched[0]]
         inside: NDArray[np.bool_] = np.minimum.reduce(states) == _INSIDE
         unclear = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
@@ -139,13 +111,13 @@ class Boundary:
     def certain_cells(self) -> CertainCells:
         """Raster cells that decide for all of their points: 0 inside, -1 outside. Public.
 
-        Proof: `contains` asks the raster cells that the lattice cell of a point meets, at most two
-        beside each other along an axis, since no raster cell is narrower than a lattice cell. The
-        cell that `CertainCells` computes is at most two before the first or after the last of them:
-        lattice lines of a coordinate resolution are less than a lattice cell from evenly spaced
-        ones, and rounding moves all by far less. So all that are asked are at most three cells from
-        the computed one, and a cell whose state all cells around it share has the state that
-        `contains` finds.
+        P4. They decide as `contains` does. It asks the raster cells that the lattice cell of a
+        point meets, at most two beside each other along an axis, since no raster cell is narrower
+        than a lattice cell. The cell that `CertainCells` computes is at most two before the first
+        or after the last of them: lattice lines of a coordinate resolution are less than a lattice
+        cell from evenly spaced ones, and rounding moves all by far less. So all that are asked are
+        at most three cells from the computed one, and a cell whose state all cells around it share
+        has the state that `contains` finds.
         """
         from scipy import ndimage
 
@@ -181,13 +153,7 @@ class Boundary:
         return np.minimum(x, inner[0]), np.minimum(y, inner[1])
 
     def restrict(self, covariate: Covariate | None) -> Covariate:
-        """Set a covariate to 0 outside the boundary; without a covariate return the mask.
-
-        Raises
-        ------
-        ParameterError
-            If the covariate is 0 everywhere inside.
-        """
+        """Set a covariate to 0 outside the boundary; without a covariate return the mask."""
         if covariate is None:
             return self.mask
         from psd.space.raster_density import raster_density
@@ -213,15 +179,7 @@ class Boundary:
 def bounds_of(
     polygons: geopandas.GeoDataFrame | geopandas.GeoSeries, crs: str, name: str = "boundary"
 ) -> tuple[float, float, float, float]:
-    """Bounds of polygons, in a CRS; messages call them by the name.
-
-    Raises
-    ------
-    ParameterError
-        If a geometry is not a polygon.
-    DomainError
-        If the polygons have no CRS, or no finite bounds.
-    """
+    """Bounds of polygons, in a CRS; messages call them by the name."""
     import shapely
 
     shapes = polygons.geometry
@@ -256,6 +214,7 @@ def _states(shape: Any, mask: Covariate) -> NDArray[np.uint8]:
     while len(boxes):
         rectangles = shapely.box(*mask.from_raster_units(boxes.astype(np.float64)).T)
         full = shapely.covers(shape, rectangles)
+        # Signs at the corners of a covered rectangle; summed along both axes, they count its cells.
         for (x, y), sign in (((0, 1), 1), ((2, 1), -1), ((0, 3), -1), ((2, 3), 1)):
             np.add.at(inside, (boxes[full, y], boxes[full, x]), sign)
         boxes = _divide_boxes(boxes[~full & shapely.intersects(shape, rectangles)])

@@ -112,24 +112,9 @@ def snap_outward(
 ) -> tuple[float, float, float, float]:
     """Move each side outward to the next multiple of a resolution, but not beyond limits.
 
-    Guarantees
-    ----------
-    - The result is the doubles nearest to the multiples, which a parser reads from decimal text.
-    - It depends on the arguments alone, and contains the bounds.
+    P1. The result is the doubles nearest to the multiples, which a parser reads from decimal text.
 
-    Parameters
-    ----------
-    bounds : tuple of float
-        West, south, east, north, inside the limits.
-    resolution : str
-        Decimal text above 0.
-    limits : tuple of float
-        A side is moved to its limit if the multiple is beyond it.
-
-    Examples
-    --------
-    >>> snap_outward((126.437, 37.21, 127.512, 89.99), "0.25", (-180, -90, 180, 90))
-    (126.25, 37.0, 127.75, 90.0)
+    P2. It depends on the arguments alone, and contains the bounds.
     """
     step = Fraction(resolution)
     west, south = (
@@ -162,37 +147,14 @@ def check_degrees(bounds: tuple[float, float, float, float]) -> None:
 
 
 def may_be_degrees(bounds: tuple[float, float, float, float], crs: str) -> bool:
-    """Whether bounds in a projected CRS are numbers that longitudes and latitudes have.
-
-    Examples
-    --------
-    >>> may_be_degrees((-8, 49, 2, 61), "EPSG:27700"), may_be_degrees((-8, 49, 2, 61), "EPSG:4326")
-    (True, False)
-    """
+    """Whether bounds in a projected CRS are numbers that longitudes and latitudes have."""
     west, south, east, north = bounds
     fits = max(abs(west), abs(east)) <= 180 and max(abs(south), abs(north)) <= 90
     return fits and crs != "EPSG:4326" and bool(parse_crs(crs).is_projected)
 
 
 def check_ground(bounds: tuple[float, float, float, float], crs: str) -> None:
-    """Refuse bounds in a projected CRS that are less than a metre wide or high.
-
-    Parameters
-    ----------
-    bounds : tuple of float
-        West, south, east, north in units of the CRS. Public.
-    crs : str
-        Canonical text of the CRS. Public.
-
-    Raises
-    ------
-    DomainError
-        If a side is shorter than a metre: the bounds are probably degrees.
-
-    Examples
-    --------
-    >>> check_ground((-0.51, 51.28, 0.34, 51.7), "EPSG:4326")
-    """
+    """Refuse bounds in a projected CRS that are less than a metre wide or high."""
     unit = metres_per_unit(crs) if may_be_degrees(bounds, crs) else None
     if unit is None:
         return
@@ -213,18 +175,8 @@ def ground_sides(
 ) -> tuple[float, float]:
     """Width and height of bounds on the ground, in metres.
 
-    Parameters
-    ----------
-    bounds : tuple of float
-        West, south, east, north.
-    metres_per_unit : float, optional
-        Length of a unit of the CRS; None for degrees. A degree of longitude is measured at the
-        latitude of the bounds that is farthest from the equator, and at most 80 degrees from it.
-
-    Examples
-    --------
-    >>> [round(side) for side in ground_sides((0, 51, 1, 52), None)]
-    [68076, 110574]
+    Without `metres_per_unit` they are degrees. A degree of longitude is measured at the latitude of
+    the bounds that is farthest from the equator, and at most 80 degrees from it.
     """
     west, south, east, north = bounds
     if metres_per_unit is not None:

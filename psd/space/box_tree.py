@@ -1,16 +1,14 @@
-"""The one shape of every decomposition: a hierarchy whose nodes are boxes of the lattice.
+"""The one shape of every decomposition: nodes in level order, which are boxes of the lattice.
+
+A `Hierarchy` has the nodes, their parents, noisy counts and losses, and no shape; `Tree` adds
+boxes. Least squares, posterior medians and the variances of published counts read a `Hierarchy`
+alone, so they hold for named regions with any number of children as well.
 
 A grid, a quadtree, a kd-tree and an h-tree are all a `Tree`; queries and exports are written
 once, for that shape. No node has more than four children: wider families get virtual nodes in
 between, which carry no measurement.
 
-Arithmetic of boxes: four columns, west, south, east and north.
-
-Topology of a release: nodes in level order, their parents, noisy counts and epsilons.
-
-A `Hierarchy` has no shape, and `Tree` adds boxes; least squares, posterior medians
-and the variances of published counts read a `Hierarchy` alone, so they hold for named regions
-with any number of children as well.
+Boxes have four columns: west, south, east and north.
 """
 
 from __future__ import annotations
@@ -117,15 +115,8 @@ class Hierarchy:
 def check_hierarchy(hierarchy: Hierarchy) -> None:
     """Refuse arrays that are not a hierarchy.
 
-    Guarantees
-    ----------
-    - Levels and parents are in order; counts stand only where epsilon was spent. The number of
-      children is not limited.
-
-    Raises
-    ------
-    ReleaseFormatError
-        With the first rule that is broken.
+    P1. Levels and parents are in order; counts stand only where epsilon was spent. The number of
+    children is not limited.
     """
     for rule, holds in topology_rules(hierarchy):
         if not holds:
@@ -167,27 +158,13 @@ def box_sides(boxes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def any_empty(boxes: NDArray[np.int32]) -> bool:
-    """Whether a box has no width or no height.
-
-    Examples
-    --------
-    >>> any_empty(np.array([[0, 0, 4, 2]])), any_empty(np.array([[0, 0, 4, 2], [1, 1, 3, 1]]))
-    (False, True)
-    """
+    """Whether a box, (n, 4), has no width or no height."""
     west, south, east, north = boxes.T
     return not ((west < east).all() and (south < north).all())
 
 
 def all_inside(boxes: NDArray[np.int32], outer: NDArray[np.int32]) -> bool:
-    """Whether each box lies in the outer box of the same row.
-
-    Examples
-    --------
-    >>> all_inside(np.array([[0, 0, 4, 2]]), np.array([[0, 0, 4, 4]]))
-    True
-    >>> all_inside(np.array([[0, 0, 4, 2]]), np.array([[0, 0, 4, 1]]))
-    False
-    """
+    """Whether each box, (n, 4), lies in the outer box of the same row."""
     # Whole rows are compared, which takes less time than parts of them.
     above, below = boxes >= outer, boxes <= outer
     return all(bool(side.all()) for side in (*above.T[:2], *below.T[2:]))
@@ -196,22 +173,8 @@ def all_inside(boxes: NDArray[np.int32], outer: NDArray[np.int32]) -> bool:
 def quadrants(boxes: NDArray[Number], lines: NDArray[Number]) -> NDArray[Number]:
     """Divide boxes at a vertical and a horizontal line each; some parts may be empty.
 
-    Parameters
-    ----------
-    boxes : ndarray, shape (n, 4)
-        West, south, east, north.
-    lines : ndarray, shape (n, 2)
-        x and y of the lines, inside the boxes or on their edges.
-
-    Returns
-    -------
-    ndarray, shape (n, 4, 4)
-        South-west, south-east, north-west and north-east part of each box.
-
-    Examples
-    --------
-    >>> quadrants(np.array([[0, 0, 4, 2]]), np.array([[1, 2]])).tolist()
-    [[[0, 0, 1, 2], [1, 0, 4, 2], [0, 2, 1, 2], [1, 2, 4, 2]]]
+    boxes: (n, 4); lines: (n, 2), x and y, inside the boxes or on their edges; returns (n, 4, 4),
+    the south-west, south-east, north-west and north-east part of each box.
     """
     west, south, east, north = boxes.T
     x, y = lines.T
@@ -255,22 +218,8 @@ class Tree(Hierarchy):
 def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:
     """Refuse arrays that are not a tree of cells over the lattice.
 
-    Guarantees
-    ----------
-    - The root is the whole lattice; the children of a node, at most four, tile it; levels and
-      parents are in order; counts stand only where epsilon was spent.
-
-    Parameters
-    ----------
-    tree : Tree
-        Tree to check, for instance read from a file. Public.
-    lattice : tuple of int
-        Columns and rows of the domain.
-
-    Raises
-    ------
-    ReleaseFormatError
-        With the first rule that is broken.
+    P2. The root is the whole lattice; the children of a node, at most four, tile it; levels and
+    parents are in order; counts stand only where epsilon was spent.
     """
     for rule, holds in _rules(tree, lattice):
         if not holds:
@@ -309,22 +258,13 @@ def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bo
 def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int64]:
     """Find the leaf that contains each lattice cell.
 
-    Parameters
-    ----------
-    tree : Tree
-        Cells.
-    columns, rows : ndarray, shape (n,), int32
-        Lattice cells of the domain.
-
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        Node numbers.
+    columns, rows: (n,) int32, lattice cells; returns (n,) int64, nodes.
     """
     node = np.zeros(len(columns), np.int64)
     moving = np.flatnonzero(~tree.is_leaf[node])
     while len(moving):
         above = node[moving]
+        # Of smaller families the last child is asked again.
         for number in range(MAX_CHILDREN):
             child = tree.first_child[above] + np.minimum(number, tree.children[above] - 1)
             box = tree.boxes[child]

@@ -13,24 +13,13 @@ __all__ = ["CertainCells"]
 class CertainCells:
     """Cells of a raster, all of whose points are in one part of the domain, or all in none.
 
-    Guarantees
-    ----------
-    - A point whose cell is listed has the part of the cell, by the rule that decides points. Its
-      cell is floor((y - south) scale_y) side + floor((x - west) scale_x) in doubles, each factor at
-      most side - 1.
-
-    Parameters
-    ----------
-    origin, scale : tuple of float
-        South-west corner, and cells per unit of x and of y.
-    side : int
-        Columns, and rows, of the raster.
-    cell, part : ndarray, shape (n,), int64
-        Cells, and the part of each, such as a region; -1 for none.
+    P1. A point whose cell is listed has the part of the cell, by the rule that decides points. Its
+    cell is floor((y - south) scale_y) side + floor((x - west) scale_x) in doubles, each factor at
+    most side - 1.
     """
 
-    origin: tuple[float, float]
-    scale: tuple[float, float]
-    side: int
-    cell: Integers
-    part: Integers
+    origin: tuple[float, float]  # south-west corner
+    scale: tuple[float, float]  # cells per unit of x and of y
+    side: int  # columns, and rows, of the raster
+    cell: Integers  # (n,) int64; cells
+    part: Integers  # (n,) int64; the part of each, such as a region; -1 for none

@@ -269,13 +269,7 @@ class Covariate:
 
 
 def check_covariate(covariate: Covariate | None, domain: Domain, density: str) -> None:
-    """Refuse a covariate of another domain, or a missing one that the density needs.
-
-    Raises
-    ------
-    ParameterError
-        Naming what is missing.
-    """
+    """Refuse a covariate of another domain, or a missing one that the density needs."""
     if covariate is None and density == "covariate":
         raise ParameterError("density must not be 'covariate' without a covariate; pass covariate=")
     if covariate is not None and covariate.domain != domain:

@@ -51,23 +51,7 @@ _UNITS = {
 
 
 def parse_crs(named: Any) -> CRS:
-    """Parse a name, a code or a definition of a CRS with coordinates x and y.
-
-    Parameters
-    ----------
-    named : object
-        Anything that pyproj understands. Public.
-
-    Raises
-    ------
-    DomainError
-        If it is not a CRS, names a file, or has other coordinates, such as geocentric ones.
-
-    Examples
-    --------
-    >>> parse_crs("EPSG:3857").name
-    'WGS 84 / Pseudo-Mercator'
-    """
+    """Parse a name, a code or a definition of a CRS with coordinates x and y; refuse any other."""
     from pyproj import CRS
     from pyproj.exceptions import CRSError
 
@@ -106,29 +90,9 @@ def _other_coordinates(crs: CRS) -> str:
 
 
 def check_plane_crs(text: str, name: str = "crs") -> tuple[str, bool]:
-    """Check that a CRS has coordinates x and y.
+    """Canonical text of a CRS with coordinates x and y, and whether these are degrees.
 
-    Parameters
-    ----------
-    text : str
-        Anything that pyproj understands. Public.
-    name : str
-        Name of the argument in messages.
-
-    Returns
-    -------
-    str, bool
-        Canonical text of the CRS, and whether its coordinates are degrees.
-
-    Raises
-    ------
-    DomainError
-        If it is not a CRS, names a file, or has other coordinates.
-
-    Examples
-    --------
-    >>> check_plane_crs("epsg:27700")
-    ('EPSG:27700', False)
+    Any other CRS is refused, by the name of the argument.
     """
     if text == _DEGREES:
         return _DEGREES, True
@@ -160,13 +124,7 @@ def offline() -> Iterator[None]:
 
 @cache
 def axis_labels(crs: str) -> tuple[str, str]:
-    """What x and y are, with their unit, for the axes of a map.
-
-    Examples
-    --------
-    >>> axis_labels("EPSG:4326"), axis_labels("EPSG:27700")
-    (('longitude (degrees)', 'latitude (degrees)'), ('x (metres)', 'y (metres)'))
-    """
+    """What x and y are, with their unit, for the axes of a map."""
     parsed = parse_crs(crs)
     names = ("longitude", "latitude") if parsed.is_geographic else ("x", "y")
     units = [_UNITS.get(axis.unit_name, axis.unit_name) for axis in parsed.axis_info[:2]]
@@ -176,13 +134,7 @@ def axis_labels(crs: str) -> tuple[str, str]:
 
 
 def metres_per_unit(crs: str) -> float | None:
-    """Length of a unit of the coordinates of a projected or local CRS; None without one.
-
-    Examples
-    --------
-    >>> metres_per_unit("EPSG:3857"), round(metres_per_unit("EPSG:2263"), 6)
-    (1.0, 0.304801)
-    """
+    """Length of a unit of the coordinates of a projected or local CRS; None without one."""
     axes = parse_crs(crs).axis_info
     factors = {float(axis.unit_conversion_factor) for axis in axes[:2]}
     if len(factors) != 1 or any("degree" in axis.unit_name for axis in axes[:2]):
@@ -192,13 +144,7 @@ def metres_per_unit(crs: str) -> float | None:
 
 @cache
 def radians_per_unit(crs: str) -> float:
-    """Angle of a unit of the coordinates of a geographic CRS: of a degree, or of a grad.
-
-    Examples
-    --------
-    >>> round(math.degrees(radians_per_unit("EPSG:4807")), 6)
-    0.9
-    """
+    """Angle of a unit of the coordinates of a geographic CRS: of a degree, or of a grad."""
     if crs == _DEGREES:
         return math.radians(1)
     return float(parse_crs(crs).axis_info[0].unit_conversion_factor)
@@ -226,20 +172,7 @@ def _texts(key: str, value: Any) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def explain_proj_errors(what: str, crs: Any) -> Iterator[None]:
-    """Turn errors of PROJ into a sentence.
-
-    Parameters
-    ----------
-    what : str
-        What is transformed.
-    crs : object
-        Target of the transformation. Public.
-
-    Raises
-    ------
-    DomainError
-        If the block raises an error of PROJ.
-    """
+    """Turn errors of PROJ in the block into a sentence about what is transformed to the CRS."""
     from pyproj.exceptions import ProjError
 
     try:

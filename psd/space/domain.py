@@ -3,12 +3,10 @@
 Coordinates become lattice cells once; all later work on true data is in integers. Bounds come
 from the caller or a public file, never from the points.
 
-The smallest cell: how small a cell may be on the ground where the data decide the division.
-
 An adaptive method divides cells where records are dense. Without a limit it ends at cells of a few
-centimetres, which say where coordinates were rounded and not where people are. `min_cell` is the
-limit in metres. It is public, and so are the blocks of lattice columns and rows that follow from
-it: they depend on the bounds and the CRS alone.
+centimetres, which say where coordinates were rounded and not where people are. `min_cell`, the
+smallest cell, is the limit in metres on the ground. It is public, and so are the blocks of lattice
+columns and rows that follow from it: they depend on the bounds and the CRS alone.
 """
 
 from __future__ import annotations
@@ -56,18 +54,7 @@ _MIN_EXPONENT = -6
 
 
 def parse_min_cell(value: Any) -> str | None:
-    """Canonical decimal text of a smallest cell in metres; None for 0 and None.
-
-    Raises
-    ------
-    DomainError
-        If it is not a decimal number of metres, at least 0.
-
-    Examples
-    --------
-    >>> parse_min_cell("50.0"), parse_min_cell(12.5), parse_min_cell(0)
-    ('50', '12.5', None)
-    """
+    """Canonical decimal text of a smallest cell in metres; None for 0 and None."""
     if value is None:
         return None
     is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
@@ -89,13 +76,7 @@ def parse_min_cell(value: Any) -> str | None:
 
 
 def min_cell_within(sides: tuple[float, float], min_cell: str) -> str:
-    """The smallest cell, or the shorter side of the bounds, in whole millimetres, if that is less.
-
-    Examples
-    --------
-    >>> min_cell_within((120.75, 900.0), "50"), min_cell_within((120.75, 900.0), "500")
-    ('50', '120.75')
-    """
+    """Smallest cell, in metres as text; the shorter side in whole millimetres if that is less."""
     if float(min_cell) <= min(sides):
         return min_cell
     return f"{math.floor(min(sides) * 1000) / 1000:.3f}".rstrip("0").rstrip(".")
@@ -104,23 +85,9 @@ def min_cell_within(sides: tuple[float, float], min_cell: str) -> str:
 def smallest_blocks(
     sides: tuple[float, float], lattice: tuple[int, int], min_cell: str | None
 ) -> tuple[int, int]:
-    """Lattice columns and rows of the smallest cell: powers of two, so that halving reaches them.
+    """Columns and rows of the smallest cell: powers of two, so that halving reaches them.
 
-    Parameters
-    ----------
-    sides : tuple of float
-        Width and height of the bounds on the ground, in metres.
-    lattice : tuple of int
-        Columns and rows.
-    min_cell : str, optional
-        In metres; without it every lattice cell may be a cell.
-
-    Examples
-    --------
-    >>> smallest_blocks((60_000.0, 40_000.0), (2**20, 2**20), "50")
-    (1024, 2048)
-    >>> smallest_blocks((60_000.0, 40_000.0), (64, 64), "50")
-    (1, 1)
+    Sides and `min_cell` are in metres; without it every lattice cell may be a cell.
     """
     if min_cell is None:
         return 1, 1
@@ -136,29 +103,12 @@ def smallest_blocks(
 class Blocks:
     """A lattice in blocks of columns and rows: a coarser lattice, all of whose lines are lines.
 
-    Guarantees
-    ----------
-    - Each block has exactly `step` columns and rows, but the last of an axis, which also has those
-      that are left over. A cell of blocks is never smaller than one block.
-
-    Parameters
-    ----------
-    lattice : tuple of int
-        Columns and rows of the fine lattice.
-    step : tuple of int
-        Columns and rows of a block.
-
-    Examples
-    --------
-    >>> blocks = Blocks(lattice=(11, 8), step=(4, 4))
-    >>> blocks.coarse_lattice
-    (2, 2)
-    >>> blocks.to_fine(np.array([[0, 0, 1, 1], [1, 1, 2, 2]])).tolist()
-    [[0, 0, 4, 4], [4, 4, 11, 8]]
+    P1. Each block has exactly `step` columns and rows, but the last of an axis, which also has
+    those that are left over. A cell of blocks is never smaller than one block.
     """
 
-    lattice: tuple[int, int]
-    step: tuple[int, int]
+    lattice: tuple[int, int]  # columns and rows of the fine lattice
+    step: tuple[int, int]  # columns and rows of a block
 
     @property
     def coarse_lattice(self) -> tuple[int, int]:
@@ -265,7 +215,6 @@ class Domain:
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             check_degrees(self.bounds)
-        # Check for two integers in range.
         try:
             columns, rows = (operator.index(size) for size in self.lattice)
         except (TypeError, ValueError):
@@ -504,18 +453,7 @@ class Domain:
 
 
 def public_domain(value: Any) -> Domain:
-    """Domain as it is, or of four numbers in degrees.
-
-    Raises
-    ------
-    ParameterError
-        If the value is neither.
-
-    Examples
-    --------
-    >>> public_domain((126.4, 37, 127.6, 38)).crs
-    'EPSG:4326'
-    """
+    """Domain as it is, or of four numbers in degrees."""
     if isinstance(value, Domain):
         return value
     if isinstance(value, tuple | list):

@@ -38,27 +38,8 @@ _TINY = 1e-280
 class EdgeIndex:
     """Sides of polygons, entered into strips along y of each polygon.
 
-    Guarantees
-    ----------
-    - Each decision on a point is exact: by comparisons, by doubles where their rounding cannot
-      matter, else by fractions. It depends on this point and on the polygons alone.
-
-    Parameters
-    ----------
-    sides : ndarray, shape (5, m), float64
-        See `psd.space.polygon_areas.polygon_sides`.
-    owner : ndarray, shape (m,), int64
-        Polygon of each side, ascending.
-    south, scale : ndarray, shape (n,), float64
-        South end of the strips of each polygon, and strips per unit of y.
-    first_strip : ndarray, shape (n + 1,), int64
-        Number of the first strip of each polygon.
-    begin : ndarray, shape (strips + 1,), int64
-        First entry of each strip.
-    entries : ndarray, shape (k,), int64
-        Sides of each strip.
-    begins : ndarray, shape (k,), bool
-        Whether the strip of each entry is the first one of its side.
+    P1. Each decision on a point is exact: by comparisons, by doubles where their rounding cannot
+    matter, else by fractions. It depends on this point and on the polygons alone.
 
     References
     ----------
@@ -66,24 +47,19 @@ class EdgeIndex:
        Predicates." Discrete & Computational Geometry 18, 1997.
     """
 
-    sides: Floats
-    owner: Integers
-    south: Floats
-    scale: Floats
-    first_strip: Integers
-    begin: Integers
-    entries: Integers
+    sides: Floats  # (5, m) float64; see `psd.space.polygon_areas.polygon_sides`
+    owner: Integers  # (m,) int64; polygon of each side, ascending
+    south: Floats  # (n,) float64; south end of the strips of each polygon
+    scale: Floats  # (n,) float64; strips per unit of y
+    first_strip: Integers  # (n + 1,) int64; number of the first strip of each polygon
+    begin: Integers  # (strips + 1,) int64; first entry of each strip
+    entries: Integers  # (k,) int64; sides of each strip
+    # (k,) bool; whether the strip of an entry is the first one of its side.
     begins: NDArray[np.bool_]
 
     @classmethod
     def from_polygons(cls, shapes: NDArray[np.object_]) -> Self:
-        """Index valid polygons and multi-polygons.
-
-        Parameters
-        ----------
-        shapes : ndarray of geometries, shape (n,)
-            Public.
-        """
+        """Index valid polygons and multi-polygons, (n,). Public."""
         import shapely
 
         sides, owner = polygon_sides(shapes)
@@ -99,6 +75,8 @@ class EdgeIndex:
         scale = np.divide(strips, height, out=np.zeros(len(shapes)), where=tall)
         first_strip = np.concatenate([[0], np.cumsum(strips)])
         low, high = np.minimum(sides[1], sides[3]), np.maximum(sides[1], sides[3])
+        # Each side is entered into the strips from its south end to its north end, then strips are
+        # put together.
         begin_at = _strip_of(low, owner, south, scale, first_strip)
         end_at = _strip_of(high, owner, south, scale, first_strip)
         length = end_at - begin_at + 1
@@ -120,12 +98,8 @@ class EdgeIndex:
     def contains(self, polygon: NDArray[np.integer], x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Whether each point is in its polygon.
 
-        Parameters
-        ----------
-        polygon : ndarray, shape (n,), int
-            Number of the polygon of each point.
-        x, y : ndarray, shape (n,), float64
-            Finite coordinates; may be private.
+        polygon: (n,) int, its number; x, y: (n,) float64, finite, may be private; returns (n,)
+        bool.
         """
         strip = self._strips(y, polygon)
         inside = np.zeros(len(x), bool)
@@ -138,17 +112,10 @@ class EdgeIndex:
     def meets(self, polygon: NDArray[np.integer], boxes: Floats) -> NDArray[np.bool_]:
         """Whether the interior of each box may have a part in its polygon.
 
-        Guarantees
-        ----------
-        - It is false only if the interior of the box and that of the polygon have no point in
-          common, whatever rounding does.
+        polygon: (n,) int, its number; boxes: (n, 4) float64, each with an area; returns (n,) bool.
 
-        Parameters
-        ----------
-        polygon : ndarray, shape (n,), int
-            Number of the polygon of each box.
-        boxes : ndarray, shape (n, 4), float64
-            West, south, east, north, each with an area.
+        P2. It is false only if the interior of the box and that of the polygon have no point in
+        common, whatever rounding does.
         """
         # Where no side passes through the interior, the south-west corner decides, since the rule
         # decides by what lies just north-east of it.
@@ -165,12 +132,8 @@ class EdgeIndex:
     def fractions(self, polygon: NDArray[np.integer], boxes: Floats) -> Floats:
         """Share of the area of each box that its polygon covers.
 
-        Parameters
-        ----------
-        polygon : ndarray, shape (n,), int
-            Number of the polygon of each box.
-        boxes : ndarray, shape (n, 4), float64
-            West, south, east, north, each with an area.
+        polygon: (n,) int, its number; boxes: (n, 4) float64, each with an area; returns (n,)
+        float64.
         """
         share = np.zeros(len(boxes))
         is_cut = np.zeros(len(boxes), bool)
@@ -247,6 +210,7 @@ class EdgeIndex:
         which = np.flatnonzero(near)
         ends = x0[which], y0[which], x1[which], y1[which]
         west, south, east, north = boxes[which].T
+        # A line passes through a box that has corners on both of its sides.
         corners = [_turns(*ends, *at) for at in ((west, south), (east, south), (west, north))]
         corners.append(_turns(*ends, east, north))
         passed = np.zeros(len(side), bool)

@@ -50,32 +50,15 @@ def area_unit(domain: Domain) -> str:
 
 
 def ground_areas(domain: Domain, boxes: Floats) -> Floats:
-    """Areas of boxes in lattice units.
+    """Areas of boxes on the ground.
 
-    Guarantees
-    ----------
-    - To 1e-5 of the area on the ellipsoid of the CRS, across poles and meridians too. A part of the
-      plane outside the projection has no ground; a box that its edge cuts is exact to some percent.
-    - In a local CRS, whose scale on the ground is not known, the area in its plane.
+    boxes: (n, 4) float64, lattice units; returns (n,) float64, in the unit of `area_unit`.
 
-    Parameters
-    ----------
-    domain : Domain
-        Of the lattice.
-    boxes : ndarray, shape (n, 4), float64
-        In lattice units.
+    P1. To 1e-5 of the area on the ellipsoid of the CRS, across poles and meridians too. A part of
+    the plane outside the projection has no ground; a box that its edge cuts is exact to some
+    percent.
 
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        In the unit of `area_unit`.
-
-    Examples
-    --------
-    >>> from psd.space.domain import Domain
-    >>> earth = Domain(bounds=(-180, -90, 180, 90), lattice=(1, 1))
-    >>> ground_areas(earth, np.array([[0.0, 0, 1, 1]])).round(-5).tolist()
-    [510100000.0]
+    P2. In a local CRS, whose scale on the ground is not known, the area in its plane.
     """
     return _box_areas(domain, domain.from_lattice(boxes))
 
@@ -118,25 +101,8 @@ def _box_areas(domain: Domain, boxes: Floats) -> Floats:
 def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
     """Areas of polygons in the CRS of a domain, as `ground_areas` has them.
 
-    Parameters
-    ----------
-    domain : Domain
-        Its CRS is that of the polygons.
-    shapes : ndarray of geometries, shape (n,)
-        Polygons. Their sides are straight in the plane of the CRS, as those of boxes.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        In the unit of `area_unit`.
-
-    Examples
-    --------
-    >>> import shapely
-    >>> from psd.space.domain import Domain
-    >>> earth = Domain(bounds=(-180, -90, 180, 90), lattice=(1, 1))
-    >>> shape_ground_areas(earth, np.array([shapely.box(-180, -90, 180, 90)])).round(-5).tolist()
-    [510100000.0]
+    shapes: (n,), with sides that are straight in the plane of the CRS, as those of boxes; returns
+    (n,) float64, in the unit of `area_unit`.
     """
     import shapely
 
@@ -175,25 +141,12 @@ def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
 
 
 def ground_densities(counts: Floats, areas: Floats) -> Floats:
-    """Counts per unit of area; NaN where there is no ground, and so no density.
-
-    Examples
-    --------
-    >>> ground_densities(np.array([6.0, 1.0]), np.array([2.0, 0.0])).tolist()
-    [3.0, nan]
-    """
+    """Counts per unit of area; NaN where there is no ground, and so no density."""
     return np.asarray(counts / np.where(areas > 0, areas, np.nan))
 
 
 def ground_width(domain: Domain, y: float) -> float:
-    """Metres on the ground along a line of constant y; NaN if a part of it has no ground.
-
-    Examples
-    --------
-    >>> from psd.space.domain import Domain
-    >>> round(ground_width(Domain(bounds=(10, 45, 11, 46)), 45.0))
-    78847
-    """
+    """Metres on the ground along a line of constant y; NaN if a part of it has no ground."""
     plane, (west, _, east, _) = (
         _plane(domain),
         domain.bounds,
@@ -215,26 +168,13 @@ def east_west_scale(domain: Domain, y: float | Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plane:
-    """Plane of a CRS and the ellipsoid below it.
+    """Plane of a CRS and the ellipsoid below it."""
 
-    Parameters
-    ----------
-    ellipsoid : Geod
-    radius : float
-        Its larger half axis in units of the plane.
-    angle : float
-        Radians of a unit of longitude and latitude.
-    transformer : Transformer or None
-        To longitude and latitude, if the coordinates are not these.
-    edged : str or None
-        The CRS, if points may be no places on earth.
-    """
-
-    ellipsoid: Geod
-    radius: float
-    angle: float
-    transformer: Transformer | None
-    edged: str | None = None
+    ellipsoid: Geod  # of the CRS
+    radius: float  # its larger half axis in units of the plane
+    angle: float  # radians of a unit of longitude and latitude
+    transformer: Transformer | None  # to longitude and latitude, if the coordinates are not these
+    edged: str | None = None  # the CRS, if points may be no places on earth
 
     def to_radians(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Longitude and latitude of points; not finite outside the projection."""
@@ -247,12 +187,8 @@ class _Plane:
     def scales(self, points: Floats) -> Floats:
         """Square metres of ground per square unit of the plane; 0 outside the projection.
 
-        Central differences of positions in space, which have no seam and no pole: their error is of
-        the order of the square of the step.
-
-        Parameters
-        ----------
-        points : ndarray, shape (n, 2), float64
+        points: (n, 2) float64; returns (n,) float64. By central differences of positions in space,
+        which have no seam and no pole: their error is of the order of the square of the step.
         """
         step = _STEP * self.radius
         x, y = points.T

@@ -73,44 +73,25 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cut:
-    """One cut of many nodes: the lines, and the number of the child in each quadrant.
+    """One cut of many nodes: the lines, and the number of the child in each quadrant."""
 
-    Parameters
-    ----------
-    nodes : ndarray, shape (n,), int64
-        Nodes that were cut.
-    boxes : ndarray, shape (n, 4), int64
-        Their boxes.
-    cells : Cells
-        The children, family by family, within a family by y then x.
-    lines : ndarray, shape (n, 2), int64
-        The x line and the y line of each; the far edge where an axis is not cut.
-    child : ndarray, shape (n, 4), int64
-        Child south-west, south-east, north-west, north-east of the lines; -1 where empty.
-    """
-
-    nodes: NDArray[np.int64]
-    boxes: NDArray[np.int64]
-    cells: Cells
+    nodes: NDArray[np.int64]  # (n,) int64; nodes that were cut
+    boxes: NDArray[np.int64]  # (n, 4) int64; their boxes
+    cells: Cells  # the children, family by family, within a family by y then x
+    # (n, 2) int64; the x line and the y line of each; the far edge where an axis is not cut.
     lines: NDArray[np.int64]
+    # (n, 4) int64; child south-west, south-east, north-west, north-east of the lines; -1 where
+    # empty.
     child: NDArray[np.int64]
 
 
 class GrowingTree:
     """A tree under construction: boxes, parents and noisy counts of its nodes.
 
-    Guarantees
-    ----------
-    - Children tile their parent; a node is cut once.
+    `layer` is the number of this tree among those of one curator. `curve` is the order of the
+    Hilbert curve whose codes are the columns; 0 for the lattice itself.
 
-    Parameters
-    ----------
-    lattice : tuple of int
-        Columns and rows; the root covers all of it.
-    layer : int
-        Number of this tree among those of one curator.
-    curve : int
-        Order of the Hilbert curve whose codes are the columns; 0 for the lattice itself.
+    P1. Children tile their parent; a node is cut once.
     """
 
     def __init__(self, lattice: tuple[int, int], layer: int = 0, curve: int = 0) -> None:
@@ -144,23 +125,10 @@ class GrowingTree:
         return self._is_cut[nodes]
 
     def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cut:
-        """Cut cells at lattice lines into up to four children each.
+        """Cut cells, each once, at lattice lines into up to four children each.
 
-        Parameters
-        ----------
-        cells : Cells
-            Cells to cut, each once.
-        x, y : array_like of int, shape (n,), optional
-            A line per cell; an axis without lines, or with a line on an edge, is not divided.
-
-        Returns
-        -------
-        Cut
-
-        Raises
-        ------
-        ParameterError
-            If a cell was cut before or a line lies outside it.
+        x, y: (n,) int, a line per cell; an axis without lines, or with a line on an edge, is not
+        divided.
         """
         nodes, boxes = cells.nodes, self.boxes_of(cells.nodes)
         lines = np.stack(
@@ -192,20 +160,7 @@ class GrowingTree:
         return Cut(nodes=nodes, boxes=boxes, cells=cells, lines=lines, child=child)
 
     def cut_regions(self, regions: Regions, frame: RegionFrame) -> None:
-        """Cut the root, which has no children yet, into the nodes of a public hierarchy.
-
-        Parameters
-        ----------
-        regions : Regions
-            Public.
-        frame : RegionFrame
-            Of that hierarchy.
-
-        Raises
-        ------
-        ParameterError
-            If the root was cut before, or the tree is that of a curve.
-        """
+        """Cut the root, which has no children yet, into the nodes of a public hierarchy."""
         if len(self.parent) > 1 or self.curve:
             raise ParameterError(
                 "only the root can be cut into regions, before any other cut; start another layer, "
@@ -238,10 +193,8 @@ class GrowingTree:
     def may_have_records(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which nodes meet their region: all that are not cells, or regions, by themselves.
 
-        Guarantees
-        ----------
-        - It is false only if no record of the region can lie in the node. A node that has an area
-          inside its region is not asked about further.
+        P2. It is false only if no record of the region can lie in the node. A node that has an area
+        inside its region is not asked about further.
         """
         possible = np.ones(len(nodes), bool)
         if self.regions is None:
@@ -253,13 +206,7 @@ class GrowingTree:
         return possible
 
     def share_inside(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Share of the area of nodes inside their region; 1 without regions. Public.
-
-        Raises
-        ------
-        ParameterError
-            If a node is made of several regions.
-        """
+        """Share of the area of nodes inside their region; 1 without regions. Public."""
         if self.regions is None:
             return np.ones(len(nodes))
         first, stop = self.spans[nodes].T

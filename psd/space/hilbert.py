@@ -20,35 +20,17 @@ MAX_ORDER = 18
 def encode(x: NDArray[np.int64], y: NDArray[np.int64], order: int) -> NDArray[np.int64]:
     """Position on the Hilbert curve of cells of a square of 2^order x 2^order.
 
-    Guarantees
-    ----------
-    - One to one onto 0 to 4^order - 1; cells that follow each other share an edge.
-    - Each dyadic square of side 2^j holds the codes of one interval [c 4^j, (c + 1) 4^j), with
-      c its own position on the curve of order - j.
+    x, y: (n,) int64, columns and rows from 0 to 2^order - 1, order at most 18; returns (n,) int64.
 
-    Parameters
-    ----------
-    x, y : ndarray, shape (n,), int64
-        Columns and rows, 0 to 2^order - 1.
-    order : int
-        Halvings of each side, 0 to 18.
+    P1. One to one onto 0 to 4^order - 1; cells that follow each other share an edge.
 
-    Returns
-    -------
-    ndarray, shape (n,), int64
+    P2. Each dyadic square of side 2^j holds the codes of one interval [c 4^j, (c + 1) 4^j), with c
+    its own position on the curve of order - j.
 
-    Notes
-    -----
     Of each square the curve visits the quarters SW, NW, NE, SE in its own frame. The frame of a
     quarter is that of the square, with the axes swapped in its first and last quarter, and both
-    turned round in the last: two flags, which only the bits above can have set. So two bits of
-    the code follow from one bit of each coordinate and the bits above, which is the second
-    guarantee.
-
-    Examples
-    --------
-    >>> encode(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0]), 1).tolist()
-    [0, 1, 2, 3]
+    turned round in the last: two flags, which only the bits above can have set. So two bits of the
+    code follow from one bit of each coordinate and the bits above, which is P2.
     """
     code, swapped, turned = (np.zeros(len(x), np.int64) for _ in range(3))
     for bit in reversed(range(order)):
@@ -77,11 +59,5 @@ def lattice_codes(
 
 
 def square_lines(positions: NDArray[np.int64], cells: int, order: int) -> NDArray[np.int64]:
-    """First lattice line of an axis whose cells, scaled, lie at or beyond each position.
-
-    Examples
-    --------
-    >>> square_lines(np.array([0, 1, 2, 3, 4]), 3, 2).tolist()
-    [0, 1, 2, 3, 3]
-    """
+    """First lattice line of an axis whose cells, scaled, lie at or beyond each position."""
     return -(-positions * cells >> order)

@@ -56,12 +56,7 @@ class LatticeAxis(ABC):
     def inner_line(self, lines: Any, number: Callable[[float], Any] = float) -> Any:
         """Coordinate of lattice lines but the outermost; also for expressions of a database.
 
-        Parameters
-        ----------
-        lines : float, array or expression
-            As doubles.
-        number : callable
-            Constant of the kind of ``lines``.
+        `lines` are doubles, or an expression; `number` makes a constant of their kind.
         """
 
     @abstractmethod
@@ -109,19 +104,11 @@ class LatticeAxis(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvenAxis(LatticeAxis):
-    """Cells of equal width.
+    """Cells of equal width."""
 
-    Parameters
-    ----------
-    low, high : float
-        Bounds.
-    cells : int
-        Number of cells.
-    """
-
-    low: float
+    low: float  # bounds: the first and the last line
     high: float
-    cells: int
+    cells: int  # number of cells
 
     @property
     def has_room(self) -> bool:
@@ -163,40 +150,22 @@ class EvenAxis(LatticeAxis):
 class SteppedAxis(LatticeAxis):
     """Cells that hold one multiple of the coordinate resolution each, in their middle.
 
-    Guarantees
-    ----------
-    - The values are exactly the doubles nearest to the multiples of the resolution that are inside
-      the bounds, as a parser reads them from decimal text.
-    - Lines are half-way between two values; the first and the last are the bounds.
+    P1. The values are exactly the doubles nearest to the multiples of the resolution that are
+    inside the bounds, as a parser reads them from decimal text.
 
-    Parameters
-    ----------
-    low, high : float
-        Bounds.
-    cells : int
-        Number of values.
-    first : int
-        The first value, in steps from 0.
-    numerator, denominator : int
-        The resolution as a fraction; both are exact as doubles.
+    P2. Lines are half-way between two values; the first and the last are the bounds.
     """
 
-    low: float
+    low: float  # bounds: the first and the last line
     high: float
-    cells: int
-    first: int
-    numerator: int
+    cells: int  # number of values
+    first: int  # the first value, in steps from 0
+    numerator: int  # the resolution as a fraction; both parts are exact as doubles
     denominator: int
 
     @classmethod
     def within(cls, low: float, high: float, resolution: str) -> SteppedAxis:
-        """Axis of all values between two bounds, these included.
-
-        Raises
-        ------
-        DomainError
-            If there is no value, or there are more than 2^30, or doubles cannot hold them.
-        """
+        """Axis of all values between two bounds, these included."""
         step = Fraction(resolution)
         if max(abs(low), abs(high)) * step.denominator > _MAX_PRODUCT:
             raise DomainError(
@@ -282,18 +251,7 @@ class SteppedAxis(LatticeAxis):
 
 
 def parse_resolution(value: Any) -> str:
-    """Canonical decimal text of a coordinate resolution.
-
-    Raises
-    ------
-    DomainError
-        If it is not a decimal number above 0 of at most 15 digits.
-
-    Examples
-    --------
-    >>> parse_resolution("1e-4"), parse_resolution(0.10), parse_resolution(25)
-    ('0.0001', '0.1', '25')
-    """
+    """Canonical decimal text of a coordinate resolution."""
     is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
     try:
         step = Decimal(str(value).strip()) if is_number else Decimal("NaN")

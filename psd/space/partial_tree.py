@@ -29,19 +29,8 @@ def check_next_nodes(
 ) -> None:
     """Refuse nodes that cannot follow the ones before them.
 
-    Parameters
-    ----------
-    boxes, parent, level, loss : ndarray
-        All nodes of a tree so far, as in `psd.space.box_tree.Tree`.
-    start : int
-        First of the nodes that were not checked yet.
-    measure : LossMeasure
-        What the losses of the nodes are counted in.
-
-    Raises
-    ------
-    ReleaseFormatError
-        With the first rule that is broken.
+    The arrays have all nodes of a tree so far, as in `psd.space.box_tree.Tree`; those from `start`
+    on were not checked yet.
     """
     for rule, holds in _rules(boxes, parent, level, loss, start, measure):
         if not holds:

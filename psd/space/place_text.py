@@ -15,24 +15,9 @@ _PLACES, _NAMED = 25, 3
 
 
 def place_text(domain: Domain) -> str:
-    """Where the bounds of a domain lie: countries and the middle; empty for no place on the earth.
+    """Where the bounds of a domain lie: countries and the middle; empty for no place on earth.
 
-    Parameters
-    ----------
-    domain : Domain
-        Public.
-
-    Returns
-    -------
-    str
-        Countries by how much of the bounds they fill, of those that a grid of places meets.
-
-    Examples
-    --------
-    >>> place_text(Domain(bounds=(126.4, 37, 127.6, 38)))
-    'South Korea, North Korea; middle 37.5 N 127 E'
-    >>> place_text(Domain(bounds=(51.2, -0.6, 51.8, 0.4)))
-    'at sea, 630 km from Somalia; middle 0.1 S 51.5 E'
+    Countries are in the order of how much of the bounds they fill, as a grid of places meets them.
     """
     if parse_crs(domain.crs).is_engineering:
         return ""

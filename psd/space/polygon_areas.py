@@ -27,34 +27,21 @@ _ROUNDING = 1e-12
 class ClippedPolygons:
     """Sides of polygons inside boxes: pair i is polygon i in box i.
 
-    Parameters
-    ----------
-    boxes : ndarray, shape (n, 4), float64
-        West, south, east, north in the CRS of the polygons.
-    base : ndarray, shape (n,), float64
-        1 if the south end of the east edge is inside the polygon, else 0.
-    sides : ndarray, shape (5, m), float64
-        West end and east end of each side inside a box, x before y; then 1 if the interior is
-        to the left of the side from west to east, -1 if to the right. No side runs along x.
-    owner : ndarray, shape (m,), int64
-        Box of each side, ascending.
-    steps : ndarray, shape (2, k), float64
-        Heights on the east edges, and the change of coverage at each.
-    step_owner : ndarray, shape (k,), int64
-        Box of each step, ascending.
-
     References
     ----------
     .. [1] Bockman. "Generalizing the Formula for Areas of Polygons to Moments." The American
        Mathematical Monthly 96(2), 1989: areas as sums over sides, by Green's theorem.
     """
 
-    boxes: Floats
-    base: Floats
+    boxes: Floats  # (n, 4) float64; west, south, east, north in the CRS of the polygons
+    base: Floats  # (n,) float64; 1 if the south end of the east edge is inside the polygon, else 0
+    # (5, m) float64; west end and east end of each side inside a box, x before y; then 1 if the
+    # interior is to the left of the side from west to east, -1 if to the right. No side runs along
+    # x.
     sides: Floats
-    owner: Integers
-    steps: Floats
-    step_owner: Integers
+    owner: Integers  # (m,) int64; box of each side, ascending
+    steps: Floats  # (2, k) float64; heights on the east edges, and the change of coverage at each
+    step_owner: Integers  # (k,) int64; box of each step, ascending
 
     @property
     def cut(self) -> NDArray[np.bool_]:
@@ -83,19 +70,8 @@ class ClippedPolygons:
 def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> ClippedPolygons:
     """Clip polygons to boxes.
 
-    Parameters
-    ----------
-    shapes : ndarray of geometries, shape (n,)
-        Valid polygons and multi-polygons.
-    boxes : ndarray, shape (n, 4), float64
-        A box for each polygon, in the same CRS.
-
-    Examples
-    --------
-    >>> import shapely
-    >>> triangle = np.array([shapely.Polygon([(0, 0), (2, 0), (0, 2)])])
-    >>> clip_outlines(triangle, np.array([[0.0, 0, 1, 2]])).fraction
-    array([0.75])
+    shapes: (n,), valid polygons and multi-polygons; boxes: (n, 4) float64, one for each, in the
+    same CRS.
     """
     return clip_sides(*polygon_sides(shapes), boxes)
 
@@ -103,15 +79,9 @@ def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> ClippedPolygons
 def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons:
     """Clip sides of polygons to boxes.
 
-    Parameters
-    ----------
-    sides : ndarray, shape (5, m), float64
-        From `polygon_sides`. Of the polygon of each box all sides are needed that lie inside it or
-        east of it.
-    owner : ndarray, shape (m,), int64
-        Box of each side, ascending.
-    boxes : ndarray, shape (n, 4), float64
-        In the CRS of the polygons.
+    sides: (5, m) float64, of `polygon_sides`; owner: (m,) int64, box of each side, ascending;
+    boxes: (n, 4) float64, in the CRS of the polygons. Of the polygon of each box all sides are
+    needed that lie inside it or east of it.
     """
     rising = sides[1] != sides[3]
     no_steps = np.zeros((2, 0)), np.zeros(0, np.int64)
@@ -121,18 +91,8 @@ def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons
 def divide_outlines(larger: ClippedPolygons, parent: Integers, boxes: Floats) -> ClippedPolygons:
     """Clip outlines to smaller boxes inside theirs.
 
-    Parameters
-    ----------
-    larger : ClippedPolygons
-        ClippedPolygons in larger boxes.
-    parent : ndarray, shape (n,), int64
-        Number of the larger box that each box lies in.
-    boxes : ndarray, shape (n, 4), float64
-        In the CRS of the polygons.
-
-    Returns
-    -------
-    ClippedPolygons
+    parent: (n,) int64, number of the larger box that each box lies in; boxes: (n, 4) float64, in
+    the CRS of the polygons.
     """
     side, owner = _inherit(larger.owner, parent, len(larger.boxes))
     step, step_owner = _inherit(larger.step_owner, parent, len(larger.boxes))
@@ -156,20 +116,13 @@ def _inherit(owner: Integers, parent: Integers, parents: int) -> tuple[Integers,
 
 
 def polygon_sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
-    """Sides of polygons, those along x included.
+    """Sides of polygons, those along x included, and the polygon of each side.
 
-    Parameters
-    ----------
-    shapes : ndarray of geometries, shape (n,)
-        Valid polygons and multi-polygons.
+    shapes: (n,), valid polygons and multi-polygons; returns (5, m) float64 and (m,) int64,
+    ascending.
 
-    Returns
-    -------
-    sides : ndarray, shape (5, m), float64
-        West end and east end of each side, x before y; then 1 if the interior is to the left of the
-        side from west to east, else -1.
-    owner : ndarray, shape (m,), int64
-        Polygon of each side, ascending.
+    A side has its west end and its east end, x before y, then 1 if the interior is to the left of
+    the side from west to east, else -1.
     """
     import shapely
 
@@ -178,13 +131,17 @@ def polygon_sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
     vertices, ring = shapely.get_coordinates(rings, return_index=True)
     if not len(vertices):
         return np.zeros((5, 0)), np.zeros(0, np.int64)
+    # The first ring of a part is its shell, others are holes; a vertex and the next one of its ring
+    # are a side.
     outer = np.ones(len(rings), bool)
     outer[1:] = of_part[1:] != of_part[:-1]
     along = ring[1:] == ring[:-1]
     start, stop, ring = vertices[:-1][along], vertices[1:][along], ring[1:][along]
+    # From the first vertex of the ring, so that no digits are lost far from 0.
     first = vertices[np.searchsorted(ring, np.arange(len(rings))) + np.arange(len(rings))]
     a, b = start - first[ring], stop - first[ring]
     twice_area = sum_by(ring, a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0], len(rings))
+    # The interior is to the left of shells that turn counterclockwise, and of holes that do not.
     turn = np.where((twice_area > 0) == outer, 1.0, -1.0)[ring]
     eastward = start[:, 0] <= stop[:, 0]
     west, east = (np.where(eastward[:, None], *ends) for ends in ((start, stop), (stop, start)))
@@ -207,6 +164,7 @@ def _clip(
     x0, _, x1, y1, sign = sides
     enter, leave = _height_at(sides, west), _height_at(sides, east)
     inner = (x0 < east) & (x1 > west) & (enter != leave)
+    # The part of a side east of the box: all that counts are the heights where it begins and ends.
     beyond = leave != y1
     y = np.concatenate([steps[0], leave[beyond], y1[beyond]])
     change = np.concatenate([steps[1], sign[beyond], -sign[beyond]])
@@ -232,6 +190,7 @@ def _clip_to_rows(sides: Floats, owner: Integers, edges: Floats) -> tuple[Floats
     x0, y0, x1, y1, _ = sides[:, reaching]
     below, above = south[reaching], north[reaching]
     start, stop = np.clip(y0, below, above), np.clip(y1, below, above)
+    # An end that is cut off moves along its side; rounding never takes it past the other end.
     slope = (x1 - x0) / (y1 - y0)
     west = np.where(start == y0, x0, np.clip(x0 + (start - y0) * slope, x0, x1))
     east = np.where(stop == y1, x1, np.clip(x0 + (stop - y0) * slope, west, x1))

@@ -52,24 +52,11 @@ def polygon_density(
 ) -> Floats:
     """Mean weight per unit of area in each cell of a raster, by exact areas.
 
+    Returns (size, size) float64, rows from the south. Weights of `column` add up where polygons
+    overlap; without it the result is a mask of 0 to 1.
+
     Weights are per area on the ground, such as people per km2; so a cell has as much of a weight as
     it has ground. A mask is of the plane, where records are spread evenly without a covariate.
-
-    Parameters
-    ----------
-    polygons : GeoDataFrame or GeoSeries
-        Polygons with a CRS.
-    domain : Domain
-        Whose bounds the raster covers.
-    column : str, optional
-        Weights, which add up where polygons overlap; without it the result is a mask of 0 to 1.
-    size : int
-        Columns and rows.
-
-    Returns
-    -------
-    ndarray, shape (size, size), float64
-        Rows from the south.
     """
     weights = _weights(polygons, column)
     shapes = polygons_in_domain(polygons, domain)
@@ -143,15 +130,7 @@ def _check_values(values: Floats, name: str) -> None:
 def polygons_in_domain(
     polygons: geopandas.GeoDataFrame | geopandas.GeoSeries, domain: Domain, what: str = "covariate"
 ) -> NDArray[np.object_]:
-    """Reproject polygons to the CRS of the domain; polygons far from it become empty.
-
-    Raises
-    ------
-    ParameterError
-        If a geometry is not a polygon or not valid, or there is no polygon.
-    DomainError
-        If they have no CRS, or lie outside the bounds.
-    """
+    """Reproject polygons to the CRS of the domain; polygons far from it become empty."""
     import shapely
 
     shapes = polygons.geometry
@@ -188,13 +167,7 @@ def polygons_in_domain(
 
 
 def check_overlap(bounds: Bounds, domain: Domain, what: str = "covariate") -> None:
-    """Refuse a covariate, or another layer, outside the domain.
-
-    Raises
-    ------
-    DomainError
-        With the likely cause.
-    """
+    """Refuse a covariate, or another layer, outside the domain."""
     west, south, east, north = bounds
     if _overlap(bounds, domain.bounds):
         return
@@ -213,21 +186,8 @@ def raster_density(
 ) -> Floats:
     """Resample a raster: mean density in each cell of another one, by exact lengths of overlap.
 
-    Parameters
-    ----------
-    values : ndarray, shape (rows, columns)
-        Densities, the first row in the north.
-    domain : Domain
-        Whose bounds the result covers.
-    bounds : tuple of float, optional
-        West, south, east, north of the values; by default those of the domain.
-    size : int
-        Columns and rows of the result.
-
-    Returns
-    -------
-    ndarray, shape (size, size), float64
-        Rows from the south.
+    values: (rows, columns), the first row in the north, over `bounds`, by default those of the
+    domain; returns (size, size) float64, rows from the south, over the bounds of the domain.
     """
     values = np.asarray(values)
     if values.ndim != 2 or not values.size or values.dtype.kind not in "buif":
@@ -267,10 +227,8 @@ def _overlaps(edges: Floats, low: float, high: float, cells: int) -> sparse.csr_
 def world_density(domain: Domain, size: int) -> Floats:
     """Share of each cell of a raster that is a place on earth.
 
-    Returns
-    -------
-    ndarray, shape (size, size), float64
-        Rows from the south. Exact to some percent in cells that the edge of the world divides.
+    Returns (size, size) float64, rows from the south; exact to some percent in cells that the edge
+    of the world divides.
     """
     x, y = (domain.edges(axis, np.linspace(0, domain.lattice[axis], size + 1)) for axis in (0, 1))
     grid = np.meshgrid(x, y)

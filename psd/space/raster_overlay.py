@@ -20,43 +20,20 @@ __all__ = ["RasterOverlay", "cover_by_pieces"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RasterOverlay:
-    """Boxes that a polygon covers, or cuts within one raster cell.
+    """Boxes that a polygon covers, or cuts within one raster cell."""
 
-    Parameters
-    ----------
-    owner : ndarray, shape (n,), int64
-        Which box each piece is part of.
-    boxes : ndarray, shape (n, 4), float64
-        In units of raster cells.
-    fraction : ndarray, shape (n,), float64
-        Covered fraction of the area, above 0.
-    """
-
-    owner: Integers
-    boxes: Floats
-    fraction: Floats
+    owner: Integers  # (n,) int64; which box each piece is part of
+    boxes: Floats  # (n, 4) float64; in units of raster cells
+    fraction: Floats  # (n,) float64; covered fraction of the area, above 0
 
 
 def cover_by_pieces(
     outlines: ClippedPolygons, parent: Integers, boxes: Floats, to_crs: Callable[[Floats], Floats]
 ) -> Iterator[RasterOverlay]:
-    """Cover polygons by pieces, each of one density.
+    """Cover boxes by pieces, each of one density; those of one owner are disjoint.
 
-    Parameters
-    ----------
-    outlines : ClippedPolygons
-        Polygons in boxes.
-    parent : ndarray, shape (n,), int64
-        Which of these boxes each of ``boxes`` lies in.
-    boxes : ndarray, shape (n, 4), float64
-        Boxes to cover, in units of raster cells.
-    to_crs : callable
-        Converts boxes from units of raster cells to coordinates.
-
-    Yields
-    ------
-    RasterOverlay
-        Disjoint for each owner.
+    parent: (n,) int64, box of the outlines that each box lies in; boxes: (n, 4) float64, units of
+    raster cells, which `to_crs` converts to coordinates.
     """
     owner = np.arange(len(boxes))
     while len(boxes):

@@ -74,36 +74,13 @@ def to_release_crs(
 ) -> NDArray[np.object_]:
     """Check shapes and reproject them to the CRS of the domain.
 
-    Guarantees
-    ----------
-    - A polygon that is not valid is refused with the reason, not repaired.
-    - A polygon that would take GEOS seconds is refused by its size first.
+    Returns (n,), valid polygons; one that lies far from the domain is empty. `advice` ends the
+    message about a polygon that is not valid; `names` are the caller's ids, for messages.
 
-    Parameters
-    ----------
-    shapes : GeoSeries
-        Geometries with a CRS.
-    domain : Domain
-        Of the release.
-    advice : str
-        What the message about a polygon that is not valid ends with.
-    names : sequence of str, optional
-        The caller's ids, for messages; numbers from 1 by default.
+    P1. A polygon that is not valid is refused with the reason, not repaired.
 
-    Returns
-    -------
-    ndarray of geometries, shape (n,)
-        Valid polygons; one that lies far from the domain is empty.
+    P2. A polygon that would take GEOS seconds is refused by its size first.
 
-    Raises
-    ------
-    ParameterError
-        Naming the first region that is refused, and why.
-    DomainError
-        If a region cannot be expressed in the CRS of the domain.
-
-    Notes
-    -----
     Heights are ignored. Lines keep their place to `TOLERANCE` of the domain, and the result is
     checked again. Where the CRS of the domain is cut, at longitude 180 or elsewhere, a region is
     cut as well; where that of the region is cut and the other is not, its parts are joined.
@@ -129,17 +106,8 @@ def to_release_crs(
 def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.float64]:
     """Lengths of outlines inside the domain, in widths of it along x and in heights along y.
 
-    Parameters
-    ----------
-    shapes : ndarray of geometries, shape (n,)
-        Polygons in the CRS of the domain.
-    domain : Domain
-        Of the release.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        An oblique line that leaves the domain may count for more than its part inside.
+    shapes: (n,), in the CRS of the domain; returns (n,) float64. An oblique line that leaves the
+    domain may count for more than its part inside.
     """
     import shapely
 
@@ -170,11 +138,6 @@ def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_
     """Reproject shapes to the CRS of the domain; their sides keep their place inside it.
 
     What lies far from the domain may be cut off; shapes there become empty.
-
-    Raises
-    ------
-    ParameterError
-        If a shape would get too many vertices.
     """
     original = np.asarray(shapes.array, dtype=object)
     tolerance = max(domain.width, domain.height) * metres_of(domain.crs) * TOLERANCE
@@ -240,13 +203,7 @@ def _check(
 
 
 def check_kinds(shapes: NDArray[np.object_], names: Sequence[str] | None = None) -> None:
-    """Refuse shapes that are not polygons, and empty ones.
-
-    Raises
-    ------
-    ParameterError
-        Naming the first region that is refused.
-    """
+    """Refuse shapes that are not polygons, and empty ones."""
     import shapely
 
     kinds = shapely.get_type_id(shapes)
@@ -261,13 +218,7 @@ def check_kinds(shapes: NDArray[np.object_], names: Sequence[str] | None = None)
 
 
 def check_sizes(shapes: NDArray[np.object_], names: Sequence[str] | None = None) -> None:
-    """Refuse shapes that GEOS must not get: too many vertices or pairs of sides, or NaN.
-
-    Raises
-    ------
-    ParameterError
-        Naming the first region that is refused.
-    """
+    """Refuse shapes that GEOS must not get: too many vertices or pairs of sides, or NaN."""
     import shapely
 
     vertices = shapely.get_num_coordinates(shapes)

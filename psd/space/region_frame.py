@@ -71,28 +71,17 @@ class Regions(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegionFrame:
-    """Nodes of a region tree from the root to the lowest regions, in level order.
+    """Nodes of a region tree from the root to the lowest regions, in level order."""
 
-    Parameters
-    ----------
-    parent, level : ndarray, shape (n,), int64
-        As in `psd.space.box_tree.Hierarchy`.
-    boxes : ndarray, shape (n, 4), int64
-        Lattice box around each node; the whole lattice for the root.
-    tier : ndarray, shape (n,), int64
-        Level of the hierarchy that a node is named on; -1 for the root and for virtual nodes.
-    index : ndarray, shape (n,), int64
-        Index of a named node in its level; -1 for others.
-    first, stop : ndarray, shape (n,), int64
-        Lowest regions of each node: first to stop - 1.
-    """
-
-    parent: Integers
+    parent: Integers  # (n,) int64; as in `psd.space.box_tree.Hierarchy`, and so is the level
     level: Integers
+    # (n, 4) int64; lattice box around each node; the whole lattice for the root.
     boxes: NDArray[np.int64]
+    # (n,) int64; level of the hierarchy that a node is named on; -1 for the root and for virtual
+    # nodes.
     tier: Integers
-    index: Integers
-    first: Integers
+    index: Integers  # (n,) int64; index of a named node in its level; -1 for others
+    first: Integers  # (n,) int64; lowest regions of each node: first to stop - 1
     stop: Integers
 
     def __len__(self) -> int:
@@ -111,22 +100,9 @@ class RegionFrame:
 def region_frame(regions: Regions, lattice: tuple[int, int]) -> RegionFrame:
     """Make the frame of a hierarchy.
 
-    Guarantees
-    ----------
-    - No node has more than four children. All regions of a level are on one level of the tree.
-    - The lowest regions below any node are neighbours in the order of the hierarchy.
+    P1. No node has more than four children. All regions of a level are on one level of the tree.
 
-    Parameters
-    ----------
-    regions : Regions
-        Public.
-    lattice : tuple of int
-        Columns and rows of the domain.
-
-    Raises
-    ------
-    ParameterError
-        If parents are not in order, or a region of an upper level has no part.
+    P2. The lowest regions below any node are neighbours in the order of the hierarchy.
     """
     parents, tiers, indices = [np.array([-1])], [np.array([-1])], [np.array([-1])]
     above = np.array([0])  # nodes of the regions of the level above
@@ -205,6 +181,7 @@ def _extents(
     leaves = np.arange(len(parent) - len(lowest), len(parent))
     boxes[leaves], first[leaves] = lowest, np.arange(len(lowest))
     stop[leaves] = first[leaves] + 1
+    # Level by level, what is below a node widens its box and its range of regions.
     nodes = leaves
     while nodes[0] > 0:
         up = parent[nodes]

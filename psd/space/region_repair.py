@@ -26,15 +26,7 @@ _LONGEST = 80
 
 
 def describe_polygon(table: Any, index: int, what: str) -> str:
-    """Text that names a polygon of a public file: its number, and its id where it has one.
-
-    Examples
-    --------
-    >>> import geopandas as gpd, shapely
-    >>> table = gpd.GeoDataFrame({"Name": ["Jung"]}, geometry=[shapely.box(0, 0, 1, 1)])
-    >>> describe_polygon(table, 0, "boundary")
-    "polygon 1 of the boundary (Name 'Jung')"
-    """
+    """Text that names a polygon of a public file: its number, and its id where it has one."""
     columns = {str(label).lower(): label for label in getattr(table, "columns", ())}
     label = next((columns[name] for name in _NAMES if name in columns), None)
     text = f"polygon {index + 1} of the {what}"
@@ -46,27 +38,9 @@ def describe_polygon(table: Any, index: int, what: str) -> str:
 def repair_polygons(table: Any, what: str) -> Any:
     """Make invalid polygons valid; the others stay as they are.
 
-    Parameters
-    ----------
-    table : GeoDataFrame or GeoSeries
-        Polygons. Public.
-    what : str
-        Name of the file in messages.
-
-    Returns
-    -------
-    GeoDataFrame or GeoSeries
-
-    Raises
-    ------
-    ParameterError
-        If a geometry is not a polygon, is too large to be checked, or has no area when repaired.
-
-    Notes
-    -----
     ``shapely.make_valid(method="structure")`` [1]_: rings are made valid, shells are joined and
-    holes are taken out. So parts that overlap count once, and both sides of an outline that
-    crosses itself are inside. Lines and points that are left over are dropped.
+    holes are taken out. So parts that overlap count once, and both sides of an outline that crosses
+    itself are inside. Lines and points that are left over are dropped.
 
     References
     ----------

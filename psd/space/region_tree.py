@@ -28,17 +28,11 @@ __all__ = ["RegionTree", "check_cells", "named_tree"]
 class RegionTree(Tree):
     """A hierarchy of named regions, and of cells inside the lowest ones; arrays are read-only.
 
-    Parameters
-    ----------
-    boxes : ndarray, shape (n, 4), int32
-        Lattice box of each cell, and the one around each region; those of several regions overlap.
-    regions : Regions
-        Public hierarchy of the named nodes.
-    parent, level, count, loss, noise
-        As in `psd.space.box_tree.Hierarchy`.
+    `boxes` of regions are those around them, and overlap; those of cells tile the box of their
+    region.
     """
 
-    regions: Regions
+    regions: Regions  # hierarchy of the named nodes
 
     @cached_property
     def frame(self) -> RegionFrame:
@@ -113,15 +107,8 @@ def named_tree(tree: Tree, regions: Regions) -> RegionTree:
 def check_cells(tree: Tree, lattice: tuple[int, int]) -> None:
     """Refuse arrays that are not a tree of cells, or of regions and their cells.
 
-    Guarantees
-    ----------
-    - As `psd.space.box_tree.check_tree`. In a region tree the first nodes are those of the
-      hierarchy, and the children of a cell tile its box.
-
-    Raises
-    ------
-    ReleaseFormatError
-        With the first rule that is broken.
+    P1. As `psd.space.box_tree.check_tree`. In a region tree the first nodes are those of the
+    hierarchy, and the children of a cell tile its box.
     """
     if not isinstance(tree, RegionTree):
         check_tree(tree, lattice)

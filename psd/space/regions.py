@@ -68,24 +68,9 @@ def check_box_crs(crs: Any, domain: Domain) -> None:
 def regions_table(regions: Any, crs: Any = None) -> geopandas.GeoSeries:
     """Parse regions to geometries with their CRS, in their order.
 
-    Parameters
-    ----------
-    regions : GeoDataFrame, GeoSeries, region or sequence of regions
-        A region is a shapely geometry, an object with ``__geo_interface__``, GeoJSON as text
-        or as a mapping (a geometry, Feature or FeatureCollection), WKT or EWKT.
-    crs : any CRS that pyproj understands, optional
-        Of regions without a CRS.
-
-    Returns
-    -------
-    GeoSeries
-
-    Raises
-    ------
-    ParameterError
-        If text is too large, too deep, or neither WKT nor GeoJSON, or a ring is not closed.
-    DomainError
-        If the CRS is missing, unknown, or differs between the regions and ``crs``.
+    A region is a shapely geometry, an object with ``__geo_interface__``, GeoJSON as text or as a
+    mapping (a geometry, Feature or FeatureCollection), WKT or EWKT. `crs` is that of regions that
+    state none; another one than they state is refused.
     """
     import geopandas as gpd
 

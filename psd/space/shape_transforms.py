@@ -68,18 +68,7 @@ Project = Callable[[Floats], Floats]
 def transform_table(
     table: geopandas.GeoDataFrame, crs: Any, what: str = "the release"
 ) -> geopandas.GeoDataFrame:
-    """Table with its shapes in another CRS; see `transform_shapes`.
-
-    Parameters
-    ----------
-    what : str
-        What is transformed, in messages.
-
-    Raises
-    ------
-    DomainError
-        If the target is not a CRS, or shapes have no coordinates in it.
-    """
+    """Table with its shapes in another CRS; see `transform_shapes`."""
     target, shapes = parse_crs(crs), np.asarray(table.geometry.array, dtype=object)
     with explain_proj_errors(what, crs), offline():
         moved = transform_shapes(shapes, table.crs, target)
@@ -104,33 +93,16 @@ def transform_shapes(
 ) -> Shapes:
     """Transform polygons, whose sides are straight in their own CRS.
 
-    Guarantees
-    ----------
-    - No point of a side is further from its place than the tolerance in each of the two steps.
-    - In degrees all parts are within longitudes -180 to 180, and no part passes the seam.
-    - Shapes that share a side share its vertices.
+    shapes: (n,), valid polygons and multi-polygons; others are transformed by their vertices.
+    Returns (n,): a shape with no place in the target is empty or has coordinates that are not
+    finite. The tolerance is in metres, by default 1/100,000 of the longer side of all shapes; a
+    shape with more vertices than `most` after its sides are divided is refused.
 
-    Parameters
-    ----------
-    shapes : ndarray of geometries, shape (n,)
-        Valid polygons and multi-polygons. Others are transformed by their vertices.
-    source, target : any CRS that pyproj understands
-    tolerance : float, optional
-        In metres; by default 1/100,000 of the longer side of all shapes.
-    most : int, optional
-        Limit of the vertices of a shape, after its sides are divided.
+    P1. No point of a side is further from its place than the tolerance in each of the two steps.
 
-    Returns
-    -------
-    ndarray of geometries, shape (n,)
-        A shape with no place in the target is empty or has coordinates that are not finite.
+    P2. In degrees all parts are within longitudes -180 to 180, and no part passes the seam.
 
-    Raises
-    ------
-    ParameterError
-        If a shape would have too many vertices.
-    ProjError
-        If there is no transformation.
+    P3. Shapes that share a side share its vertices.
     """
     import shapely
 
@@ -201,13 +173,7 @@ def _seam_of(wkt: str) -> float | None:
 
 
 def seam_longitude(crs: Any) -> float | None:
-    """Meridian at which the plane of a CRS ends; None if it has no such end.
-
-    Examples
-    --------
-    >>> seam_longitude("EPSG:4326"), seam_longitude("EPSG:3832"), seam_longitude("EPSG:3031")
-    (180.0, 330.0, None)
-    """
+    """Meridian at which the plane of a CRS ends; None if it has no such end."""
     parsed = parse_crs(crs)
     if parsed.is_geographic:
         return 180.0
@@ -244,13 +210,7 @@ def _degrees_per_unit(crs: CRS) -> float:
 
 
 def metres_of(crs: Any) -> float:
-    """Metres in a unit of a CRS, about; 1 if it does not state it.
-
-    Examples
-    --------
-    >>> metres_of("EPSG:4326"), metres_of("EPSG:3857")
-    (111320.0, 1.0)
-    """
+    """Metres in a unit of a CRS, about; 1 if it does not state it."""
     crs = parse_crs(crs)
     if crs.is_geographic:
         return _METRES_PER_DEGREE * _degrees_per_unit(crs)
@@ -342,6 +302,7 @@ def _divided(
         vertices = np.insert(vertices, at, middles[halved], axis=0)
         images = np.insert(images, at, middle_images[halved], axis=0)
         ring = np.insert(ring, at, ring[at])
+        # Only the halves of a side are looked at again.
         new = at + np.arange(len(at))
         is_open = np.zeros(max(len(vertices) - 1, 0), bool)
         is_open[new - 1] = is_open[new] = True
@@ -624,6 +585,7 @@ def _is_torn(degrees: Shapes, moved: Shapes, target: CRS) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         wide = (plane[:, 2:] - plane[:, :2] > _LONG_WAY / metres_of(target)).any(axis=1)
     wide |= bounds[:, 2] - bounds[:, 0] > _WIDE
+    # Only wide shapes can be torn: places of a grid are then inside before and not after, or else.
     for number in np.flatnonzero(wide & _is_finite(moved) & ~shapely.is_empty(moved)):
         west, south, east, north = bounds[number]
         grid = np.meshgrid(west + along * (east - west), south + along * (north - south))

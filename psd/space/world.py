@@ -34,11 +34,6 @@ def are_places(crs: str, x: Floats, y: Floats) -> NDArray[np.bool_]:
     """Whether points in the plane of a projected CRS are places on earth.
 
     A cylindrical projection goes on beyond its seam, with places of the other side.
-
-    Examples
-    --------
-    >>> are_places("EPSG:8857", np.array([1.7e7, 1.7e7]), np.array([0.0, 8e6])).tolist()
-    [True, False]
     """
     from pyproj.enums import TransformDirection
 
@@ -57,13 +52,7 @@ def are_places(crs: str, x: Floats, y: Floats) -> NDArray[np.bool_]:
 
 @cache
 def world_width(crs: str) -> float | None:
-    """Width of the world in the plane of a cylindrical projection; None of another one.
-
-    Examples
-    --------
-    >>> world_width("EPSG:3857"), world_width("EPSG:8857")
-    (40075016.68553841, None)
-    """
+    """Width of the world in the plane of a cylindrical projection; None of another one."""
     move, seam = _projection(crs), seam_longitude(crs)
     if move is None or seam is None:
         return None
@@ -92,12 +81,6 @@ def beyond_the_world(bounds: tuple[float, float, float, float], crs: str) -> boo
     """Whether a part of bounds in a projected CRS is no place on earth.
 
     Cells there hold nobody, and cells at the rim of the world hold records in a part of them alone.
-
-    Examples
-    --------
-    >>> world = (-18040096, -9020048, 18040096, 9020048)
-    >>> beyond_the_world(world, "ESRI:54009"), beyond_the_world(world, "EPSG:3857")
-    (True, False)
     """
     along = np.linspace(_INSIDE, 1 - _INSIDE, _PROBES)
     x, y = (bounds[axis] + along * (bounds[axis + 2] - bounds[axis]) for axis in (0, 1))

@@ -21,22 +21,9 @@ __all__ = ["border_arcs", "country_shapes"]
 
 @cache
 def border_arcs(*, coarse: bool) -> tuple[Floats, ...]:
-    """Arcs of borders and coasts, each of one or two countries.
+    """Arcs of borders and coasts, each of one or two countries, (n, 2) float64 in degrees.
 
-    Parameters
-    ----------
-    coarse : bool
-        For maps of continents, at 1:110 million, in place of 1:50 million.
-
-    Returns
-    -------
-    tuple of ndarray, shape (n, 2), float64
-        Longitudes and latitudes in degrees.
-
-    Examples
-    --------
-    >>> len(border_arcs(coarse=True)) > 100
-    True
+    `coarse` is for maps of continents: 1:110 million in place of 1:50 million.
     """
     topology = _topology("countries-110m.json" if coarse else "countries-50m.json")
     return _arcs(topology)
@@ -44,20 +31,9 @@ def border_arcs(*, coarse: bool) -> tuple[Floats, ...]:
 
 @cache
 def country_shapes() -> tuple[tuple[str, ...], NDArray[np.object_]]:
-    """Names of the countries, and their polygons.
+    """Names of the countries in English, and their polygons, (n,) in degrees, at 1:50 million.
 
-    Returns
-    -------
-    tuple of str
-        English, some of them short forms, such as ``Dem. Rep. Congo``.
-    ndarray of geometries, shape (n,)
-        In degrees, at 1:50 million.
-
-    Examples
-    --------
-    >>> names, shapes = country_shapes()
-    >>> len(names) == len(shapes) > 200
-    True
+    Some names are short forms, such as ``Dem. Rep. Congo``.
     """
     import shapely
 

@@ -11,7 +11,14 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from psd._util.column_kinds import check_columns, held_columns, json_text, kind_of, value_texts
+from psd._util.column_kinds import (
+    _duration_text,
+    check_columns,
+    held_columns,
+    json_text,
+    kind_of,
+    value_texts,
+)
 from psd.errors import WriteError
 
 DAY, ZONES = dt.date(2024, 1, 2), [dt.timezone(dt.timedelta(hours=hour)) for hour in (1, 2)]
@@ -140,3 +147,7 @@ def test_refusals_name_the_column():
         with pytest.raises(WriteError) as refused:
             check_columns(pd.DataFrame([[1] * len(columns)], columns=columns), form)
         assert reason in str(refused.value)
+
+
+def test_a_duration_has_one_sign_for_days_and_times():
+    assert _duration_text(np.timedelta64(-90061500, "ms")) == "-P1DT1H1M1.5S"

@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from psd._util.declared_parameters import declared, from_settings
+from psd._util.declared_parameters import choices_text, declared, from_settings
 from psd.decompositions import method, methods
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree
@@ -71,3 +71,7 @@ def test_methods_read_their_own_settings_and_refuse_others(subtests):
     ]:
         with subtests.test(name, **settings), pytest.raises(ParameterError, match=says):
             method(name, settings)
+
+
+def test_signs_among_choices_stand_in_quotes():
+    assert choices_text(["auto", ",", "tab"]) == "auto, ',', tab"

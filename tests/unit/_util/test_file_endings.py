@@ -3,7 +3,7 @@
 import pytest
 
 import psd
-from psd._util.file_endings import contradicts
+from psd._util.file_endings import check_release_name, contradicts, split_layer
 from psd.errors import ParameterError
 from support.trees import SOUTH_UP, grid_release
 
@@ -27,3 +27,12 @@ def test_a_release_is_not_named_like_another_file(tmp_path):
     for name in ("r", "r.psd.parquet", "r.release", "r.v1"):
         release.save(tmp_path / name)
         assert psd.load(tmp_path / name).total
+
+
+def test_a_layer_stands_behind_the_name_of_its_file():
+    assert split_layer("maps/city.gpkg:layer=wards")[1] == "wards"
+    assert split_layer("maps/city.gpkg")[1] is None
+
+
+def test_a_release_may_be_named_as_one():
+    check_release_name("seoul.psd.parquet")

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import psd
-from psd._util.instances import check_instance, type_text
+from psd._util.instances import check_instance, refuse_class, type_text
 from psd.errors import ParameterError
 
 POINTS = pd.DataFrame({"lon": [1.0], "lat": [1.0]})
@@ -53,3 +53,9 @@ WRONG_TYPES = [
     (lambda: RELEASE.query([BOX], difference=5), "difference must be of type Release"),
     (lambda: RELEASE.query([BOX], difference=psd.Release), "difference must be an instance"),
 ]
+
+
+def test_a_class_in_place_of_an_instance_is_refused():
+    with pytest.raises(ParameterError, match=r"^count must be an instance, got the class int"):
+        refuse_class("count", int)
+    refuse_class("count", 5)

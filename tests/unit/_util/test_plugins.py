@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from psd._util import plugins
+from psd._util.extras import install_text
 from psd.errors import ParameterError
 
 
@@ -101,3 +102,7 @@ def test_a_variant_can_be_registered_in_a_running_process(family, monkeypatch):
         plugins.register(family, "thing", "plain", SimpleNamespace(value=1))
     with pytest.raises(ParameterError, match="must be small letters"):
         plugins.register(family, "thing", "Two", SimpleNamespace(value=1))
+
+
+def test_an_extra_is_installed_from_the_source():
+    assert install_text("plot") == "run pip install '.[plot]' in the folder of the source of psd"

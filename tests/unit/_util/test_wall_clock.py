@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psd._util.wall_clock import check_zone, day, hour, month, wall_clock, zone_rules
+from psd._util.wall_clock import (
+    check_zone,
+    day,
+    hour,
+    is_zone_name,
+    leap_minutes,
+    month,
+    readable_times,
+    wall_clock,
+    zone_rules,
+)
 from psd.errors import InputDataError, ParameterError
 from support.tables import refused
 
@@ -224,3 +234,18 @@ def test_rules_of_a_zone_are_those_of_its_file(tmp_path, monkeypatch):
         zone_rules("Asia/Soul")
     monkeypatch.setattr(zoneinfo, "TZPATH", (str(tmp_path / "none"), str(tmp_path)))
     assert zone_rules.__wrapped__("Asia/Seoul") not in (before, zone_rules("Europe/Paris"))
+
+
+def test_names_of_zones_have_a_form():
+    assert is_zone_name("America/North_Dakota/New_Salem")
+    assert not is_zone_name("Seoul (local)")
+
+
+def test_a_leap_second_ends_a_minute_of_each_offset_of_its_zone():
+    minutes = [f"{minute // 60}:{minute % 60}" for minute in leap_minutes("Europe/London")]
+    assert minutes == ["0:59", "23:59"]
+
+
+def test_times_that_cannot_be_read_are_missing():
+    times = readable_times(["2024-02-29", "2023-02-29", "soon"], "UTC").astype(str).tolist()
+    assert times == ["2024-02-29T00:00:00.000000", "NaT", "NaT"]

@@ -9,6 +9,7 @@ import pytest
 import psd
 from psd.decompositions._workload_shares import (
     CLASSES,
+    check_workload,
     class_boxes,
     class_weights,
     detail_energies,
@@ -218,3 +219,8 @@ def test_a_grid_for_tiny_boxes_has_signed_estimates():
         for settings in ({}, {"size": "9"}, {"workload": "tiny"})
     ]
     assert estimates == ["posterior", "posterior", "signed"]
+
+
+def test_a_workload_is_a_size_class_or_weights_of_levels():
+    for workload in ("tiny", "0 0 3 0 7"):
+        assert check_workload("workload", workload) == workload

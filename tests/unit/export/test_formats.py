@@ -18,7 +18,7 @@ from pyproj import CRS, Geod
 import psd
 from psd._util.csv_text import csv_text
 from psd.errors import ParameterError, WriteError
-from psd.export import suffixes
+from psd.export import raster_suffixes, suffixes
 from psd.export.csv import write as write_csv
 from psd.statistics.raster import density_raster
 from psd.testing import check_export
@@ -383,3 +383,8 @@ def test_cells_at_longitude_180_and_at_a_pole_are_where_the_records_are(tmp_path
             assert pole.bounds[:3] == (-180, -90, 180)
         else:
             assert whole == pytest.approx(area, rel=1e-3)
+
+
+def test_formats_are_found_by_their_endings():
+    assert suffixes() == (".csv", ".fgb", ".geojson", ".gpkg", ".parquet", ".pmtiles", ".xlsx")
+    assert raster_suffixes() == (".tif", ".npy")

@@ -9,6 +9,7 @@ from pmtiles.tile import Compression, TileType
 
 import psd
 from psd.errors import PsdError, PsdWarning
+from psd.export.pmtiles import _largest_zoom
 from support.cli_runner import cli, passes
 from support.releases import as_drawn
 
@@ -110,3 +111,8 @@ def test_no_feature_of_a_pacific_release_spans_the_world(tmp_path):
     places = [place for place, _ in all_tiles(source) if place[0] == 4]
     # 20 degrees of longitude are in two of the 16 columns, which meet at 180.
     assert {column for _, column, _ in places} == {0, 15}
+
+
+def test_the_largest_zoom_shows_the_smallest_polygon():
+    boxes = [[0.0, 0.0, 100.0, 100.0], [0.0, 0.0, 20_000.0, 20_000.0]]
+    assert _largest_zoom(np.array(boxes)) == 11

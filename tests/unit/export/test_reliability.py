@@ -7,6 +7,7 @@ import pytest
 
 import psd
 from psd.errors import DomainError, ParameterError
+from psd.export import treat_unreliable
 from psd.statistics.raster import density_raster
 from support.trees import grid_release
 
@@ -168,3 +169,10 @@ def test_an_infinite_relative_error_is_infinite_or_has_no_value(release, tmp_pat
     assert set(table.quality[nothing]) == {"poor"}
     if ending in ("parquet", "gpkg", "geojson"):  # formats with room, not compressed
         assert b"where the estimate is 0" in path.read_bytes()
+
+
+def test_unreliable_rows_are_kept_marked_or_dropped():
+    table = pd.DataFrame({"estimate": [90.0, 2.0], "reliable": [True, False]})
+    assert treat_unreliable(table, "keep", 0.3) is table
+    assert treat_unreliable(table, "mark", 0.3)["flag"].tolist() == ["", "u"]
+    assert treat_unreliable(table, "drop", 0.3)["estimate"].tolist() == [90.0]

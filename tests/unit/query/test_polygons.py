@@ -11,6 +11,7 @@ import shapely
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.query.answer_table import COLUMNS
+from psd.query.polygon_sides import find_sides
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 from support.trees import METRES, random_queries, random_tree, release_of
@@ -299,3 +300,10 @@ def test_a_part_outside_is_not_answered_for(release):
     inside = release.query(shapely.box(50, 50, 64, 64), crs=METRES).table.iloc[0, 1:]
     reaching = release.query(shapely.box(50, 50, 1000, 1000), crs=METRES).table.iloc[0, 1:]
     assert list(reaching) == pytest.approx(list(inside))
+
+
+def test_sides_of_a_triangle_err_by_their_direction():
+    domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
+    triangle = shapely.Polygon([(0, 0), (3, 0), (0, 3)])
+    sides = find_sides(np.array([triangle]), domain)
+    assert (sides.weight + 0).tolist() == [[0.0, 0.5, -1.0], [-1.0, 0.5, 0.0]]

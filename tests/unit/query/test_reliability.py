@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from psd.query.reliability import QUALITIES, judge_estimates, relative_to, reliability_limits
+from psd.query.reliability import (
+    QUALITIES,
+    Limits,
+    judge_estimates,
+    relative_text,
+    relative_to,
+    reliability_limits,
+)
 from support.trees import grid_release
 
 
@@ -53,3 +60,11 @@ def test_an_interval_that_holds_0_makes_an_estimate_poor():
     assert sure.lower == 0
     assert sure.relative_error == usual.relative_error
     assert (sure.quality, sure.reliable) == ("poor", False)
+
+
+def test_relative_errors_and_limits_are_texts_for_people():
+    errors = (0.0014, 0.12345, 7.3125, 369714453.7, np.inf)
+    texts = ["0.14%", "12.3%", "731%", "above 1,000%", "infinite"]
+    assert [relative_text(error) for error in errors] == texts
+    text = Limits(good=0.12, reliable=0.3).texts["reliable"]
+    assert text == "relative error at most 0.3, and an interval above 0"

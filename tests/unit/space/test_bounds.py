@@ -16,7 +16,7 @@ from psd.publish.fields import public_files
 from psd.publish.request import BuildRequest
 from psd.publish.request_values import request_from_toml, request_to_toml
 from psd.publish.tally_parts import TallyRequest
-from psd.space.bounds import check_ground, may_be_degrees
+from psd.space.bounds import check_ground, ground_sides, may_be_degrees
 from psd_cli.main import run
 from support.cli_runner import fails, passes, write_points
 from support.tables import refused, returned
@@ -244,3 +244,8 @@ def test_commands_take_the_same_values(tmp_path, wards):
     told = fails(6, "build", tmp_path / "v.csv", "-o", wards, "--overwrite", "--epsilon", 1,
                  "--bounds", f"{wards}")  # fmt: skip
     assert "read as an input" in told or "ending" in told
+
+
+def test_a_degree_of_longitude_is_measured_farthest_from_the_equator():
+    sides = ground_sides((0, 51, 1, 52), None)
+    assert [round(side) for side in sides] == [68076, 110574]

@@ -5,7 +5,7 @@ import pytest
 
 from psd.errors import InternalError, ReleaseFormatError
 from psd.privacy.loss import EPSILON
-from psd.space.box_tree import Tree, _rules, box_sides, check_tree, locate
+from psd.space.box_tree import Tree, _rules, all_inside, any_empty, box_sides, check_tree, locate
 from psd.space.partial_tree import check_next_nodes
 from support.trees import random_tree
 
@@ -240,3 +240,11 @@ def test_no_node_has_five_children_and_no_tree_is_deeper_than_256_levels():
         check_next_nodes(*(values[:-1] for values in parts), 0, EPSILON)
         with pytest.raises(ReleaseFormatError, match=says):
             check_next_nodes(*parts, start, EPSILON)
+
+
+def test_boxes_without_an_area_and_boxes_beyond_others_are_found():
+    box = np.array([[0, 0, 4, 2]])
+    assert not any_empty(box)
+    assert any_empty(np.array([[0, 0, 4, 2], [1, 1, 3, 1]]))
+    assert all_inside(box, np.array([[0, 0, 4, 4]]))
+    assert not all_inside(box, np.array([[0, 0, 4, 1]]))

@@ -1,6 +1,7 @@
 """Which texts are a CRS, and which would have PROJ open a file."""
 
 import json
+import math
 import os
 from itertools import product
 
@@ -14,7 +15,14 @@ import psd
 from psd.errors import DomainError
 from psd.ingest.sources import Columns, read
 from psd.space.boundary import Boundary, bounds_of
-from psd.space.crs import check_plane_crs, explain_proj_errors, parse_crs
+from psd.space.crs import (
+    axis_labels,
+    check_plane_crs,
+    explain_proj_errors,
+    metres_per_unit,
+    parse_crs,
+    radians_per_unit,
+)
 from psd.space.region_checks import to_release_crs
 from psd.space.regions import regions_table
 from support.tables import refused
@@ -184,3 +192,11 @@ def one_point(crs):
 def test_a_projection_that_proj_cannot_compute_is_refused_with_its_cause():
     with pytest.raises(DomainError, match="or one whose projection PROJ cannot compute"):
         psd.Domain(bounds=(-5e6, -5e6, 5e6, 5e6), crs="ESRI:54099")
+
+
+def test_units_of_coordinates_are_those_of_the_crs():
+    assert axis_labels("EPSG:4326") == ("longitude (degrees)", "latitude (degrees)")
+    assert axis_labels("EPSG:27700") == ("x (metres)", "y (metres)")
+    assert metres_per_unit("EPSG:3857") == 1
+    assert metres_per_unit("EPSG:2263") == pytest.approx(0.304801, abs=1e-6)  # US feet
+    assert math.degrees(radians_per_unit("EPSG:4807")) == pytest.approx(0.9)  # grads

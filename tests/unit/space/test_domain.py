@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psd.errors import DomainError
-from psd.space.domain import Domain
+from psd.space.domain import Domain, public_domain
 from support.tables import refused
 
 METRES = "EPSG:3857"
@@ -103,3 +103,9 @@ def test_typed_edges_snap_to_the_lattice_and_boxes_are_clipped_to_the_domain():
     domain = Domain(bounds=(10, 20, 13, 23), crs=METRES, lattice=(3, 3))
     boxes = np.array([[-1e308, 21, 1e308, 1e9], [11, -5, 12, 21.5]])
     assert domain.to_lattice(boxes).tolist() == [[0, 1, 3, 3], [1, 0, 2, 1.5]]
+
+
+def test_four_numbers_are_a_domain_in_degrees():
+    domain = Domain(bounds=(126.4, 37, 127.6, 38), crs="EPSG:4326")
+    assert public_domain((126.4, 37, 127.6, 38)) == domain
+    assert public_domain(domain) is domain

@@ -2,6 +2,7 @@
 
 import pytest
 
+from psd.space.countries import border_arcs, country_shapes
 from psd.space.domain import Domain
 from psd.space.place_text import place_text
 
@@ -31,3 +32,9 @@ def test_the_world_is_named_too():
     assert "more; middle 0 N 0 E" in place_text(Domain(bounds=(-180, -90, 180, 90)))
     web = Domain(bounds=(-2e7, -2e7, 2e7, 2e7), crs="EPSG:3857")
     assert "more" in place_text(web)
+
+
+def test_borders_and_countries_are_files_of_the_package():
+    names, shapes = country_shapes()
+    assert len(names) == len(shapes) > 200
+    assert 100 < len(border_arcs(coarse=True)) < len(border_arcs(coarse=False))

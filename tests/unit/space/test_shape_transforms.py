@@ -9,7 +9,7 @@ import shapely
 from pyproj import Transformer
 
 from psd.errors import DomainError
-from psd.space.shape_transforms import seam_longitude, transform_shapes, transform_table
+from psd.space.shape_transforms import metres_of, seam_longitude, transform_shapes, transform_table
 from support.tables import returned
 
 DEGREES, PACIFIC, SOUTH, NORTH, NEW_ZEALAND = (
@@ -149,3 +149,8 @@ def test_shapes_at_180_are_those_of_gdal(tmp_path):
     ours = transform_shapes(np.asarray(cells.array), PACIFIC, DEGREES)
     apart = shapely.area(shapely.symmetric_difference(ours, np.asarray(theirs)))
     assert (apart < 1e-6 * shapely.area(ours)).all()
+
+
+def test_a_degree_is_about_its_length_at_the_equator():
+    assert metres_of("EPSG:4326") == 111_320.0
+    assert metres_of("EPSG:3857") == 1.0

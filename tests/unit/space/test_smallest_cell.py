@@ -15,7 +15,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.publish.counting import coarsest_step
 from psd.publish.drawing import draw_release
 from psd.release.schema import record_header
-from psd.space.domain import Blocks
+from psd.space.domain import Blocks, min_cell_within, parse_min_cell, smallest_blocks
 from psd.testing.replay import RecordingSampler, ReplayingSampler
 from support.privacy.samplers import ExactSampler
 
@@ -214,3 +214,14 @@ def test_the_same_answers_give_the_same_cells_on_other_data(domain, name):
     again = drawn(domain, name, tally_batches([other], domain), ReplayingSampler(recorder.draws))
     for field in ("boxes", "parent", "level", "count", "loss"):
         np.testing.assert_array_equal(getattr(first, field), getattr(again, field))
+
+
+def test_a_smallest_cell_is_a_length_within_the_bounds():
+    assert [parse_min_cell(given) for given in ("50.0", 12.5, 0)] == ["50", "12.5", None]
+    assert min_cell_within((120.75, 900.0), "50") == "50"
+    assert min_cell_within((120.75, 900.0), "500") == "120.75"
+
+
+def test_blocks_of_a_smallest_cell_are_powers_of_two():
+    assert smallest_blocks((60_000.0, 40_000.0), (2**20, 2**20), "50") == (1024, 2048)
+    assert smallest_blocks((60_000.0, 40_000.0), (64, 64), "50") == (1, 1)

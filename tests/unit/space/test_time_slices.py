@@ -6,7 +6,14 @@ import pytest
 
 import psd
 from psd.errors import ParameterError
-from psd.space.time_slices import MAX_SLICES, TimeSlices, names_of_times
+from psd.space.time_slices import (
+    MAX_SLICES,
+    TimeSlices,
+    names_of_times,
+    slice_name,
+    slices_from_text,
+    slices_text,
+)
 from support.tables import refused
 
 
@@ -99,3 +106,22 @@ def test_a_moment_lies_in_the_slice_that_its_text_names(by):
     want = [names.index(text) if text in names else -1 for text in texts]
     assert slices.index(moments).tolist() == want
     assert slices.index(moments[:0]).tolist() == []
+
+
+def test_a_moment_is_in_the_slice_of_its_week_and_its_month():
+    sunday = np.datetime64("2027-01-03T23")
+    assert [slice_name(by, sunday) for by in ("week", "month")] == ["2026-W53", "2027-01"]
+
+
+def test_texts_of_slices_are_read_back():
+    assert slices_from_text("2024-01..2024-03", "UTC").by == "month"
+    text = "2024-01..2024-03,2024-05"
+    assert slices_text(slices_from_text(text, "UTC")) == text
+
+
+def test_dates_and_periods_of_pandas_are_names_of_slices():
+    days = pd.date_range("2024-01-31", periods=2)
+    weeks = pd.period_range("2024-01", periods=2, freq="W")
+    assert names_of_times(days) == ["2024-01-31", "2024-02-01"]
+    assert names_of_times(weeks) == ["2024-W01", "2024-W02"]
+    assert names_of_times("2024-01..2024-02") == "2024-01..2024-02"
