@@ -84,7 +84,7 @@ def inputs_and_engine(
         return inputs_of(inputs, table, query), None
     if query is not None:
         raise ParameterError("query must be left out with engine spark:...; give table or paths")
-    tables = [] if table is None else [load_member("SparkTable")(table)]
+    tables = [] if table is None else [load_member("spark.SparkTable")(table)]
     found = find_engine(name, address) if isinstance(engine, str) else engine
     return [*inputs, *tables], found
 

@@ -17,6 +17,7 @@ from psd._apps import COMMANDS, FAMILIES, MEMBERS, MOVED, OPTIONS, USES, VARIANT
 from psd.errors import MissingExtraError
 from support.cli_runner import cli, fails, passes, write_points
 from support.needed_apps import TESTS, lacks_app, needed_apps
+from support.pages import ROOT
 
 MISSING = "must have the app {!r}, which this installation of psd was made without; install all of"
 
@@ -65,6 +66,19 @@ OLD_IMPORTS = {
     "from psd.choosing import select": "psd.choosing is psd.apps.choosing now",
     "import psd.suggest": "psd.suggest is psd.apps.suggest now",
 }
+
+
+def test_members_that_the_core_loads_are_in_the_table():
+    asked = {
+        name
+        for folder in (ROOT / "psd", ROOT / "cli")
+        for path in folder.rglob("*.py")
+        for name in re.findall(
+            r"(?<!plugins\.)\bload_member\(\"([^\"]+)\"\)", path.read_text("utf-8")
+        )
+    }
+    assert "spark.SparkTable" in asked
+    assert asked <= {*MEMBERS}
 
 
 def test_imports_of_old_names_end_in_the_new_one(subtests):

@@ -61,7 +61,8 @@ def test_probabilities_are_those_of_the_odds():
     assert methodology._probability(0.99951) == "above 99.9%"
     assert methodology._probability(1e-6) == "below 0.001%"
     assert methodology._relative(math.inf) == "-"
-    assert methodology._relative(12.345) == "1,230%"
+    assert methodology._relative(1.2345) == "123%"
+    assert methodology._relative(12.345) == "above 1,000%"
     text = methodology_page(release_from_counts([[500, 100], [0, 200]], epsilon=1000))
     words = Page(text).words
     assert "a factor of at most 1.97e+434, up or down" in words

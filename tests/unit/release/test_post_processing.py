@@ -73,7 +73,7 @@ def test_a_build_carries_the_view_that_was_asked_for(subtests):
 def test_another_view_of_a_release_keeps_everything_but_the_answers(subtests):
     first = release_of(random_tree(np.random.default_rng(5), top=60))
     # Computed once, and not taken along.
-    _ = first.estimates, first.index.fit.density, first.index.fit.dispersion
+    _ = first.index.fit.estimates, first.index.fit.density, first.index.fit.dispersion
     box = [(3.3, 2.2, 31.0, 50.7)]
     for estimate, density, prune in product(ESTIMATES, ["uniform", "smooth"], [0, 20]):
         view = PostProcessing(estimate=estimate, density=density, prune=prune)
@@ -85,8 +85,12 @@ def test_another_view_of_a_release_keeps_everything_but_the_answers(subtests):
                 PostProcessing(),
             )
             assert (other.epsilon, other.total) == (first.epsilon, first.total)
-            assert np.array_equal(other.estimates.signed, first.estimates.signed)
-            assert np.array_equal(other.estimates.variance, first.estimates.variance)
+            assert np.array_equal(
+                other.index.fit.estimates.signed, first.index.fit.estimates.signed
+            )
+            assert np.array_equal(
+                other.index.fit.estimates.variance, first.index.fit.estimates.variance
+            )
             assert (other.index.fit.density is None) == (density == "uniform")
             same = other.query(box).table.estimate[0] == first.query(box).table.estimate[0]
             assert same == (view == PostProcessing())
