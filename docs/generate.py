@@ -28,6 +28,7 @@ def _page_of(module: str) -> Callable[[], str]:
 
 
 MADE: dict[str, Callable[[], str]] = {
+    "measured/tables.md": _page_of("generators.tables"),
     "reference/command-line.md": _page_of("generators.command_line"),
     "reference/fields.md": _page_of("generators.fields"),
     "reference/psd.1": _page_of("generators.man_page"),
