@@ -56,8 +56,9 @@ def ignored():
 
 @cache
 def in_git():
-    """Files that git has, as paths; None in a copy without git."""
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    """Files that git has or would add, as paths; None in a copy without git."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return {ROOT / name for name in done.stdout.split("\0")} if done.returncode == 0 else None
 
 
