@@ -1,6 +1,5 @@
 """Pages: what they link is in git or made, and what is generated is what its generator gives."""
 
-import importlib.util
 import re
 import subprocess
 from functools import cache
@@ -9,32 +8,19 @@ from pathlib import Path
 import pytest
 
 from psd.publish.recipe import Recipe
-from support.pages import ROOT
+from support.pages import DOCS, KEPT, MADE, ROOT
 
-DOCS = ROOT / "docs"
-
-
-def generate():
-    """The module docs/generate.py."""
-    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MADE, KEPT = generate().MADE, generate().KEPT
-MADE_PATHS = {DOCS / name: page for name, page in MADE.items()}
 PAGES = sorted(
     path
     for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "data").rglob("*.md")]
-    if path not in MADE_PATHS
+    if path not in MADE
 )
 
 
 @cache
 def text_of(path):
     """Text of a page, also of one that is not made yet."""
-    return MADE_PATHS[path]() if path in MADE_PATHS else path.read_text(encoding="utf-8")
+    return MADE[path]() if path in MADE else path.read_text(encoding="utf-8")
 
 
 def prose(path):
@@ -51,7 +37,7 @@ def anchors(path):
 def ignored():
     """Pages of docs/ that git ignores by name."""
     lines = (ROOT / ".gitignore").read_text("utf-8").splitlines()
-    return {line.removeprefix("/docs/") for line in lines if line.startswith("/docs/")}
+    return {ROOT / line[1:] for line in lines if line.startswith("/docs/")}
 
 
 @cache
@@ -74,7 +60,7 @@ def broken_links(page):
     for target in re.findall(r"\]\((?![a-z]+:)([^)\s]+)\)", prose(page)):
         name, _, anchor = target.partition("#")
         path = (page.parent / name).resolve() if name else page
-        if not (path in MADE_PATHS or is_kept(path)) or (anchor and anchor not in anchors(path)):
+        if not (path in MADE or is_kept(path)) or (anchor and anchor not in anchors(path)):
             yield target
 
 
@@ -86,16 +72,16 @@ def test_links_lead_to_a_page_of_git_or_one_that_is_made_and_to_a_heading(subtes
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", sorted(MADE))
-def test_a_page_that_is_made_has_a_title_and_links_that_lead_somewhere(name):
-    assert text_of(DOCS / name).startswith(("# ", ".TH "))
-    assert [*broken_links(DOCS / name)] == []
+@pytest.mark.parametrize("page", MADE, ids=lambda page: page.name)
+def test_a_page_that_is_made_has_a_title_and_links_that_lead_somewhere(page):
+    assert text_of(page).startswith(("# ", ".TH "))
+    assert [*broken_links(page)] == []
 
 
 def test_git_ignores_what_is_made_and_has_none_of_it():
     assert ignored() == {*MADE}
-    assert in_git() is None or not in_git() & {*MADE_PATHS}
-    assert all(is_kept(DOCS / name) for name in KEPT)
+    assert in_git() is None or not in_git() & {*MADE}
+    assert all(map(is_kept, KEPT))
 
 
 def test_files_that_are_named_exist(subtests):
@@ -110,7 +96,7 @@ def test_files_that_are_named_exist(subtests):
             assert {
                 name
                 for name in files
-                if not (ROOT / name in MADE_PATHS or any((top / name).exists() for top in tops))
+                if not (ROOT / name in MADE or any((top / name).exists() for top in tops))
             } == set()
 
 
@@ -125,10 +111,9 @@ def test_names_of_the_table_of_contributing_stand_in_their_files():
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", sorted(KEPT))
-def test_a_generated_page_of_git_is_what_its_generator_gives(name):
-    written = (DOCS / name).read_text(encoding="utf-8")
-    assert written == KEPT[name](), "run: python docs/generate.py"
+@pytest.mark.parametrize("page", KEPT, ids=lambda page: page.name)
+def test_a_generated_page_of_git_is_what_its_generator_gives(page):
+    assert page.read_text(encoding="utf-8") == KEPT[page](), "run: python docs/generate.py"
 
 
 def test_the_recipe_of_the_guide_loads(tmp_path):
