@@ -1,6 +1,7 @@
-"""Write the generated pages of docs/: `python docs/generate.py`.
+"""Make the generated pages of docs/: `python docs/generate.py`.
 
-With ``--check`` nothing is written; the pages that differ are listed, and the exit code is 1.
+Pages of ``MADE`` are not in git. Those of ``KEPT`` are: ``--check`` lists the ones that differ from
+what their generators give, writes nothing, and ends with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -26,23 +27,26 @@ def _page_of(module: str) -> Callable[[], str]:
     return page
 
 
-PAGES: dict[str, Callable[[], str]] = {
+MADE: dict[str, Callable[[], str]] = {
+    "measured/tables.md": _page_of("generators.tables"),
     "reference/command-line.md": _page_of("generators.command_line"),
     "reference/fields.md": _page_of("generators.fields"),
     "reference/psd.1": _page_of("generators.man_page"),
     "reference/api.md": _page_of("generators.api"),
     "reference/exit-codes.md": _page_of("generators.exit_codes"),
-    "reference/file-format.md": _page_of("generators.file_format"),
     "reference/local-numbers.md": _page_of("generators.local_numbers"),
     "reference/local-protocols.md": _page_of("generators.local_protocols"),
     "reference/bad-input.md": _page_of("robustness.bad_input"),
+}
+KEPT: dict[str, Callable[[], str]] = {
+    "reference/file-format.md": _page_of("generators.file_format"),
     "privacy/planted-bugs.md": _page_of("privacy.planted_bugs.table"),
 }
 
 
-def stale_pages() -> dict[str, str]:
-    """Pages that differ from what their generators write, with the new text."""
-    texts = {name: page() for name, page in PAGES.items()}
+def changed_pages(pages: dict[str, Callable[[], str]]) -> dict[str, str]:
+    """Pages that are missing or differ from what their generators give, with the new text."""
+    texts = {name: page() for name, page in pages.items()}
     return {
         name: text
         for name, text in texts.items()
@@ -51,16 +55,17 @@ def stale_pages() -> dict[str, str]:
 
 
 def main() -> int:
-    """Write or list the pages that differ."""
+    """Write the pages, or list those of git that differ."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="list the pages, and write nothing")
+    help_text = "list the pages of git that differ, and write nothing"
+    parser.add_argument("--check", action="store_true", help=help_text)
     check = parser.parse_args().check
-    stale = stale_pages()
-    for name, text in stale.items():
+    changed = changed_pages(KEPT if check else MADE | KEPT)
+    for name, text in changed.items():
         sys.stdout.write(f"{name} {'differs' if check else 'written'}\n")
         if not check:
             (DOCS / name).write_text(text, encoding="utf-8")
-    return 1 if check and stale else 0
+    return 1 if check and changed else 0
 
 
 if __name__ == "__main__":

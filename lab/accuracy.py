@@ -1,7 +1,7 @@
 """True relative errors of every method on public data sets, beside figures of other programs.
 
     python lab/accuracy.py [--methods A,B] [--epsilons .1,1] [--runs 3] [--jobs N] [--min-cell M]
-        [--data FOLDER] [--sets A,B] [-o docs/measured/accuracy-table.md]
+        [--data FOLDER] [--sets A,B] [-o docs/measured/data/accuracy.csv]
 
 N is paid for where a method uses it, the bounds are public, and each row is protected by itself.
 """

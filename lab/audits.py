@@ -1,7 +1,7 @@
 """What audits of every method see: lower bounds on epsilon, beside what they ought to see.
 
     python lab/audits.py [--methods A,B] [--epsilon 1] [--pairs 5000]
-        [-o docs/measured/audit-table.md]
+        [-o docs/measured/data/audits.csv]
 
 Each line is one run of the command that its first column stands for. Exits with 1 if an audit
 fails. No data are read, so nothing is spent.

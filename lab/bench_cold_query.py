@@ -1,7 +1,7 @@
 """Processor time of `psd query` of one box in a fresh process, by the number of nodes.
 
     python lab/bench_cold_query.py [--nodes 10000,100000,670000,4000000] [--runs 3]
-        [-o docs/measured/cold-query-table.md]
+        [-o docs/measured/data/cold-query.csv]
 
 Releases are cascades of simulated records with an epsilon of 10. The first box is queried with an
 empty cache of fits; the next one, elsewhere, with the cache that the first has filled. Then all

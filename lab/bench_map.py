@@ -1,7 +1,7 @@
 """Sizes and times of map pages, by the number of leaves.
 
     python lab/bench_map.py [--leaves 1000,10000,100000] [--runs 3]
-        [-o docs/measured/map-page-table.md]
+        [-o docs/measured/data/map-pages.csv]
 
 Releases are cascades and a quadtree of simulated records. Pages are opened in Debian's Chromium
 without a network and without a graphics card. The first paint is the time from opening a page to

@@ -151,8 +151,8 @@ def main() -> None:
     seconds = compiling(sets[0].domain)
     print(f"Compiling, or fetching what was compiled before: {seconds:.1f} s\n", flush=True)
     some, many = f"{options.boxes // 10:,} boxes ms", f"{options.boxes:,} estimates ms"
-    columns = ["data", "method", "nodes", "view", "loading s", some, "limit", "ratio", many]
-    columns += ["limit", "ratio", "boxes/s", "numpy boxes/s"]
+    columns = ["data", "method", "nodes", "view", "loading s", some, "boxes limit", "boxes ratio"]
+    columns += [many, "estimates limit", "estimates ratio", "boxes/s", "numpy boxes/s"]
     every = (
         row for one in sets for row in rows(one, options.methods, options.boxes, options.runs, kept)
     )

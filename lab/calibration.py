@@ -1,7 +1,7 @@
 """How often the intervals cover, how wide they are, and where true zeros make it easy.
 
     python lab/calibration.py [--methods A,B] [--epsilons .1,1] [--runs 10] [--confidence .95]
-        [--data FOLDER] [--sets A,B] [-o docs/measured/calibration-table.md]
+        [--data FOLDER] [--sets A,B] [-o docs/measured/data/calibration.csv]
 
 Every row is the mean over the runs' builds of one method on one public data set; all eight
 classes of `psd/apps/evaluation/workload.py`. Exits with 1 if a bar is missed by more than two

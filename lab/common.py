@@ -1,6 +1,7 @@
 """What the scripts of the lab share: options, tables and pages, builds, and measured processes."""
 
 import argparse
+import csv
 import os
 import re
 import resource
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,8 +83,20 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
+def write_csv(output: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a table as CSV, row by row as it is measured, without marks of Markdown."""
+    with output.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        for row in chain((header,), rows):
+            writer.writerow([str(cell).strip("*") for cell in row])
+            out.flush()
+
+
 def write_table(output: Path | None, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write a table to a file, or print it, row by row as it is measured."""
+    """Write a table to a file, CSV by its name, or print it, row by row as it is measured."""
+    if output and output.suffix == ".csv":
+        write_csv(output, header, rows)
+        return
     with output.open("w", encoding="utf-8") if output else open(1, "w", closefd=False) as out:
         print(f"| {' | '.join(header)} |\n|{' --- |' * len(header)}", file=out)
         for row in rows:
@@ -96,7 +110,7 @@ def write_page(
     rows: Iterable[Sequence[str]],
     **values: Any,
 ) -> None:
-    """Write or print a page: an introduction that names its command, and a table.
+    """Write or print a page, an introduction that names its command and a table, or write CSV.
 
     Rows are shown on stderr as soon as they are there.
     """
@@ -104,6 +118,9 @@ def write_page(
     for row in rows:
         found.append(row)
         print(*row, sep=" | ", file=sys.stderr, flush=True)
+    if output and output.suffix == ".csv":
+        write_csv(output, header, found)
+        return
     text = introduction.format(command=command(), version=psd.__version__, **values)
     text += table(header, found)
     if output:

@@ -41,8 +41,8 @@ Row = tuple[bool, tuple[str, ...]]
 """Whether all bars are kept, and the cells."""
 
 HEADS = (
-    "data", "epsilon", "method", "boxes", "least class", "not empty", "least class", "districts",
-    "not empty", "noise", "unevenness", "80 %", "50 %", "seconds",
+    "data", "epsilon", "method", "boxes", "least class", "boxes not empty", "least class not empty",
+    "districts", "districts not empty", "noise", "unevenness", "80 %", "50 %", "seconds",
 )  # fmt: skip
 
 INTRODUCTION = """# {title}

@@ -2,7 +2,7 @@
 
     python lab/gaussian.py [--slices 1,4,12,52] [--rows 1,4] [--epsilons .3,1,3]
         [--methods auto,quadtree] [--runs 3] [--delta 1e-6] [--jobs 2] [--kept rows.json]
-        [--data FOLDER] [--sets A,B] [-o docs/measured/gaussian-table.md]
+        [--data FOLDER] [--sets A,B] [-o docs/measured/data/gaussian.csv]
 
 Series of T slices with the rows of a public data set in each, where every user has at most m rows
 in a slice and T m in all. All slices have the same rows, and their noise is independent and of one

@@ -1,7 +1,7 @@
 """What `psd plan` expects of public data sets beside what is true of them.
 
     python lab/plans.py [--epsilons .1,1] [--runs 3] [--data FOLDER] [--sets A,B]
-        [-o docs/measured/plan-table.md]
+        [-o docs/measured/data/plans.csv]
 
 The plan knows the number of rows, rounded to two digits, and nothing else of a data set.
 """
@@ -27,7 +27,7 @@ nothing else of a data set. The column `true` has the true error, on the rectang
 
 """
 
-HEADER = ("data", "epsilon", "method", "centres", "size", "least", "most", "true", "")
+HEADER = ("data", "epsilon", "method", "centres", "size", "least", "most", "true", "outside")
 CLASSES = [f"{kind} {size} %" for kind in ("uniform", "on data") for size in (0.01, 0.1, 1, 10)]
 
 
@@ -61,7 +61,7 @@ def rows(options: argparse.Namespace, beside: list[float]) -> Iterator[tuple[str
     for one in chosen_sets(options):
         for epsilon, method, centres, size, low, high, true in compared(one, options):
             beside.append(max(low / true, true / high, 1.0))
-            mark = "" if beside[-1] == 1 else f"outside, x {beside[-1]:.2f}"
+            mark = "" if beside[-1] == 1 else f"x {beside[-1]:.2f}"
             numbers = (f"{value:.4f}" for value in (low, high, true))
             yield (one.name, epsilon, method, centres, f"{100 * size:g} %", *numbers, mark)
 
@@ -73,12 +73,7 @@ def main() -> None:
     beside: list[float] = []
     write_page(options.output, INTRODUCTION, HEADER, rows(options, beside), runs=options.runs)
     inside, all_ = sum(factor == 1 for factor in beside), len(beside)
-    said = f"\n{inside} of {all_} inside; the farthest is outside by a factor {max(beside):.2f}.\n"
-    if options.output:
-        with options.output.open("a", encoding="utf-8") as page:
-            page.write(said)
-    else:
-        print(said, end="")
+    print(f"\n{inside} of {all_} inside; the farthest is outside by a factor {max(beside):.2f}.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Where the CPU time of a build goes, stage by stage.
 
-    python lab/stages.py --rows 1e6,1e7 -o docs/measured/stages-table.md
+    python lab/stages.py --rows 1e6,1e7 -o docs/measured/data/stages.csv
 
 Builds a release of the file of `lab/ingest.py` with the default method, in a process
 of its own for each size, and writes the CPU time of its main thread in each stage:

@@ -2,7 +2,7 @@
 
 Intervals are never below 0, and asymmetric: the answer is the published one, not the signed
 least-squares answer, and true counts are skewed. The terms are derived; the constants were chosen
-on public data sets, and docs/measured/calibration-table.md has the coverage on them.
+on public data sets, and docs/measured/data/calibration.csv has the coverage on them.
 
 References
 ----------

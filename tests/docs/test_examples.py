@@ -165,7 +165,7 @@ def test_examples_of_the_ledger_run(folder):
 @pytest.mark.nightly
 def test_all_pages_run_one_after_another_in_one_folder(release, database):
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    linked = (f"docs/{name}" for name in re.findall(r"\]\(([\w/-]+\.md)\)", index))
+    linked = dict.fromkeys(f"docs/{name}" for name in re.findall(r"\]\(([\w/-]+\.md)\)", index))
     order = [page for page in ("README.md", *linked) if page in PAGES and folder_of(page)]
     assert {*order} == {page for page in PAGES if folder_of(page)}
     for page in order:

@@ -4,7 +4,7 @@ import re
 from operator import attrgetter
 
 import psd
-from psd._apps import MOVED, USES
+from psd._apps import USES
 from support.pages import ROOT
 
 MODULES = {name for name in psd.__all__ if name.islower() and not callable(getattr(psd, name))}
@@ -25,9 +25,3 @@ def test_pages_import_public_modules_and_name_what_exists(subtests):
                 assert {part.strip() for part in name.split(",")} <= set(psd.__all__)
             for dotted in set(re.findall(r"\bpsd\.[A-Za-z_.]*[A-Za-z_]", code)) - {"psd.parquet"}:
                 assert attrgetter(dotted.partition(".")[2])(psd) is not None
-
-
-def test_the_page_of_moved_names_has_all():
-    page = (ROOT / "docs" / "reference" / "moved.md").read_text("utf-8")
-    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| [^|]+ \|$", page, re.M)
-    assert dict(rows) == MOVED

@@ -1,7 +1,8 @@
-"""Pages of the documentation: their blocks of code, and a run of them."""
+"""Pages of the documentation: which are made, their blocks of code, and a run of them."""
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -12,6 +13,11 @@ from support import every_app  # noqa: F401 (pages speak of all)
 from support.postgres import rows
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+_GENERATE = runpy.run_path(str(DOCS / "generate.py"))
+# Functions that give the text of a page, by its path: of pages that are not in git, and of others.
+MADE = {DOCS / name: page for name, page in _GENERATE["MADE"].items()}
+KEPT = {DOCS / name: page for name, page in _GENERATE["KEPT"].items()}
 BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```(\w*)\n(.*?)^```", re.M | re.S)
 INSTALLS = "python3 -m venv"
 

@@ -23,7 +23,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("path", "bounds"), [SEOUL, *OTHERS])
 def test_the_truth_is_in_the_range_or_not_far_from_it(path, bounds):
-    """Within a factor of 2 where people are, of 4 anywhere, as docs/measured/plan-table.md."""
+    """Within a factor of 2 where people are, of 4 anywhere, as docs/measured/data/plans.csv."""
     domain = psd.Domain(bounds=bounds)
     given = {"domain": domain, "methods": ["auto"]}
     rows = path.read_bytes().count(b"\n") - 1
