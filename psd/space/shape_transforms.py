@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import beyond_world, explain_proj_errors, metres_per_unit, offline, parse_crs
+from psd.space.crs import (
+    beyond_world,
+    explain_proj_errors,
+    half_turn,
+    metres_per_unit,
+    offline,
+    parse_crs,
+)
 
 if TYPE_CHECKING:
     import geopandas
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
     Shapes = NDArray[np.object_]
 
 __all__ = [
-    "half_turn",
     "metres_of",
     "seam_longitude",
     "transform_shapes",
@@ -212,11 +218,6 @@ def seam_longitude(crs: Any) -> float | None:
     if parsed.is_geographic:
         return 180.0
     return _seam_of(parsed.to_wkt()) if parsed.is_projected else None
-
-
-def half_turn(crs: Any) -> float:
-    """Largest longitude of a geographic CRS in its unit: 180, or 200 grads."""
-    return 180 / _degrees_per_unit(parse_crs(crs))
 
 
 def _geodetic(crs: CRS) -> CRS:

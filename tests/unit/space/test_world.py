@@ -79,7 +79,7 @@ def test_cells_at_the_rim_hold_their_records_on_earth(crs, subtests):
             assert found == pytest.approx(inside.sum(), rel=0.02)
     plain = psd.build(table, x="x", y="y", density="uniform", **options)
     assert plain.record.post_processing.density == "uniform"
-    assert plain.covariate is None
+    assert plain.record.covariate is None
 
 
 def test_a_polygon_that_a_projection_tears_is_refused():
