@@ -7,6 +7,7 @@ format is refused by the name of the column. A missing value, and NaN, is missin
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -166,11 +167,62 @@ def held_columns(table: Any, form: str) -> Any:
 
 
 def plain_values(column: Any) -> list[Any]:
-    """Values of Python's own types; None where one is missing."""
+    """Values of Python's own types; None where one is missing, inside lists too."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if isinstance(column.dtype, pd.ArrowDtype) and pa.types.is_nested(column.dtype.pyarrow_dtype):
+        return _nested_values(pa.array(column.array))
     return [
         None if missing else value.item() if isinstance(value, np.generic) else value
         for value, missing in zip(column.astype(object), column.isna(), strict=True)
     ]
+
+
+def _nested_values(arrow: Any) -> list[Any]:
+    """Values of an array of Arrow, part by part: pandas makes numbers of numpy of what is in lists.
+
+    Whole numbers beside a missing one had a fraction and lost digits, and times lost their zone.
+    """
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    types, kind = pa.types, arrow.type
+    rows: list[Any]
+    if isinstance(arrow, pa.ChunkedArray):
+        return [value for chunk in arrow.chunks for value in _nested_values(chunk)]
+    if not types.is_nested(kind):
+        return _leaf_values(_simplified(pd.Series(pd.arrays.ArrowExtensionArray(arrow))))
+    if types.is_struct(kind):
+        names = [field.name for field in kind]
+        parts = [_nested_values(part) for part in arrow.flatten()]
+        rows = [
+            {n: part[row] for n, part in zip(names, parts, strict=True)}
+            for row in range(len(arrow))
+        ]
+    elif types.is_map(kind):
+        keys, items = _nested_values(arrow.keys), _nested_values(arrow.items)
+        pairs = [list(pair) for pair in zip(keys, items, strict=True)]
+        rows = [pairs[start:end] for start, end in itertools.pairwise(arrow.offsets.to_pylist())]
+    elif types.is_union(kind):
+        rows = arrow.to_pylist()
+    else:
+        values = iter(_nested_values(arrow.flatten()))
+        lengths: Any = pc.list_value_length(arrow)
+        rows = [list(itertools.islice(values, length or 0)) for length in lengths.to_pylist()]
+    missing = arrow.is_null().to_pylist()
+    return [None if none else row for row, none in zip(rows, missing, strict=True)]
+
+
+def _leaf_values(column: Any) -> list[Any]:
+    """Values of a simplified column inside lists; dates and times of any year are of numpy."""
+    kind = _kind(column)
+    if kind == "clock":
+        return list(_texts(column, kind))
+    if kind in ("date", "time", "duration"):
+        return list(_moments(column, kind) if kind == "date" else column.to_numpy())
+    return plain_values(column)
 
 
 def json_text(table: Any) -> str:

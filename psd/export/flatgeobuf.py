@@ -19,10 +19,10 @@ SUFFIX = ".fgb"
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write cells with a spatial index, and other tables in their order, without the index.
 
-    The index sorts the rows by their position.
+    The index sorts the rows by their position; it has no room for cells beyond the world.
     """
     content = table.attrs.get("content", "cells")
-    index = "YES" if content == "cells" else "NO"
+    index = "YES" if content == "cells" and not table.geometry.is_empty.any() else "NO"
     path.write_bytes(
         layer_bytes(
             table,

@@ -17,8 +17,15 @@ from psd.errors import DomainError, ParameterError
 from psd.regions.files import read_polygons
 from psd.space.boundary import bounds_of
 from psd.space.bounds import check_bounds, check_degrees, snap_outward
-from psd.space.crs import check_plane_crs, explain_proj_errors, offline, parse_crs
-from psd.space.shape_transforms import half_turn, seam_longitude
+from psd.space.crs import (
+    check_plane_crs,
+    explain_proj_errors,
+    half_turn,
+    offline,
+    parse_crs,
+    prime_meridian,
+)
+from psd.space.shape_transforms import seam_longitude
 
 __all__ = ["bounds_from_file", "bounds_from_polygons", "bounds_from_text", "transform_bounds"]
 
@@ -29,8 +36,10 @@ _BOX = re.compile(rf"\[?\s*({_NUMBER}(?:(?:\s*,\s*|\s+){_NUMBER}){{3}})\s*\]?")
 # Steps to which transformed sides are moved outward, in degrees and in units of other CRS. Versions
 # of PROJ differ by less, so that a text has the same bounds everywhere.
 _DEGREES, _UNITS = "0.000001", "1"
-_EARTH = (-180.0, -90.0, 180.0, 90.0)
-_PLANE = (-math.inf, -math.inf, math.inf, math.inf)
+
+# Places along each side at which the inside of bounds is looked at, and the share of the sides by
+# which it may lie beyond their transformed outline: that of longitudes at the seam is rounded.
+_PROBES, _SLACK = 33, 1e-3
 
 Bounds = tuple[float, float, float, float]
 
@@ -82,27 +91,52 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
         bounds = _name_once(bounds, half_turn(source))
     # Of degrees, west above east crosses longitude 180, if the way across it is the shorter one.
     is_across = is_degrees and not is_same and bounds[0] - bounds[2] > half_turn(source)
-    turn = 2 * half_turn(source) if is_across else 0.0
+    half = half_turn(source) if is_degrees else math.inf
+    turn = 2 * half if is_across else 0.0
     west, south, east, north = check_bounds((bounds[0], bounds[1], bounds[2] + turn, bounds[3]))
     bounds = (west, south, east - turn, north)
     if is_degrees:
-        check_degrees(bounds)
-        _check_uncut((west, east), half_turn(source), target)
+        check_degrees(bounds, source)
+        _check_uncut((west, east), source, target)
+    elif not is_same and (base := parse_crs(source).geodetic_crs) is not None:
+        with explain_proj_errors("the bounds", source), offline():
+            degrees = Transformer.from_crs(parse_crs(source), base, always_xy=True)
+            low, _, high, _ = degrees.transform_bounds(*bounds, densify_pts=999)
+        # A pole inside has all longitudes.
+        if math.isfinite(high - low):
+            whole = 2 * half_turn(base)
+            _check_uncut((low, high if low < high else high + whole), base, target)
     if is_same:
         return bounds
     with explain_proj_errors("the bounds", target), offline():
         transformer = Transformer.from_crs(parse_crs(source), parse_crs(target), always_xy=True)
-        moved = transformer.transform_bounds(*bounds, densify_pts=9_999)
+        # Both sides of longitude 180 by themselves: of grads, PROJ takes them for the world.
+        sides = [(west, min(east, half)), (-half, east - turn)][: 1 + is_across]
+        parts = [
+            transformer.transform_bounds(low, south, high, north, densify_pts=9_999)
+            for low, high in sides
+            if low < high
+        ]
+        lows, highs = np.min(parts, axis=0).tolist(), np.max(parts, axis=0).tolist()
+        moved: Bounds = (lows[0], lows[1], highs[2], highs[3])
         seam = seam_longitude(target)
-        if is_degrees and seam is not None and east - west >= 2 * half_turn(source):
+        if is_degrees and seam is not None and east - west >= 2 * half:
             # The world: its outline passes the seam between two of the points.
-            ends = np.array([seam - 360 + 1e-9, seam - 1e-9]) * half_turn(source) / 180
+            ends = np.array([seam - 360 + 1e-9, seam - 1e-9]) + _between_meridians(source, target)
+            ends *= half / 180
             x, _ = transformer.transform(ends, np.full(2, np.clip(0, south, north)))
+            if parse_crs(target).is_geographic:
+                x = np.array([-1, 1]) * half_turn(target)
             moved = (min(moved[0], *x), moved[1], max(moved[2], *x), moved[3])
-    if not all(map(math.isfinite, moved)):
+    # The sides of the result are those of the outline: not if a pole is inside that has no place.
+    x, y = np.meshgrid(np.linspace(west, east, _PROBES), np.linspace(south, north, _PROBES))
+    inside = np.column_stack(transformer.transform(x.ravel(), y.ravel()))
+    slack = _SLACK * (np.array(moved[2:]) - moved[:2])
+    beyond = (inside < moved[:2] - slack) | (inside > moved[2:] + slack)
+    if not all(map(math.isfinite, moved)) or beyond[np.isfinite(inside)].any():
         raise DomainError(
-            f"bounds {bounds} in {source} cannot be transformed to {target}; do they lie where it "
-            "is used?",
+            f"bounds {bounds} in {source} cannot be transformed to {target}; do they hold a pole, "
+            "or lie where it is not used?",
             name="bounds",
             value=bounds,
         )
@@ -119,12 +153,18 @@ def _name_once(bounds: Bounds, half: float) -> Bounds:
     return bounds
 
 
-def _check_uncut(sides: tuple[float, float], half: float, target: str) -> None:
+def _between_meridians(source: Any, target: Any) -> float:
+    """Degrees from the meridian at which longitudes of a CRS begin to that of another one."""
+    return prime_meridian(target) - prime_meridian(source)
+
+
+def _check_uncut(sides: tuple[float, float], source: Any, target: str) -> None:
     """Refuse longitudes on both sides of the meridian at which a CRS is cut; the world is whole."""
     seam = seam_longitude(target)
-    west, east = (side * 180 / half for side in sides)
+    west, east = (side * 180 / half_turn(source) for side in sides)
     if seam is None or east - west >= 360:
         return
+    seam += _between_meridians(source, target)
     within = (seam - west) % 360
     if 1e-9 < within < east - west - 1e-9:
         raise DomainError(
@@ -137,6 +177,7 @@ def _check_uncut(sides: tuple[float, float], half: float, target: str) -> None:
 def _move_outward(bounds: Bounds, crs: str) -> Bounds:
     """Move sides outward to round numbers."""
     is_degrees = check_plane_crs(crs)[1]
-    step, limits = (_DEGREES, _EARTH) if is_degrees else (_UNITS, _PLANE)
+    half = half_turn(crs) if is_degrees else math.inf
+    step, limits = _DEGREES if is_degrees else _UNITS, (-half, -half / 2, half, half / 2)
     west, south, east, north = bounds
     return check_bounds(snap_outward((west, south, east, north), step, limits))

@@ -449,11 +449,12 @@ def _file_name(given: Any, tree: Tree, level: int | str | None) -> Path | None:
 def _read_file(path: Path, crs: Any, *, is_table: bool) -> Any:
     """Table of a file: of ids of regions, of polygons, or of boxes."""
     from psd._util.csv_header import match_name
+    from psd._util.file_endings import split_layer
     from psd.regions import files
 
     if is_table:
         return files.read_table(path, "areas")
-    if path.suffix.lower() in (".csv", ".xlsx", ".parquet"):
+    if split_layer(path)[0].suffix.lower() in (".csv", ".xlsx", ".parquet"):
         table = files.read_table(path, "areas")
         names = [str(name) for name in table.columns]
         if not hasattr(table, "geometry") and match_name("wkt", names) is None:

@@ -15,8 +15,8 @@ from psd.query.region_cells import region_box_fraction
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse_within, weighted_total
 from psd.space.box_tree import SIDES
+from psd.space.crs import half_turn
 from psd.space.region_tree import RegionTree
-from psd.space.shape_transforms import half_turn
 
 if TYPE_CHECKING:
     from psd.estimation.fit import Fit

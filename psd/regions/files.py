@@ -39,8 +39,10 @@ def read_boxes(path: Path) -> pandas.DataFrame:
 
     from psd.space.box_tree import SIDES
 
-    _check_file(path)
-    if path.suffix.lower() in (".xlsx", ".parquet"):
+    path, layer = _check_name(path, "boxes")
+    if path.suffix.lower() == ".xlsx":
+        table, delimiter = _file_table(path, "boxes", layer), ","
+    elif path.suffix.lower() == ".parquet":
         table, delimiter = read_table(path, "boxes"), ","
     else:
         table, delimiter = _csv(path, "boxes", SIDES)

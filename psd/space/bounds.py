@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from psd.errors import DomainError
-from psd.space.crs import explain_proj_errors, metres_per_unit, parse_crs
+from psd.space.crs import explain_proj_errors, half_turn, metres_per_unit, parse_crs, prime_meridian
 
 __all__ = [
     "area_of_use",
@@ -83,10 +83,15 @@ def area_of_use(crs: str) -> tuple[float, float, float, float] | None:
     parsed = CRS.from_user_input(crs)
     if parsed.area_of_use is None or parsed.geodetic_crs is None:
         return None
+    # An area of use is in degrees from Greenwich; the CRS may have grads, or begin at Paris.
+    west, south, east, north = parsed.area_of_use.bounds
+    begin, unit = prime_meridian(parsed), half_turn(parsed.geodetic_crs) / 180
+    if east - west < 360:
+        west, east = ((side - begin + 180) % 360 - 180 if begin else side for side in (west, east))
     with explain_proj_errors("the area of use", crs):
         projection = Transformer.from_crs(parsed.geodetic_crs, parsed, always_xy=True)
         bounds: tuple[float, float, float, float] = projection.transform_bounds(
-            *parsed.area_of_use.bounds
+            west * unit, south * unit, east * unit, north * unit
         )
     return bounds if all(map(math.isfinite, bounds)) else None
 
@@ -127,20 +132,22 @@ def snap_outward(
     return west, south, east, north
 
 
-def check_degrees(bounds: tuple[float, float, float, float]) -> None:
-    """Refuse bounds beyond the limits of longitude and latitude."""
+def check_degrees(bounds: tuple[float, float, float, float], crs: str = "EPSG:4326") -> None:
+    """Refuse bounds beyond the limits of longitude and latitude of a geographic CRS."""
     west, south, east, north = bounds
-    if max(abs(south), abs(north)) > 90:
+    half = half_turn(crs)
+    unit = {180.0: "degrees", 200.0: "grads"}.get(half, "units of the CRS")
+    if max(abs(south), abs(north)) > half / 2:
         raise DomainError(
-            f"bounds must have latitudes within 90 degrees, got {south} to {north}; are x and y "
-            "swapped, or are these metres of a projected CRS (give crs=)?",
+            f"bounds must have latitudes within {half / 2:g} {unit}, got {south} to {north}; are x "
+            "and y swapped, or are these metres of a projected CRS (give crs=)?",
             name="bounds",
             value=bounds,
         )
-    if max(abs(west), abs(east)) > 180:
+    if max(abs(west), abs(east)) > half:
         raise DomainError(
-            f"bounds must have longitudes within 180 degrees, got {west} to {east}; are these "
-            "metres of a projected CRS (give crs=), or longitudes from 0 to 360?",
+            f"bounds must have longitudes within {half:g} {unit}, got {west} to {east}; are "
+            f"these metres of a projected CRS (give crs=), or longitudes from 0 to {2 * half:g}?",
             name="bounds",
             value=bounds,
         )

@@ -24,9 +24,11 @@ __all__ = [
     "beyond_world",
     "check_plane_crs",
     "explain_proj_errors",
+    "half_turn",
     "metres_per_unit",
     "offline",
     "parse_crs",
+    "prime_meridian",
     "radians_per_unit",
 ]
 
@@ -148,6 +150,32 @@ def radians_per_unit(crs: str) -> float:
     if crs == _DEGREES:
         return math.radians(1)
     return float(parse_crs(crs).axis_info[0].unit_conversion_factor)
+
+
+def half_turn(crs: Any) -> float:
+    """Largest longitude of a geographic CRS in its unit.
+
+    Examples
+    --------
+    >>> half_turn("EPSG:4326"), half_turn("EPSG:4807")
+    (180.0, 200.0)
+    """
+    return round(math.pi / radians_per_unit(crs), 9)
+
+
+def prime_meridian(crs: Any) -> float:
+    """Degrees east of Greenwich at which the longitudes of a CRS, or of its ellipsoid, begin.
+
+    Examples
+    --------
+    >>> prime_meridian("EPSG:4326"), round(prime_meridian("EPSG:27572"), 6)
+    (0.0, 2.337229)
+    """
+    parsed = parse_crs(crs)
+    meridian = (parsed.geodetic_crs or parsed).prime_meridian
+    if meridian is None:
+        return 0.0
+    return math.degrees(meridian.longitude * float(meridian.unit_conversion_factor))
 
 
 def _names_file(text: str) -> str:

@@ -30,7 +30,7 @@ from psd.space.bounds import (
     ground_sides,
     meets_area_of_use,
 )
-from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs
+from psd.space.crs import check_plane_crs, half_turn, metres_per_unit, parse_crs
 from psd.space.lattice_axis import MAX_LATTICE, EvenAxis, LatticeAxis, SteppedAxis, parse_resolution
 
 __all__ = [
@@ -214,7 +214,7 @@ class Domain:
         object.__setattr__(self, "crs", crs)
         object.__setattr__(self, "geographic", geographic)
         if geographic:
-            check_degrees(self.bounds)
+            check_degrees(self.bounds, crs)
         try:
             columns, rows = (operator.index(size) for size in self.lattice)
         except (TypeError, ValueError):
@@ -268,9 +268,11 @@ class Domain:
     @property
     def _ground_sides(self) -> tuple[float, float]:
         """Width and height of the bounds in metres; 0 if the CRS has no unit of length."""
-        unit = None if self.geographic else metres_per_unit(self.crs)
-        is_measured = self.geographic or unit is not None
-        return ground_sides(self.bounds, unit) if is_measured else (0.0, 0.0)
+        if self.geographic:
+            west, south, east, north = (edge * (180 / half_turn(self.crs)) for edge in self.bounds)
+            return ground_sides((west, south, east, north), None)
+        unit = metres_per_unit(self.crs)
+        return (0.0, 0.0) if unit is None else ground_sides(self.bounds, unit)
 
     def _set_stepped_axes(self, resolution: str) -> None:
         """Give each multiple of the resolution its cell; the lattice follows from it."""

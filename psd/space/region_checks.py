@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import sum_by
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import beyond_world, explain_proj_errors, parse_crs
-from psd.space.shape_transforms import half_turn, metres_of, transform_shapes
+from psd.space.crs import beyond_world, explain_proj_errors, half_turn, parse_crs
+from psd.space.shape_transforms import metres_of, transform_shapes
 from psd.space.world import beyond_the_world, world_width
 
 if TYPE_CHECKING:

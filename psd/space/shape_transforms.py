@@ -25,7 +25,15 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import beyond_world, explain_proj_errors, metres_per_unit, offline, parse_crs
+from psd.space.crs import (
+    beyond_world,
+    explain_proj_errors,
+    half_turn,
+    metres_per_unit,
+    offline,
+    parse_crs,
+    prime_meridian,
+)
 
 if TYPE_CHECKING:
     import geopandas
@@ -34,7 +42,6 @@ if TYPE_CHECKING:
     Shapes = NDArray[np.object_]
 
 __all__ = [
-    "half_turn",
     "metres_of",
     "seam_longitude",
     "transform_shapes",
@@ -50,6 +57,10 @@ _SHARE, _LONG = 1e-5, 1 / 16
 # Degrees within which a vertex is taken to be at the seam or a pole: a tenth of a millimetre. The
 # parts of cut shapes are joined on a grid of this step.
 _NEAR = 1e-9
+
+# Least and most degrees, a centimetre and 11 m, by which a world is cut off inside its end: at the
+# end itself rounded places are beyond it, in Robinson's tables by some metres.
+_INSIDE = (1e-7, 1e-4)
 
 # Sides that go further around the earth, in degrees, are halved in any case.
 _FAR = 120.0
@@ -68,7 +79,10 @@ Project = Callable[[Floats], Floats]
 def transform_table(
     table: geopandas.GeoDataFrame, crs: Any, what: str = "the release"
 ) -> geopandas.GeoDataFrame:
-    """Table with its shapes in another CRS; see `transform_shapes`."""
+    """Table with its shapes in another CRS, and what they are in messages; see `transform_shapes`.
+
+    Shapes wholly beyond the world of their CRS are empty.
+    """
     target, shapes = parse_crs(crs), np.asarray(table.geometry.array, dtype=object)
     with explain_proj_errors(what, crs), offline():
         moved = transform_shapes(shapes, table.crs, target)
@@ -102,6 +116,9 @@ def transform_shapes(
 
     P2. In degrees all parts are within longitudes -180 to 180, and no part passes the seam.
 
+    A shape with no place in the target is empty or has coordinates that are not finite. What lies
+    beyond the world of the source, as at the rim of an oval, is cut off.
+
     P3. Shapes that share a side share its vertices.
     """
     import shapely
@@ -126,6 +143,10 @@ def transform_shapes(
     if tolerance is None:
         tolerance = _SHARE * extent * metres_of(source)
     steps = (tolerance / metres_of(source), extent * _LONG)
+    result[usable] = _within_world(result[usable], source, tolerance)
+    usable &= ~shapely.is_empty(result)
+    if not usable.any():
+        return result
     seam = seam_longitude(target)
     window = 180.0 if seam is None else seam
     moved, touched = _to_degrees(result[usable], source, target, tolerance, steps, window, most)
@@ -144,8 +165,11 @@ def transform_shapes(
 
 
 @cache
-def _seam_of(wkt: str) -> float | None:
-    """Meridian at which a projected CRS ends; see `seam_longitude`."""
+def _seam_of(wkt: str) -> tuple[float | None, bool]:
+    """Meridian at which a projected CRS ends, and whether it is a straight line in the plane.
+
+    See `seam_longitude`. Beyond a straight line, a cylinder goes on with the other side.
+    """
     from pyproj import CRS
 
     crs = CRS.from_wkt(wkt)
@@ -168,8 +192,9 @@ def _seam_of(wkt: str) -> float | None:
     ]
     with np.errstate(invalid="ignore"):
         gap = np.hypot(*(sides[1] - sides[0])) * metres_of(crs)
+        is_straight = bool(np.ptp(sides[0][0]) < 1e-6 * np.abs(gap).max())
     # Two metres apart on the ground.
-    return seam if (np.isfinite(gap) & (gap > 10_000)).any() else None
+    return (seam if (np.isfinite(gap) & (gap > 10_000)).any() else None), is_straight
 
 
 def seam_longitude(crs: Any) -> float | None:
@@ -177,12 +202,45 @@ def seam_longitude(crs: Any) -> float | None:
     parsed = parse_crs(crs)
     if parsed.is_geographic:
         return 180.0
-    return _seam_of(parsed.to_wkt()) if parsed.is_projected else None
+    return _seam_of(parsed.to_wkt())[0] if parsed.is_projected else None
 
 
-def half_turn(crs: Any) -> float:
-    """Largest longitude of a geographic CRS in its unit: 180, or 200 grads."""
-    return 180 / _degrees_per_unit(parse_crs(crs))
+def _middle_of_world(source: CRS, geodetic: CRS) -> float | None:
+    """Middle longitude of the shapes that `_within_world` gives; None if it cuts nothing off."""
+    if not source.is_projected:
+        return None
+    seam, is_straight = _seam_of(source.to_wkt())
+    if seam is None or is_straight:
+        return None
+    return seam - 180 + prime_meridian(source) - prime_meridian(geodetic)
+
+
+def _within_world(shapes: Shapes, crs: CRS, tolerance: float) -> Shapes:
+    """Shapes of a projected CRS without what is no place: beyond an oval, or in the gap of a cone.
+
+    A projection may give a longitude and a latitude there as well, those of other places. Where the
+    earth ends at a straight line, or in a plane that has no end, nothing is cut off.
+    """
+    import shapely
+
+    seam, is_straight = _seam_of(crs.to_wkt()) if crs.is_projected else (None, True)
+    if seam is None or is_straight:
+        return shapes
+    cut = float(np.clip(tolerance / _METRES_PER_DEGREE, *_INSIDE))
+    earth = shapely.box(seam - 360 + cut, cut - 90, seam - cut, 90 - cut)
+    (world,) = _project(np.array([earth]), crs, tolerance, seam, None)
+    if not np.isfinite(shapely.bounds(world)).all() or not shapely.is_valid(world):
+        return shapes  # of an interrupted map
+    shapely.prepare(world)
+    beyond = ~shapely.covers(world, shapes)
+    if not beyond.any():
+        return shapes
+    within = np.array(shapes, dtype=object)
+    for number in np.flatnonzero(beyond):
+        parts = shapely.get_parts(shapely.intersection(shapes[number], world))
+        parts = parts[shapely.get_type_id(parts) == 3]
+        within[number] = parts[0] if len(parts) == 1 else shapely.MultiPolygon(list(parts))
+    return within
 
 
 def _geodetic(crs: CRS) -> CRS:
@@ -384,12 +442,16 @@ def _to_degrees(
     geodetic, flat = _geodetic(target), source.is_geographic
     move, unit = _transformer(source, geodetic), _degrees_per_unit(geodetic)
     source_unit = _degrees_per_unit(source) if flat else 1.0
+    middle = _middle_of_world(source, geodetic)
 
     def project(xy: Floats) -> Floats:
         degrees = np.column_stack(move.transform(*xy.T)) * unit
         if flat:
             own = xy[:, 0] * source_unit
             degrees[:, 0] = own + _turned(degrees[:, 0] - own)
+        elif middle is not None:
+            seen = np.isfinite(degrees[:, 0])
+            degrees[seen, 0] = middle + _turned(degrees[seen, 0] - middle)
         return degrees
 
     vertices, ring, part, shape = _rings(shapes)
@@ -402,7 +464,7 @@ def _to_degrees(
     raw, start = degrees.copy(), np.flatnonzero(np.diff(ring, prepend=-1))
     last = np.append(start[1:], len(ring)) - 1
     with np.errstate(invalid="ignore"):
-        if not flat:  # without jumps of a whole turn along a ring
+        if not flat and middle is None:  # without jumps of a whole turn along a ring
             jumps = np.round(np.diff(degrees[:, 0], prepend=degrees[:1, 0]) / 360)
             jumps[start] = 0
             turns = np.cumsum(np.nan_to_num(jumps, posinf=0, neginf=0))
@@ -424,7 +486,9 @@ def _to_degrees(
         touched |= east - west >= 360 - _NEAR
     cut[owner[is_cut]] = True
     cut |= touched & (shapely.get_num_geometries(shapes) > 1)
-    poles, near = [] if flat else _poles(move), steps[0] / 1000
+    # No ring goes around a pole in a plane that ends at a meridian.
+    poles = _poles(move) if seam_longitude(source) is None else []
+    near = steps[0] / 1000
     for pole in poles:
         cut |= shapely.dwithin(shapes, pole, near)
     cut[owner[ring[~np.isfinite(degrees).all(axis=1)]]] = False
@@ -436,7 +500,7 @@ def _to_degrees(
             ends = slice(start[each], last[each] + 1)
             outline, of = shapely.Polygon(vertices[ends]), int(part[each])
             inside = [bool(shapely.dwithin(outline, pole, near)) for pole in poles]
-            own = _filled(degrees[ends] if flat else _with_poles(raw[ends]), inside, seam)
+            own = _filled(_with_poles(raw[ends]) if poles else degrees[ends], inside, seam)
             filled[of] = shapely.difference(filled[of], own) if of in filled else own
         made[number] = _as_one(list(filled.values()), seam)
     return made, touched | cut

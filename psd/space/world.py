@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
-from psd.space.crs import metres_per_unit, offline, parse_crs
-from psd.space.shape_transforms import half_turn, seam_longitude
+from psd.space.crs import half_turn, metres_per_unit, offline, parse_crs
+from psd.space.shape_transforms import seam_longitude
 
 if TYPE_CHECKING:
     from pyproj import Transformer

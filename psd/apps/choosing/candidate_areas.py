@@ -11,8 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import DomainError, ParameterError
-from psd.space.crs import check_plane_crs, metres_per_unit, parse_crs, radians_per_unit
-from psd.space.shape_transforms import half_turn
+from psd.space.crs import (
+    check_plane_crs,
+    half_turn,
+    metres_per_unit,
+    parse_crs,
+    radians_per_unit,
+)
 
 __all__ = ["MAX_RADIUS", "CandidateAreas", "Spans"]
 

@@ -23,8 +23,10 @@ from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import PostProcessing
 from psd.release.record import LevelReports, LocalReports, ReleaseRecord
 from psd.space.box_tree import Tree
+from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree
+from psd.space.world import beyond_the_world
 
 __all__ = [
     "METHOD",
@@ -183,16 +185,19 @@ def _record(
     parameters = NO_PARAMETERS.with_statement(
         _STATED, {"groups": len(groups), "repeated": repeated}
     )
+    domain = Domain(bounds=campaign.bounds, crs=campaign.crs, min_cell=None)
+    # Regions end at the rim of an oval world by themselves; cells there are on earth in part.
+    is_world = not isinstance(tree, RegionTree) and beyond_the_world(domain.bounds, domain.crs)
+    density = "uniform" if isinstance(tree, RegionTree) else "smooth"
     return ReleaseRecord(
         tree=tree,
-        domain=Domain(bounds=campaign.bounds, crs=campaign.crs, min_cell=None),
+        domain=domain,
+        covariate=Covariate.of_world(domain) if is_world else None,
         epsilon=campaign.nano_epsilon,
         method=METHOD,
         parameters=parameters,
         unit=PrivacyUnit(kind="report"),
-        post_processing=PostProcessing(
-            density="uniform" if isinstance(tree, RegionTree) else "smooth"
-        ),
+        post_processing=PostProcessing(density="covariate" if is_world else density),
         source="local",
         local=LocalReports(
             campaign=campaign.digest,

@@ -91,10 +91,17 @@ _ELEMENTS = {
     b"html": "a web page; was a download refused?",
 }
 _ELEMENT = re.compile(rb"<([A-Za-z][\w.-]*)")
-_JSON = (
-    "JSON; name GeoJSON .geojson, and GeoJSON with a feature on each line .geojsonl, without "
-    "compression"
-)
+
+# How other formats of text begin, and advice for each.
+_GDAL_ADVICE = "save its points as GeoPackage, such as with ogr2ogr points.gpkg FILE"
+_OTHER_TEXTS = {
+    rb"\{|\[\{|\x1e": "JSON; name GeoJSON .geojson, and GeoJSON with a feature on each line "
+    ".geojsonl, without compression",
+    rb"!table\s|version\s+\d+\s+charset\s": f"a file of MapInfo; {_GDAL_ADVICE}",
+    rb"0\s+section\s": f"a drawing (DXF); {_GDAL_ADVICE}",
+    rb"\$g[a-z]{4},": "the sentences of a receiver (NMEA); save its points as CSV, such as with "
+    "gpsbabel",
+}
 
 START = 4096
 """Bytes of a file by which other formats are told."""
@@ -334,11 +341,14 @@ def _find_encoding(path: Path, columns: Columns) -> str:
         start = file.read(START)
     check_signature(path, start)
     if not columns.skip_rows:  # a line above the header may be anything
-        # Refuse a file that begins as XML or JSON.
+        # Refuse a file that begins as XML, JSON or another format.
         refuse_xml(path, start)
         text = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
-        if text.startswith((b"{", b"[{", b"\x1e")):
-            raise HeaderError(f"{path} must be a table of points such as CSV, got {_JSON}")
+        for begin, description in _OTHER_TEXTS.items():
+            if re.match(begin, text, re.IGNORECASE):
+                raise HeaderError(
+                    f"{path} must be a table of points such as CSV, got {description}"
+                )
     stated, is_wide = columns.encoding, has_wide_mark(start)
     if stated == "utf-16" and not is_wide:
         raise HeaderError(

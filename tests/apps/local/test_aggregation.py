@@ -3,8 +3,11 @@
 from dataclasses import replace
 from fractions import Fraction
 
+import geopandas as gpd
 import numpy as np
 import pytest
+from pyproj import Transformer
+from shapely import box
 
 import psd
 from psd.apps.local.aggregation import counted_groups, release_of
@@ -39,6 +42,24 @@ def test_a_local_release_is_saved_and_loaded(release, tmp_path):
     assert (loaded.record.source, loaded.unit.kind, loaded.epsilon) == ("local", "report", 2)
     assert loaded.query([BOUNDS]).table.equals(release.query([BOUNDS]).table)
     assert loaded.tree.max_path_loss > 2 * NANO  # a level each, not the sum of a path
+
+
+def test_cells_at_the_rim_of_a_world_hold_places_on_earth_alone(release):
+    """Of EPSG:8857 polygons beside the rim were a quarter too low, as if cells were filled."""
+    assert (release.record.covariate, release.record.post_processing.density) == (None, "smooth")
+    bounds, number = (-17_243_960, -8_392_928, 17_243_960, 8_392_928), np.arange(4000)
+    longitude = number * 180 * (3 - np.sqrt(5)) % 360 - 180
+    latitude = np.degrees(np.arcsin((2 * number + 1) / len(number) - 1))
+    move = Transformer.from_crs("EPSG:4326", "EPSG:8857", always_xy=True)
+    area = {"bounds": list(map(str, bounds)), "crs": "EPSG:8857", "lattice": [2**20, 2**20]}
+    one = ((1_000_000, grid_cells(3), KARY),)
+    world = campaign(one, nano_epsilon=12 * NANO, domain=area)
+    with seeded_system():
+        made = local_release(world, *move.transform(longitude, latitude))
+    assert made.record.post_processing.density == "covariate"
+    rim = gpd.GeoSeries([box(-180, -30, -150, 30)], crs="EPSG:4326")
+    inside = ((longitude < -150) & (np.abs(latitude) < 30)).sum()
+    assert made.query(rim)["estimate"][0] == pytest.approx(inside, rel=0.12)
 
 
 def test_a_local_release_has_no_posterior(release):

@@ -88,6 +88,19 @@ KINDS = [
      ['["P1DT0H0M0S"]'], "parquet"),
     (arrow(pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64()))), "list",
      ['[["k", 1]]', None], "parquet"),
+    # In lists too, whole numbers stay whole beside a missing one, and times keep their zone.
+    (arrow(pa.array([[10**17 + 1, None], None])), "list", [f"[{10**17 + 1}, null]", None],
+     "parquet"),
+    (arrow(pa.array([{"a": 10**17 + 1}, None, {"a": None}])), "list",
+     [f'{{"a": {10**17 + 1}}}', None, '{"a": null}'], "parquet"),
+    (arrow(pa.array([None, [{"a": [1, None]}, None]])), "list", [None, '[{"a": [1, null]}, null]'],
+     "parquet"),
+    (arrow(pa.array([[("k", 1)], [("l", None)], None], pa.map_(pa.string(), pa.int8()))[1:]),
+     "list", ['[["l", null]]', None], "parquet"),
+    (arrow(pa.array([[0, None]], pa.list_(pa.timestamp("ms", "Asia/Seoul")))), "list",
+     ['["1970-01-01T09:00:00+09:00", null]'], "parquet"),
+    (arrow(pa.array([[dt.time(1, 2, 3, 500_000), None]])), "list", ['["01:02:03.5", null]'],
+     "parquet"),
     (of([{"a": float("nan")}, [DAY, b"a"]]), "json", ['{"a": null}', '["2024-01-02", "61"]'], ""),
     (of([1, "x", True, 2.5, DAY, np.inf]), "mixed",
      ["1", "x", "True", "2.5", "2024-01-02", "Infinity"], ""),
@@ -117,7 +130,7 @@ def test_json_has_lists_and_mixed_values_and_nothing_that_browsers_round():
         {
             "mixed": of([1, "x", None]),
             "json": of([{"a": [2**60]}, [1, 2], [3, 4]]),
-            "list": arrow(pa.array([[1], [2], None])),
+            "list": arrow(pa.array([[1, None], [2], None])),
             2020: of([2**53, 1, 2], "int64"),
             "number": [0.1, np.nan, 1e300],
         }
@@ -126,7 +139,7 @@ def test_json_has_lists_and_mixed_values_and_nothing_that_browsers_round():
         {
             "mixed": 1,
             "json": {"a": [str(2**60)]},
-            "list": [1],
+            "list": [1, None],
             "2020": str(2**53),
             "number": 0.1,
         },

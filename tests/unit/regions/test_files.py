@@ -6,6 +6,7 @@ from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 
@@ -24,6 +25,7 @@ from psd.regions.kinds.grid_cells import GridCells, hierarchy_from_grid
 from psd.space.boundary import Boundary
 from psd.space.domain import Domain
 from psd.space.region_repair import describe_polygon, repair_polygons
+from psd.testing.releases import release_from_counts
 from support.layers import read_layers, two_layers
 from support.small_regions import read_again
 from support.tables import refused
@@ -264,6 +266,24 @@ def test_boxes_are_read_as_records_are(tmp_path, subtests):
         path.write_text(content)
         with subtests.test(content), pytest.raises(InputDataError, match=words):
             read_boxes(path)
+
+
+def test_boxes_of_one_of_several_sheets(tmp_path):
+    """The message that names the sheets gives a way to choose one."""
+    path, table = tmp_path / "b.xlsx", pd.DataFrame([[1.5, 2, 3, 4]])
+    table.columns = ["West", "south", "east", "north"]
+    with pd.ExcelWriter(path) as book:
+        table.to_excel(book, sheet_name="one", index=False)
+        (table + 1).to_excel(book, sheet_name="two", index=False)
+    with pytest.raises(InputDataError, match=r"several layers \(one, two\).*b.xlsx:layer=one"):
+        read_boxes(path)
+    assert read_boxes(tmp_path / "b.xlsx:layer=two")["west"].tolist() == [2.5]
+    domain = psd.Domain(bounds=(0, 0, 8, 8), lattice=(4, 4))
+    release = release_from_counts(np.ones((4, 4), int), domain=domain)
+    assert release.query(f"{path}:layer=two")["west"].tolist() == [2.5]
+    (tmp_path / "b.csv").write_text("west,south,east,north\n1,2,3,4\n")
+    with pytest.raises(InputDataError, match="has no layers; leave out :layer=one"):
+        read_boxes(tmp_path / "b.csv:layer=one")
 
 
 def test_text_is_in_utf_8_or_utf_16_or_refused_with_advice(tmp_path, subtests):

@@ -6,7 +6,7 @@ from contextlib import redirect_stderr
 import geopandas as gpd
 import numpy as np
 import pytest
-from pyproj import Transformer
+from pyproj import CRS, Transformer
 from shapely import LineString, MultiPolygon, box
 
 import psd
@@ -163,6 +163,58 @@ def test_bounds_across_longitude_180(tmp_path):
             moved(bounds, crs)
     world = moved((-180, -80, 180, 80))
     assert world[2] - world[0] > 4e7
+
+
+def test_grads_and_longitudes_that_do_not_begin_at_greenwich(subtests):
+    """France has grads from Paris, Spain degrees from Madrid; areas of use are in degrees."""
+    for crs in ("EPSG:4807", "EPSG:27572", "EPSG:2062", "EPSG:4903", "EPSG:4902"):
+        with subtests.test(crs):
+            move = Transformer.from_crs("EPSG:4326", crs, always_xy=True)
+            exact = move.transform_bounds(*CRS.from_user_input(crs).area_of_use.bounds)
+            shift = 300 if CRS.from_user_input(crs).is_projected else 0.003  # of the datum
+            found = psd.Domain.area_of_use(crs).bounds
+            assert found == pytest.approx(exact, abs=shift)
+    lille = psd.Domain(bounds=(650_000, 2_610_000, 680_000, 2_640_000), crs="EPSG:27572")
+    assert lille.bounds[0] == 650_000
+    assert psd.Domain(bounds=(-200, -100, 200, 100), crs="EPSG:4807").width == 400
+    for bounds, reason in (
+        ((190, 0, 201, 10), "longitudes within 200 grads, got 190.0 to 201.0"),
+        ((0, 48, 4, 101), "latitudes within 100 grads, got 48.0 to 101.0"),
+    ):
+        with pytest.raises(DomainError, match=reason):
+            psd.Domain(bounds=bounds, crs="EPSG:4807")
+    # The smallest cell is as large on the ground as in degrees.
+    grads = psd.Domain(bounds=(0, 50, 0.1, 50.1), crs="EPSG:4807", min_cell=100)
+    degrees = psd.Domain(bounds=(0, 45, 0.09, 45.09), min_cell=100)
+    assert grads.cell_step == degrees.cell_step
+
+
+def test_transformed_bounds_hold_all_that_they_held(subtests):
+    """Bounds that the other CRS cuts, or in which it has no place for a pole, are refused."""
+    grads, pole, pacific = "EPSG:4807", (-3e6, -3e6, 3e6, 3e6), (2e6, -2e6, 5e6, 2e6)
+    for bounds, source, target in (
+        ((172, -20, 179, -10), "EPSG:4326", grads),
+        ((-180, -90, 180, 90), "EPSG:4326", grads),
+        ((199, 10, -199, 20), grads, "EPSG:3857"),
+        ((188, -50, -195, -33), grads, "EPSG:2193"),
+        (pacific, "EPSG:3832", "EPSG:2193"),
+        (pole, "EPSG:3031", "EPSG:6932"),
+        (pole, "EPSG:3031", "EPSG:4326"),
+    ):
+        with subtests.test(source=source, target=target):
+            west, south, east, north = transform_bounds(bounds, source, target)
+            low, high = bounds[0], bounds[2] + 400 * (bounds[2] < bounds[0])
+            places = np.random.default_rng(3).uniform((low, bounds[1]), (high, bounds[3]), (999, 2))
+            x, y = Transformer.from_crs(source, target, always_xy=True).transform(*places.T)
+            assert ((west <= x) & (x <= east) & (south <= y) & (y <= north)).all()
+            if high - low != 360:  # no more than they held
+                assert east - west < 1.1 * np.ptp(x)
+    for bounds, source, reason in (
+        (pacific, "EPSG:3832", "must not cross longitude 180 in EPSG:3857"),
+        (pole, "EPSG:3031", "cannot be transformed to EPSG:3857; do they hold a pole"),
+    ):
+        with pytest.raises(DomainError, match=reason):
+            transform_bounds(bounds, source, "EPSG:3857")
 
 
 def test_polygons_of_a_file_and_recipes(wards):

@@ -10,6 +10,7 @@ from pyproj import Transformer
 import psd
 from psd.errors import DomainError
 from psd.space.ground_areas import ground_areas
+from psd.space.shape_transforms import transform_shapes
 from psd.space.world import are_places, beyond_the_world, world_width
 from support.tables import returned
 
@@ -80,6 +81,48 @@ def test_cells_at_the_rim_hold_their_records_on_earth(crs, subtests):
     plain = psd.build(table, x="x", y="y", density="uniform", **options)
     assert plain.record.post_processing.density == "uniform"
     assert plain.record.covariate is None
+
+
+@pytest.mark.parametrize("crs", [*OVALS][:-1])
+def test_cells_at_the_rim_are_shown_where_they_are_on_earth(crs, subtests):
+    """In degrees they also covered places at the other end of the world, or were refused."""
+    longitude, latitude, table = records(crs, 2000)
+    for size in (1, 8):
+        west, south, east, north = OVALS[crs]
+        x, y = np.linspace(west, east, size + 1), np.linspace(south, north, size + 1)
+        corners = [each.ravel() for each in np.meshgrid(x[:-1], y[:-1])]
+        cells = shapely.box(*corners, *(each.ravel() for each in np.meshgrid(x[1:], y[1:])))
+        with subtests.test(size=size):
+            moved = transform_shapes(cells, crs, "EPSG:4326")
+            assert shapely.is_valid(moved).all()
+            before = shapely.intersects_xy(cells[:, None], table["x"], table["y"])
+            after = shapely.intersects_xy(moved[:, None], longitude, latitude)
+            assert (before != after).any(axis=0)[1:].sum() <= 1  # the first is at longitude 180
+            # Cells without a place have no shape.
+            row, column = np.divmod(np.arange(size**2), size)
+            boxes = np.stack([column, row, column + 1, row + 1], axis=1).astype(float)
+            areas = ground_areas(
+                psd.Domain(bounds=OVALS[crs], crs=crs, lattice=(size, size)), boxes
+            )
+            assert (areas[shapely.is_empty(moved)] == 0).all()
+    # The plane of a cone has a gap.
+    gap = shapely.box(600_000, 13_000_000, 800_000, 14_000_000)
+    assert shapely.is_empty(transform_shapes(np.array([gap]), "EPSG:2154", "EPSG:4326"))[0]
+
+
+@pytest.mark.parametrize("ending", ["geojson", "gpkg", "fgb", "parquet"])
+def test_maps_of_the_world_are_written_in_degrees(ending, tmp_path):
+    crs = "ESRI:54009"
+    release = psd.build(
+        records(crs, 100)[2], x="x", y="y", bounds=OVALS[crs], crs=crs, epsilon=1,
+        method=psd.decompositions.Grid(size=8),
+    )  # fmt: skip
+    path = tmp_path / f"world.{ending}"
+    release.export(path, **({} if ending == "geojson" else {"crs": "EPSG:4326"}))
+    read = gpd.read_parquet(path) if ending == "parquet" else gpd.read_file(path, layer="cells")
+    seen = ~(read.geometry.is_empty | read.geometry.isna())
+    assert (len(read), int(seen.sum())) == (64, 60)
+    assert read.geometry[seen].total_bounds == pytest.approx([-180, -90, 180, 90], abs=1e-3)
 
 
 def test_a_polygon_that_a_projection_tears_is_refused():

@@ -271,6 +271,10 @@ def test_markup_is_told_by_its_first_element_unless_lines_are_left_out(subtests,
         "<!DOCTYPE html>\n<html></html>": "got a web page",
         '[{"lon": 1, "lat": 2}]': "got JSON; name GeoJSON .geojson",
         '\x1e{"type": "Feature"}': "got JSON",
+        "!table\n!version 300\n": "got a file of MapInfo; save its points as GeoPackage",
+        'Version 300\nCharset "Neutral"\n': "got a file of MapInfo",
+        "  0\nSECTION\n  2\nHEADER\n": "got a drawing (DXF)",
+        "$GPGGA,123519,4807.038,N,01131.000,E,1\n": "got the sentences of a receiver (NMEA)",
     }.items():
         with subtests.test(content):
             assert words in refused(file(content))
