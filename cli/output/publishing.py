@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Tally
     from psd.privacy.loss import Loss
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
-    from psd.publish.request import BuildRequest
+    from psd.publish.request import BuildRequest, BuildTerms
 
 __all__ = ["run_recipe", "save_recipe", "show_requests"]
 
@@ -34,6 +34,7 @@ def show_requests(recipe: Recipe) -> None:
     No ledger and no key is opened, and without --report-private no input.
     """
     from psd._util.toml_text import toml_text
+    from psd._util.wall_clock import check_zone
     from psd.errors import ParameterError
     from psd.publish.request_warnings import warn_of_request
     from psd.publish.tally_files import tally_files
@@ -49,6 +50,8 @@ def show_requests(recipe: Recipe) -> None:
     for release in recipe.releases:
         check_release_name(release.output)
         terms = release.terms()
+        _check_exports(release, terms)
+        check_zone(terms.columns.time_zone)
         warn_of_request(terms)
         if terms.domain is None:
             click.echo(
@@ -124,7 +127,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     from psd.publish.pipeline import run_build
     from psd.publish.request_warnings import warn_of_columns, warn_of_request
     from psd.publish.tally_files import tallies_in
-    from psd.signing import sign
+    from psd.signing import check_key, sign, signature_name
 
     private, releases = recipe.private, recipe.releases
     data, engine = _open_inputs(private)
@@ -133,6 +136,9 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     keys = filter(None, [private.ledger, private.sign_key])
     read: list[str | Path] = [*local, *public, *keys]
     targets = [file for release in releases for file in (release.output, *release.export)]
+    if private.sign_key is not None:  # what cannot be signed is not drawn, since noise is paid for
+        check_key(private.sign_key)
+        targets += [str(signature_name(release.output)) for release in releases]
     check_targets(filter(None, (*targets, private.keep_tally)), overwrite=overwrite, inputs=read)
     for release in releases:
         check_release_name(release.output)
@@ -211,16 +217,25 @@ def local_paths(inputs: Sequence[str]) -> list[Path]:
 
 def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
     """Request of a release, completed with the statements of the tallies."""
-    from psd.errors import ParameterError
     from psd.publish.counting import count_input
 
     if tallies is None:
         request = release.terms().of_records()
     else:
         request = count_input(tallies).complete(release.terms(tallies.rules.domain))
-    if request.slices is not None and release.export:
-        raise ParameterError("export must be left out with slices; export a slice of the series")
+    _check_exports(release, request)
     return request
+
+
+def _check_exports(release: PlannedRelease, terms: BuildTerms) -> None:
+    """Refuse exports that the release cannot be written to."""
+    from psd.errors import ParameterError
+    from psd.export import find_format
+
+    if terms.slices is not None and release.export:
+        raise ParameterError("export must be left out with slices; export a slice of the series")
+    for path in release.export:
+        find_format(path)
 
 
 def _series_text(series: Release) -> str:
