@@ -122,6 +122,7 @@ def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
 def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
+    from psd.errors import WriteError
     from psd.publish.drawing import draw_counts
     from psd.publish.fields import public_files
     from psd.publish.pipeline import run_build
@@ -179,7 +180,12 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
                 observer=observer,
             )
             stage("writing")
-            built.save(release.output, overwrite=overwrite)
+            try:
+                built.save(release.output, overwrite=overwrite)
+            except WriteError as error:
+                if account is None:
+                    raise
+                raise WriteError(f"{error}; its charge stays", path=error.path) from None
             if account is not None:
                 account.finish(release.output)
             if private.keep_tally is not None:
@@ -206,7 +212,8 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         for path in release.export:
             built.export(path, overwrite=overwrite)
             print_success(f"wrote {path}")
-    name_reading_report()
+    if tallies is None:  # the records of tallies were read before
+        name_reading_report(in_recipe=releases[0].folder is not None)
 
 
 def local_paths(inputs: Sequence[str]) -> list[Path]:

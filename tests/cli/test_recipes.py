@@ -210,6 +210,20 @@ def test_a_release_that_cannot_be_signed_or_exported_is_not_charged(folder, monk
     assert len(ledger.state().charges) == 1
 
 
+def test_a_release_that_is_charged_and_not_written_says_so(folder, monkeypatch):
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    ledger = Ledger.create("l")
+    ledger.register("rows", budget=9)
+    (folder / "paid.toml").write_text(PAID + SECOND)
+    monkeypatch.setattr("psd._util.atomic_write.os.fsync", fail)
+    stays = "; its charge stays\n"
+    assert fails(6, "build paid.toml").endswith(stays)
+    assert [charge.done for charge in ledger.state().charges.values()] == [False]
+    assert stays not in fails(6, "build release.toml")
+
+
 def test_a_dry_run_checks_slices_and_their_time_zone(folder, subtests):
     sliced = RECIPE.replace(EPSILON, f'{EPSILON}\nslices = "2024-01"\ntime = "t"')
     (folder / "release.toml").write_text(sliced)
