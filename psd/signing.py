@@ -207,6 +207,11 @@ def verify(
     return digest
 
 
+def check_key(key: Name) -> None:
+    """Refuse a private key that could not sign, before there is a release."""
+    _private_key(key)
+
+
 def _release_digest(release: Name, max_nodes: int) -> str:
     """Digest of a file that was read and checked completely."""
     read = read_series if is_series(release) else read_release

@@ -41,12 +41,13 @@ def make_observer(
     )
 
 
-def name_reading_report() -> None:
+def name_reading_report(*, in_recipe: bool = False) -> None:
     """Say after a build how its holder sees what was read: the same words whatever was read."""
+    how = "with report_private = true" if in_recipe else "--report-private"
     if not is_quiet():
         click.echo(
             "(the holder of the data sees how many records were left out, PRIVATE, by --dry-run "
-            "--report-private; it must not choose parameters)",
+            f"{how}; it must not choose parameters)",
             err=True,
         )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Tally
     from psd.privacy.loss import Loss
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
-    from psd.publish.request import BuildRequest
+    from psd.publish.request import BuildRequest, BuildTerms
 
 __all__ = ["run_recipe", "save_recipe", "show_requests"]
 
@@ -34,6 +34,7 @@ def show_requests(recipe: Recipe) -> None:
     No ledger and no key is opened, and without --report-private no input.
     """
     from psd._util.toml_text import toml_text
+    from psd._util.wall_clock import check_zone
     from psd.errors import ParameterError
     from psd.publish.request_warnings import warn_of_request
     from psd.publish.tally_files import tally_files
@@ -49,6 +50,8 @@ def show_requests(recipe: Recipe) -> None:
     for release in recipe.releases:
         check_release_name(release.output)
         terms = release.terms()
+        _check_exports(release, terms)
+        check_zone(terms.columns.time_zone)
         warn_of_request(terms)
         if terms.domain is None:
             click.echo(
@@ -119,12 +122,13 @@ def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
 def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
+    from psd.errors import WriteError
     from psd.publish.drawing import draw_counts
     from psd.publish.fields import public_files
     from psd.publish.pipeline import run_build
     from psd.publish.request_warnings import warn_of_columns, warn_of_request
     from psd.publish.tally_files import tallies_in
-    from psd.signing import sign
+    from psd.signing import check_key, sign, signature_name
 
     private, releases = recipe.private, recipe.releases
     data, engine = _open_inputs(private)
@@ -133,6 +137,9 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     keys = filter(None, [private.ledger, private.sign_key])
     read: list[str | Path] = [*local, *public, *keys]
     targets = [file for release in releases for file in (release.output, *release.export)]
+    if private.sign_key is not None:  # what cannot be signed is not drawn, since noise is paid for
+        check_key(private.sign_key)
+        targets += [str(signature_name(release.output)) for release in releases]
     check_targets(filter(None, (*targets, private.keep_tally)), overwrite=overwrite, inputs=read)
     for release in releases:
         check_release_name(release.output)
@@ -173,7 +180,12 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
                 observer=observer,
             )
             stage("writing")
-            built.save(release.output, overwrite=overwrite)
+            try:
+                built.save(release.output, overwrite=overwrite)
+            except WriteError as error:
+                if account is None:
+                    raise
+                raise WriteError(f"{error}; its charge stays", path=error.path) from None
             if account is not None:
                 account.finish(release.output)
             if private.keep_tally is not None:
@@ -200,7 +212,8 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         for path in release.export:
             built.export(path, overwrite=overwrite)
             print_success(f"wrote {path}")
-    name_reading_report()
+    if tallies is None:  # the records of tallies were read before
+        name_reading_report(in_recipe=releases[0].folder is not None)
 
 
 def local_paths(inputs: Sequence[str]) -> list[Path]:
@@ -211,16 +224,25 @@ def local_paths(inputs: Sequence[str]) -> list[Path]:
 
 def _complete_request(release: PlannedRelease, tallies: PartialTally | None) -> BuildRequest:
     """Request of a release, completed with the statements of the tallies."""
-    from psd.errors import ParameterError
     from psd.publish.counting import count_input
 
     if tallies is None:
         request = release.terms().of_records()
     else:
         request = count_input(tallies).complete(release.terms(tallies.rules.domain))
-    if request.slices is not None and release.export:
-        raise ParameterError("export must be left out with slices; export a slice of the series")
+    _check_exports(release, request)
     return request
+
+
+def _check_exports(release: PlannedRelease, terms: BuildTerms) -> None:
+    """Refuse exports that the release cannot be written to."""
+    from psd.errors import ParameterError
+    from psd.export import find_format
+
+    if terms.slices is not None and release.export:
+        raise ParameterError("export must be left out with slices; export a slice of the series")
+    for path in release.export:
+        find_format(path)
 
 
 def _series_text(series: Release) -> str:

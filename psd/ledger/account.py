@@ -84,7 +84,7 @@ class Account:
         self._paid: set[ChargeReceipt] = set()
         self.opened = self.ledger.state()
         self.opened.dataset(dataset)
-        self._id, self._warn = self.opened.id, warn
+        self._id, self.warn = self.opened.id, warn
         kind = network_file_system(self.ledger.path)
         if kind is not None:
             warn(
@@ -135,7 +135,7 @@ class Account:
     def _warn_elsewhere(self, state: LedgerState, request: ChargeRequest) -> None:
         """Warn of files that another dataset was charged for, as a state of the ledger has it."""
         for other in state.elsewhere(self.dataset, request):
-            self._warn(
+            self.warn(
                 f"a file of this input was also charged to dataset {other!r}; the same records in "
                 "two datasets have two budgets, whose epsilons add up"
             )

@@ -17,7 +17,7 @@ from psd.ledger.charged_slices import ChargedSlices, slices_of
 from psd.ledger.charges import ChargeRequest
 from psd.ledger.readings import placing_options
 from psd.ledger.regions import BY_FIELDS, Region
-from psd.privacy.loss import Loss
+from psd.privacy.loss import Loss, epsilon_text
 from psd.publish.fields import public_files
 from psd.space.domain import Domain
 
@@ -73,6 +73,14 @@ class PendingCharge:
         self._receipt: ChargeReceipt | None = None
         registered = account.check(request)
         self.reads_as_registered = all(reading == registered for reading in request.readings)
+        self._otherwise = sorted(
+            {
+                key
+                for reading in request.readings
+                for key in {**reading, **registered}
+                if reading.get(key) != registered.get(key)
+            }
+        )
 
     def charge(self) -> Statement:
         """Charge once, and return what the release states about it.
@@ -82,6 +90,17 @@ class PendingCharge:
         if self._receipt is None:
             self._receipt = self._account.charge(self._request)
         return self._receipt.parameters()
+
+    def charge_reading(self) -> None:
+        """Charge a build that reads otherwise than registered, and warn of what that costs."""
+        self.charge()
+        if price := self._account.fault_price(self._request):
+            self._account.warn(
+                f"the build reads {', '.join(self._otherwise)} otherwise than dataset "
+                f"{self._account.dataset!r} registers, so a charge named fault takes epsilon "
+                f"{epsilon_text(price)} more: such a build costs a twentieth of the budget or more"
+            )
+        self.charge_fault()
 
     def charge_fault(self) -> None:
         """Charge a build that a fault ended, at a price that its request cannot lower."""

@@ -142,7 +142,7 @@ def run_build(
         dry_run_method(request, inputs, dry)
         if not pending.reads_as_registered:
             budget.open()
-            pending.charge_fault()  # whether these columns can be read is one bit, at a fixed price
+            pending.charge_reading()  # whether these can be read is one bit, at a fixed price
 
     try:
         # 3. Read and count.

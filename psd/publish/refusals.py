@@ -69,7 +69,7 @@ T = TypeVar("T")
 
 UNREADABLE = (
     "the input could not be read to its end; the holder of the data can read the reason in the "
-    "private report"
+    "private report, --report-private"
 )
 """All that a build with a ledger says of a fault in its input."""
 

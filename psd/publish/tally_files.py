@@ -69,7 +69,7 @@ def tallies_in(
 def tally_files(inputs: Sequence[Any]) -> list[str | Path] | None:
     """Files of the inputs, also of folders and patterns, if they are tallies; None of records.
 
-    A mixture of both is refused.
+    A mixture of both is refused, and so is a file that has the name of a tally and is none.
     """
     if not all(map(is_path, inputs)):
         return None
@@ -80,6 +80,12 @@ def tally_files(inputs: Sequence[Any]) -> list[str | Path] | None:
             raise  # names a repeated file
         return None  # reading the records has the same fault
     which = [is_tally(item) for item in files]
+    for file, known in zip(files, which, strict=True):
+        if not known and str(file).endswith(".tally"):
+            raise InputDataError(
+                f"{file} must be a tally, as its name says, and cannot be read as one; it is "
+                "damaged or cut short, so copy it again, or tally its records again"
+            )
     if any(which) and not all(which):
         raise ParameterError(
             "inputs must be all tallies or all records, got both; tally the records first"

@@ -55,6 +55,23 @@ def test_a_recipe_that_states_it_is_read_for_each_release(here):
     assert [line.partition("outside ")[2][0] for line in told] == ["1", "4"]
 
 
+def test_a_build_names_the_report_that_it_can_have(here):
+    write_points(here / "v.csv", ROWS, "id,lon,lat")
+    (here / "r.toml").write_text(
+        '[private]\ninputs = ["v.csv"]\n[release]\noutput = "r"\nepsilon = 1\nmethod = "grid"\n'
+        "bounds = [-4, -4, 4, 4]\n"
+    )
+    passes("tally v.csv -o t", *BOUNDS)
+    told = {}
+    for given in ("r.toml", "v.csv -o s --epsilon 1 --bounds -4 -4 4 4", "t -o u --epsilon 1"):
+        err = io.StringIO()
+        assert cli(f"build {given}", stderr=err).code == 0
+        told[given.split()[0]] = err.getvalue()
+    assert "--dry-run with report_private = true;" in told["r.toml"]
+    assert "--dry-run --report-private;" in told["v.csv"]
+    assert told["t"] == ""  # its records were read before
+
+
 def test_what_it_shows_beside_the_report_is_the_same_for_all_data_of_a_ledger(here):
     passes("ledger create l")
     passes("ledger register l rows --budget 1 --unit user --user id")

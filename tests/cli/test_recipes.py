@@ -3,6 +3,7 @@
 import builtins
 import json
 import os
+import sys
 
 import pandas as pd
 import pytest
@@ -183,6 +184,55 @@ def test_refusals(folder, subtests):
     text = RECIPE.replace("[release]", f"sign_key = {LONG}\n[release]")
     (folder / "release.toml").write_text(text)
     assert cli("build release.toml").err.endswith("does not exist or is not a file\n")
+
+
+def test_a_release_that_cannot_be_signed_or_exported_is_not_charged(folder, monkeypatch, subtests):
+    ledger = Ledger.create("l")
+    ledger.register("rows", budget=9)
+    signed = f'{PAID}sign_key = "office.pem"\n{SECOND}'
+    (folder / "release.toml").write_text(signed)
+    check_refusals(subtests, [(2, "", "key office.pem does not exist")], "build release.toml")
+    with monkeypatch.context() as bare:
+        bare.setitem(sys.modules, "cryptography", None)
+        bare.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
+        check_refusals(subtests, [(7, "", "signatures need crypt")], "build release.toml")
+    passes("sign new office.pem")
+    (folder / "r.psd.parquet.sig").touch()
+    check_refusals(subtests, [(6, "", "r.psd.parquet.sig exists")], "build release.toml")
+    (folder / "release.toml").write_text(signed.replace("cells.csv", "cells.xyz"))
+    ending = (2, "", "output must end in one of")
+    check_refusals(subtests, [ending], "build release.toml --overwrite")
+    check_refusals(subtests, [ending], "build release.toml --dry-run")
+    assert not ledger.state().charges
+    assert not (folder / "r.psd.parquet").exists()
+    (folder / "release.toml").write_text(signed)
+    passes("build release.toml --overwrite")
+    assert len(ledger.state().charges) == 1
+
+
+def test_a_release_that_is_charged_and_not_written_says_so(folder, monkeypatch):
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    ledger = Ledger.create("l")
+    ledger.register("rows", budget=9)
+    (folder / "paid.toml").write_text(PAID + SECOND)
+    monkeypatch.setattr("psd._util.atomic_write.os.fsync", fail)
+    stays = "; its charge stays\n"
+    assert fails(6, "build paid.toml").endswith(stays)
+    assert [charge.done for charge in ledger.state().charges.values()] == [False]
+    assert stays not in fails(6, "build release.toml")
+
+
+def test_a_dry_run_checks_slices_and_their_time_zone(folder, subtests):
+    sliced = RECIPE.replace(EPSILON, f'{EPSILON}\nslices = "2024-01"\ntime = "t"')
+    (folder / "release.toml").write_text(sliced)
+    refused = [(2, "", "export must be left out with slices")]
+    check_refusals(subtests, refused, "build release.toml --dry-run")
+    away = sliced.replace('export = ["cells.csv"]', 'time_zone = "Asia/Soul"')
+    (folder / "release.toml").write_text(away)
+    refused = [(2, "", "time_zone must be in the IANA database")]
+    check_refusals(subtests, refused, "build release.toml --dry-run")
 
 
 BUILD = ("build points.csv -o r.psd.parquet --epsilon 1 --method grid", *BOUNDS)

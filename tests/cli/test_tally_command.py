@@ -147,7 +147,8 @@ def prepare(folder):
     os.symlink("v1.csv", "link.csv")
     passes(f"tally link.csv -o linked {BOUNDS}")
     content = (folder / "a").read_bytes()
-    (folder / "cut").write_bytes(content[: len(content) // 2])
+    for name in ("cut", "cut.tally"):
+        (folder / name).write_bytes(content[: len(content) // 2])
     (folder / "broken").write_bytes(content[:8] + bytes([content[8] ^ 255]) + content[9:])
     (folder / "nokey").write_text("secret-8642")
     (folder / "nokey").chmod(0o600)
@@ -159,6 +160,9 @@ REFUSED = [
     (8, "build a a -o x --epsilon 1", "repeated"),
     (8, "build a linked -o x --epsilon 1", "of the same file"),
     (2, "tally cut b -o x", "tally the records first"),
+    (8, "build cut.tally -o x --epsilon 1", "cut.tally must be a tally, as its name says"),
+    (8, "build cut.tally b -o x --epsilon 1", "cut.tally must be a tally, as its name says"),
+    (8, "tally b cut.tally -o x", "cut.tally must be a tally, as its name says"),
     (8, "tally broken b -o x", "is damaged"),
     (8, "tally absent b -o x", "does not exist"),
     (2, "tally v1.csv b -o x", "tally the records first"),

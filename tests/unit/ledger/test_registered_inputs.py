@@ -1,6 +1,7 @@
 """A dataset with registered inputs is built from no others."""
 
 import shutil
+import warnings
 
 import geopandas as gpd
 import pandas as pd
@@ -192,7 +193,11 @@ def test_other_columns_cost_the_price_of_a_fault(ledger, visits):
     ledger.register("rows", 1, inputs=[visits], columns=psd.Columns())
     account = psd.ledger.Account(ledger, "rows")
     area = {**AREA, "method": psd.decompositions.Grid(size=1)}
-    psd.build(visits, **area, epsilon="0.000000001", y="note", account=account)
+    told = "reads y otherwise than dataset 'rows' registers, .* takes epsilon 0.049999999 more"
+    with pytest.warns(UserWarning, match=told):
+        psd.build(visits, **area, epsilon="0.000000001", y="note", account=account)
     assert ledger.state().spent("rows") == 10**9 // 20
-    psd.build(visits, **area, epsilon="0.1", y="note", account=account)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # this one costs more than a fault
+        psd.build(visits, **area, epsilon="0.1", y="note", account=account)
     assert ledger.state().spent("rows") == 10**9 // 20 + 10**8
