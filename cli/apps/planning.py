@@ -294,15 +294,9 @@ def run_plan(
     \b
     Examples:
       psd plan --area 605 --count 100000 --epsilon 0.1,1
-      psd plan --area 605 --count 100000 --epsilon 1 --max-contributions 4 --sizes 0.25,1,5%
       psd plan --area 605 --count 100000 --epsilon 1 --slices 52 --delta 1e-6
-      psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --plot plan.png
-      psd plan --bounds 126.4 37 127.6 38 --count 100000 --epsilon 1 --covariate people.tif \\
-          --methods auto,cascade,adaptive-grid -o plan.csv
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
           --region-parent district --population people --epsilon 0.1,1
-      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
-          --population people --for-relative-error 5% --level ward
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
           --population visits --slices 52 --delta 1e-6 --for-relative-error 10%
     """  # noqa: D301

@@ -42,16 +42,15 @@ _CREATE = (
     _totals(
         "--totals",
         is_flag=True,
-        help="Write running totals as well, into a series beside the output with .totals in its "
-        "name; needs --method grid with --set size=, or quadtree.",
+        help="Write running totals too, as a series with .totals in its name; needs --method "
+        "quadtree, or grid with --set size=.",
     ),
     _totals(
         "--counter",
         type=click.Choice(["auto", "slices", "tree", "toeplitz"]),
-        help="How totals are computed. slices: sums of the slices, at no cost. tree: a binary tree "
-        "of blocks of slices with noise of its own, for half of epsilon. toeplitz: the square root "
-        "of the running sum, with Gaussian noise, for half of epsilon and --delta. auto, the "
-        "default: the smallest predicted error of the last total. A ledger refuses toeplitz.",
+        help="How totals are computed. slices: sums of the slices, at no cost. For half of "
+        "epsilon, tree: a binary tree; toeplitz: the square root of the running sum, with "
+        "--delta and no --ledger. auto, the default: the least error of the last total.",
     ),
     _release(
         "-o",
@@ -132,14 +131,11 @@ def create(
     \b
     Examples:
       psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
-          --bounds 126.4 37 127.6 38 --by day --slices 2026-01-01..2026-12-31 \\
-          --method grid --set size=64 --time time --time-zone Asia/Seoul
-      psd stream create city.stream -o city.psd.parquet --epsilon 1 \\
-          --bounds 126.4 37 127.6 38 --slices 2026-01..2026-12 --time time \\
-          --user user_id --max-contributions 4 --ledger city.ledger --dataset visits
+          --bounds 126.4 37 127.6 38 --slices 2026-01..2026-12 --time time
       psd stream create city.stream -o city.psd.parquet --epsilon 1 --delta 1e-6 \\
           --bounds 126.4 37 127.6 38 --slices 2026-01-01..2026-12-31 --time time \\
-          --user user_id --max-contributions 52 --max-per-slice 1
+          --user user_id --max-contributions 52 --max-per-slice 1 \\
+          --ledger city.ledger --dataset visits
     """  # noqa: D301
     from psd.apps.streams.creation import create_stream
     from psd.apps.streams.stream import Stream

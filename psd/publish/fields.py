@@ -487,7 +487,7 @@ FIELDS: Final = (
     # recipe states it, and a ledger may register it; a release states no way of reading.
     _column_field("where", "Filter of the records by their own columns, such as \"diagnosis = "
                            "'asthma' AND age >= 18\"; with IN, LIKE, BETWEEN, IS NULL, OR, NOT. "
-                           "Public, never chosen by the data; the release does not state it.",
+                           "Never chosen by the data; the release does not state it.",
                   form="FILTER", is_everyday=True),
     Field(name="table", group="Input", private=True, of_records=True,
           help="Table of an input postgresql://..., such as city.visits, or of Spark."),
@@ -588,9 +588,9 @@ FIELDS: Final = (
           help="Method that divides space; `psd methods` describes all. By default auto."),
     Field(name="set", group="Release", private=False, form="KEY=VALUE", is_list=True,
           parse=_parse_settings, value_of=_settings_value, files=_workload_files, is_everyday=True,
-          help="Parameter of the method, such as height=8. workload=FILE.csv divides epsilon in "
-               "favour of the boxes in the file (west,south,east,north); workload=SIZE in favour "
-               "of tiny, small, medium, large or huge boxes. Never chosen by the data."),
+          help="Parameter of the method, such as height=8. workload=FILE.csv favours the boxes of a "
+               "file (west,south,east,north), workload=SIZE tiny, small, medium, large or huge "
+               "ones. Never chosen by the data."),
     Field(name="estimate", group="Release", private=False,
           value_of=_of_post_processing("estimate"),
           help="How estimates are made of the noisy counts; by default as the method defines."),
