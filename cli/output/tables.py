@@ -70,4 +70,4 @@ def _column_texts(column: pandas.Series[Any], name: str) -> list[str]:
         return [f"{value:.10g}" for value in column]
     finite = column[column.abs() < float("inf")].abs()
     digits = 1 if finite.max() >= 10 else 3
-    return [f"{value:,.{digits}f}" for value in column]
+    return [f"{value:z,.{digits}f}" for value in column]  # no -0.0

@@ -9,6 +9,7 @@ import pytest
 import shapely
 
 import psd
+from psd_cli.output.tables import _column_texts
 from support.cli_runner import (
     as_json,
     as_table,
@@ -159,6 +160,10 @@ def test_quantiles_rasters_and_differences(other):
         expected = loaded().query(BOXES, difference=other, ratio=bool(name)).table
         pd.testing.assert_frame_equal(as_table(line), expected)
         assert (name.removeprefix("--") or "difference") in passes(line).split()
+
+
+def test_a_difference_that_rounds_to_0_has_no_sign():
+    assert _column_texts(pd.Series([-0.01, 12.0]), "difference") == ["0.0", "12.0"]
 
 
 def test_output_files(release, other, here, subtests):
