@@ -43,8 +43,9 @@ def count_pair(
     """
     _check_pair(first, second)
     # Regions have other numbers where the files of the releases have another order.
-    is_named = isinstance(areas, NamedAreas)
-    other = areas.in_tree(second.record.tree, second.record.domain) if is_named else areas
+    other = areas
+    if isinstance(areas, NamedAreas):
+        other = areas.in_tree(second.record.tree, second.record.domain)
     answers = [
         answer_areas([index], asked, confidence=confidence, threshold=0.3)
         for index, asked in ((first, areas), (second, other))
