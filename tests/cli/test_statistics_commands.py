@@ -9,7 +9,7 @@ import pytest
 import shapely
 
 import psd
-from psd_cli.output.tables import _column_texts
+from psd_cli.output.tables import _column_texts, write_table
 from support.cli_runner import (
     as_json,
     as_table,
@@ -164,6 +164,13 @@ def test_quantiles_rasters_and_differences(other):
 
 def test_a_difference_that_rounds_to_0_has_no_sign():
     assert _column_texts(pd.Series([-0.01, 12.0]), "difference") == ["0.0", "12.0"]
+
+
+def test_ratios_keep_their_digits_beside_a_large_one(capsys):
+    values = {"first": [20.0, 3], "second": [2.0, 3], "ratio": [10.0, 1], "upper": [242.6, 1.064]}
+    write_table(pd.DataFrame(values), "table", None, overwrite=False)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-2:]]
+    assert rows == [["20.0", "2.000", "10.000", "242.600"], ["3.0", "3.000", "1.000", "1.064"]]
 
 
 def test_output_files(release, other, here, subtests):
