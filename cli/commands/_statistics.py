@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ..options.command import INTEGER, chain_options, options_of, refuse_others
+from ..options.region_names import named_regions
 from ..options.regions import read_regions
 from ..options.time_slices import release_at, release_when
 from ..output.tables import FORMATS, state_source, write_table
@@ -17,6 +18,7 @@ __all__ = [
     "SHAPES",
     "STATISTICS",
     "TITLES",
+    "read_areas",
     "refuse_strange",
     "statistic_options",
     "write_statistic",
@@ -26,10 +28,12 @@ _COMMON = {"release", "when", "form", "output", "overwrite", "max_nodes"}
 SHAPES = {"box", "boxes", "polygons", "polygons_crs", "repair"}
 """Parameters of boxes and polygons."""
 
+_NAMES = ("all_regions", "region", "table", "table_id", "level")
+
 STATISTICS = {
     "top": {"k", "by", "size", "draws", "seed", "level", *SHAPES},
     "quantiles": {"quantiles", "classes", "weight", "size", "draws", "seed", "confidence"},
-    "difference": {"difference", "ratio", "other_slice", "confidence", *SHAPES},
+    "difference": {"difference", "ratio", "other_slice", "confidence", *SHAPES, *_NAMES},
 }
 """Parameters that each takes, beside those of every query."""
 
@@ -107,6 +111,26 @@ def refuse_strange(kind: str) -> None:
         refuse_others(names - own, f"without --{owner}")
 
 
+def read_areas(options: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `Release.query` for what is asked about, from exactly one of the options.
+
+    Raises
+    ------
+    UsageError
+        If options contradict each other, or there is none.
+    """
+    named = named_regions(**{name: options[name] for name in _NAMES})
+    shapes = {name: options[name] for name in SHAPES}
+    if named is None:
+        return {"areas": read_regions(**shapes)}
+    if any(shapes.values()):
+        raise click.UsageError(
+            "--all-regions, --region and --table must be given without --box, --boxes and "
+            "--polygons; named regions are answered alone"
+        )
+    return named
+
+
 def write_statistic(
     kind: str,
     release: str,
@@ -129,12 +153,13 @@ def write_statistic(
             "at most one of --size, --level, --box, --boxes and --polygons must be given with --top"
         )
     if output:
-        files = (options["difference"], options["boxes"], options["polygons"])
+        files = (options["difference"], *(options[x] for x in ("boxes", "polygons", "table")))
         check_free(output, overwrite=overwrite, inputs=(release, *filter(None, files)))
-    has_regions = kind == "difference" or any(shapes.values())
-    regions = read_regions(**shapes) if has_regions else None
+    asked = read_areas(options) if kind == "difference" else {}
+    regions = read_regions(**shapes) if kind == "top" and any(shapes.values()) else None
     # Defaults are those of the library.
-    stated = {name: options[name] for name in STATISTICS[kind] - SHAPES - {"ratio", kind}}
+    read = {*SHAPES, *(_NAMES if kind == "difference" else ())}
+    stated = {name: options[name] for name in STATISTICS[kind] - read - {"ratio", kind}}
     stated = {name: value for name, value in stated.items() if value is not None}
     with show_stage() as stage:
         stage("reading")
@@ -146,7 +171,7 @@ def write_statistic(
             )
             sources.append(other.record.source)
             stage("answering")
-            answers = loaded.query(regions, difference=other, ratio=options["ratio"], **stated)
+            answers = loaded.query(**asked, difference=other, ratio=options["ratio"], **stated)
         elif kind == "quantiles":
             stage("drawing")
             answers = loaded.query(quantiles=True, **stated)

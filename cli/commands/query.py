@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ..commands._statistics import (
-    SHAPES,
     STATISTICS,
+    read_areas,
     refuse_strange,
     statistic_options,
     write_statistic,
 )
 from ..options.command import NUMBER, Command
 from ..options.common import RELEASE, overwrite
-from ..options.region_names import named_regions, region_name_options
-from ..options.regions import read_regions
+from ..options.region_names import region_name_options
 from ..options.reliability import unreliable_options
 from ..options.time_slices import EACH, WHEN, release_or_series_at, release_when
 from ..output.answer_files import (
@@ -187,6 +186,7 @@ def command(
       psd query seoul.psd.parquet --quantiles --classes 7 --size 120 100 --weight people
       psd query june.psd.parquet --difference may.psd.parquet --boxes boxes.csv
       psd query june.psd.parquet --difference may.psd.parquet --polygons districts.gpkg --ratio
+      psd query wards-2025.psd.parquet --difference wards-2024.psd.parquet --all-regions
       psd query year.psd.parquet --difference year.psd.parquet --when 2024-06 \\
           --other-slice 2024-05 --boxes boxes.csv
     """  # noqa: D301
@@ -222,7 +222,12 @@ def command(
         files = filter(None, (options["boxes"], options["polygons"], options["table"]))
         check_free(output, overwrite=overwrite, inputs=(release, *files))
     certainty: dict[str, Any] = {name: options.pop(name) for name in ("confidence", "threshold")}
-    asked = _read_question(options, kind)
+    asked = read_areas(options)
+    if kind == "nested" and "level" in asked:
+        raise click.UsageError(
+            "--nested must be left out with --all-regions, --region and --table: the levels of "
+            "regions add up already; ask for each --level"
+        )
     if kind == "nested" and options["outside"] != "refuse":
         raise click.UsageError(
             f"--outside must be refuse with --nested, got {options['outside']}; regions lie inside "
@@ -303,26 +308,6 @@ def _select_kind(**flags: bool) -> str:
             "be given"
         )
     return kinds[0] if kinds else ""
-
-
-def _read_question(options: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Arguments of `Release.query` for what is asked about, from exactly one of the options."""
-    names = ("all_regions", "region", "table", "table_id", "level")
-    named = named_regions(**{name: options[name] for name in names})
-    shapes = {name: options[name] for name in SHAPES}
-    if named is None:
-        return {"areas": read_regions(**shapes)}
-    if any(shapes.values()):
-        raise click.UsageError(
-            "--all-regions, --region and --table must be given without --box, --boxes and "
-            "--polygons; named regions are answered alone"
-        )
-    if kind == "nested":
-        raise click.UsageError(
-            "--nested must be left out with --all-regions, --region and --table: the levels of "
-            "regions add up already; ask for each --level"
-        )
-    return named
 
 
 def _show_boxes(

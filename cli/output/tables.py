@@ -22,6 +22,8 @@ FORMATS = ("table", "csv", "json")
 # Coordinates need more digits than other numbers.
 _SIDES = ("west", "south", "east", "north")
 
+_OF_RATIOS = ("ratio", "perturbation_error", "nonuniformity_error", "error", "lower", "upper")
+
 
 def state_source(table: pandas.DataFrame, *sources: str) -> None:
     """Add a column ``release_source`` to a table unless all its counts are of the curator."""
@@ -53,14 +55,17 @@ def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overw
 def _print_table(table: pandas.DataFrame) -> None:
     """All columns, numbers rounded alike in a column."""
     columns = []
+    # A ratio far above others has an upper end in tens, beside those of 1.1.
+    shares = _OF_RATIOS if "ratio" in table else ()
     for name in table.columns:
-        values, words = _column_texts(table[name], str(name)), table[name].dtype.kind not in "iuf"
+        values = _column_texts(table[name], str(name), is_share=name in shares)
+        words = table[name].dtype.kind not in "iuf"
         heading = printable(str(name))
         columns.append(Column(heading=heading, values=values, left=words, folds=words))
     print_columns(columns)
 
 
-def _column_texts(column: pandas.Series[Any], name: str) -> list[str]:
+def _column_texts(column: pandas.Series[Any], name: str, *, is_share: bool = False) -> list[str]:
     """Values of a column as people read them."""
     if column.dtype.kind == "b":
         return ["yes" if value else "no" for value in column]
@@ -69,5 +74,5 @@ def _column_texts(column: pandas.Series[Any], name: str) -> list[str]:
     if name in _SIDES:
         return [f"{value:.10g}" for value in column]
     finite = column[column.abs() < float("inf")].abs()
-    digits = 1 if finite.max() >= 10 else 3
-    return [f"{value:,.{digits}f}" for value in column]
+    digits = 1 if finite.max() >= 10 and not is_share else 3
+    return [f"{value:z,.{digits}f}" for value in column]  # no -0.0

@@ -43,12 +43,15 @@ figure { margin: 0; min-width: 0; }
 figure img { display: block; width: 100%; max-width: 640px; height: auto; }
 figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
 figcaption strong { color: var(--mark); }
-.scroll { overflow-x: auto; margin-top: .6rem; }
+/* A table that goes on to the right has a shade there, which its end covers. */
+.scroll { overflow-x: auto; margin-top: .6rem;
+  background: linear-gradient(to left, var(--card) 50%, transparent) right / 3rem 100% no-repeat
+    local, linear-gradient(to left, var(--line), transparent) right / 1.1rem 100% no-repeat; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
 th, td { padding: .3rem .7rem .3rem 0; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
-th:first-child, td:first-child, .words td { text-align: left; }
+th:first-child, td:first-child, .words th, .words td { text-align: left; }
 .words td { white-space: normal; overflow-wrap: anywhere; }
 thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; white-space: normal; }
 tbody th { font-weight: 600; }
@@ -56,7 +59,7 @@ tbody th { font-weight: 600; }
 @media (max-width: 480px) {
   h1 { font-size: 1.35rem; } main { padding: .6rem .6rem 2rem; } section { padding: .8rem .7rem; }
   table { font-size: .72rem; } th, td { padding: .25rem .3rem .25rem 0; }
-  tbody th { overflow-wrap: anywhere; }
+  tbody th { overflow-wrap: anywhere; } td { white-space: normal; }
 }
 @media print {
   @page { margin: 16mm; }
@@ -104,8 +107,13 @@ def paragraph(text: str, kind: str = "") -> str:
 def table_block(
     caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], kind: str = ""
 ) -> str:
-    """Make a table that scrolls if it is wider than the page; the first column holds headings."""
+    """Make a table that scrolls if it is wider than the page; the first column holds headings.
+
+    An empty caption, and headings that are all empty, take no room.
+    """
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headings)
+    above = f"<caption>{escape(caption)}</caption>\n" if caption else ""
+    above += f"<thead><tr>{head}</tr></thead>\n" if any(headings) else ""
     lines = (
         f'<tr><th scope="row">{escape(first)}</th>'
         + "".join(f"<td>{escape(text)}</td>" for text in others)
@@ -114,9 +122,7 @@ def table_block(
     )
     return (
         f'<div class="scroll" tabindex="0"><table class="{escape(kind)}">\n'
-        f"<caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n"
-        + "\n".join(lines)
-        + "\n</tbody></table></div>"
+        f"{above}<tbody>\n" + "\n".join(lines) + "\n</tbody></table></div>"
     )
 
 

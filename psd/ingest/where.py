@@ -337,7 +337,10 @@ class _Parser:
             return Negation(found) if is_not else found
         if is_not:
             raise self._odd("NOT after a column is followed by IN, LIKE or BETWEEN")
-        sign = self._sign("a column is compared by =, <, IN, LIKE, BETWEEN or IS NULL")
+        cause = "a column is compared by =, <, IN, LIKE, BETWEEN or IS NULL"
+        if self._kind == "word":
+            cause += '; a name with a space is in double quotes, such as "Incident type"'
+        sign = self._sign(cause)
         if self._is("NULL"):
             raise self._odd("a comparison with NULL is never true; write IS NULL or IS NOT NULL")
         if self._kind in ("word", "quoted") and not (self._is("TRUE", "FALSE") or self._is_time()):

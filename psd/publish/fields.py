@@ -588,8 +588,8 @@ FIELDS: Final = (
           help="Method that divides space; `psd methods` describes all. By default auto."),
     Field(name="set", group="Release", private=False, form="KEY=VALUE", is_list=True,
           parse=_parse_settings, value_of=_settings_value, files=_workload_files, is_everyday=True,
-          help="Parameter of the method, such as height=8. workload=FILE.csv favours the boxes of a "
-               "file (west,south,east,north), workload=SIZE tiny, small, medium, large or huge "
+          help="Parameter of the method, such as height=8. workload=FILE.csv favours the boxes of "
+               "a file (west,south,east,north), workload=SIZE tiny, small, medium, large or huge "
                "ones. Never chosen by the data."),
     Field(name="estimate", group="Release", private=False,
           value_of=_of_post_processing("estimate"),

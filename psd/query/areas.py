@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +24,7 @@ from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, answer_columns, check_levels
 from psd.query.boxes import are_boxes_outside, checked_totals, parse_boxes
 from psd.query.region_nodes import NamedQueries, find_named_regions, union_traversal
+from psd.query.region_unions import TOLERANCE
 from psd.query.reliability import Threshold
 from psd.query.totals import QueryTotals, query_totals, sum_over_slices
 from psd.space.region_checks import to_release_crs
@@ -235,6 +236,36 @@ class NamedAreas:
         from psd.query.named_overlaps import NamedUnions
 
         return NamedUnions(tree=self.tree, queries=self.queries)
+
+    def in_tree(self, tree: Tree, domain: Domain) -> NamedAreas:
+        """The same regions of another release of this domain, found by their ids.
+
+        Raises
+        ------
+        ParameterError
+            If it has no such regions, or they have other outlines.
+        """
+        import shapely
+
+        advice = "ask for --polygons, which are answered by their outlines"
+        if not isinstance(tree, RegionTree):
+            raise ParameterError(
+                f"both releases must count regions by name, got one without any; {advice}"
+            )
+        named = self.tree.regions.levels[self.queries.tier]
+        ids = [[named.ids[number] for number in row] for row in self.queries.rows]
+        queries = replace(find_named_regions(tree, named.name, ids), labels=self.queries.labels)
+        found = NamedAreas(given=self.given, tree=tree, queries=queries)
+        shapes = self.shapes(domain)
+        apart = shapely.area(shapely.symmetric_difference(shapes, found.shapes(domain)))
+        is_other = apart > TOLERANCE * shapely.area(shapes)
+        if is_other.any():
+            label = self.labels()[int(is_other.argmax())]
+            raise ParameterError(
+                "regions must have one outline in both releases, got two outlines of region "
+                f"{label[:80]!r}; {advice}"
+            )
+        return found
 
     def shapes(self, domain: Domain) -> NDArray[np.object_]:
         """Polygons of the regions, clipped to the bounds; see `Areas`."""

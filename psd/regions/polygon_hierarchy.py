@@ -60,8 +60,8 @@ def hierarchy_from_polygons(
         )
     # By default a millionth of the longer side of the bounds.
     tolerance = default_tolerance(domain) if tolerance is None else _check_tolerance(tolerance)
-    shapes = [_polygons(table, domain) for table in several]
     texts = [_ids(*pair) for pair in zip(several, columns, strict=True)]
+    shapes = [_polygons(*pair, domain) for pair in zip(several, texts, strict=True)]
     for polygons, level_ids in zip(shapes, texts, strict=True):
         _check_inside(polygons, level_ids, domain)
     if len(several) == 1:
@@ -100,7 +100,7 @@ def _check_tolerance(value: float) -> float:
     return float(value)
 
 
-def _polygons(table: geopandas.GeoDataFrame, domain: Domain) -> NDArray[np.object_]:
+def _polygons(table: geopandas.GeoDataFrame, ids: list[str], domain: Domain) -> NDArray[np.object_]:
     """Polygons of a table in the CRS of the domain."""
     import shapely
 
@@ -117,7 +117,8 @@ def _polygons(table: geopandas.GeoDataFrame, domain: Domain) -> NDArray[np.objec
             f"regions must have at most {_MAX_VERTICES:,} vertices together, got {vertices:,}; "
             "simplify them"
         )
-    return np.asarray(shapely.force_2d(to_release_crs(shapes, domain, _ADVICE)), dtype=object)
+    polygons = to_release_crs(shapes, domain, _ADVICE, ids)
+    return np.asarray(shapely.force_2d(polygons), dtype=object)
 
 
 def _ids(table: geopandas.GeoDataFrame, column: str) -> list[str]:

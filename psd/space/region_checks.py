@@ -58,7 +58,7 @@ _POLYGONS = (3, 6)
 # world of its CRS has.
 _REACHES = (1.0, 0.1, 0.01)
 
-_ADVICE = "repair it first (--repair of psd query, or shapely.make_valid)"
+_ADVICE = "repair it first (psd query --repair, or shapely.make_valid)"
 
 
 def region_text(index: int, names: Sequence[str] | None = None) -> str:

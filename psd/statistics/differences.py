@@ -9,7 +9,7 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
-from psd.query.areas import Areas, answer_areas
+from psd.query.areas import Areas, NamedAreas, answer_areas
 from psd.query.derived import fieller_interval, two_sided_quantile
 
 if TYPE_CHECKING:
@@ -42,9 +42,13 @@ def count_pair(
     P1. Only the two releases are read, and no noise is drawn.
     """
     _check_pair(first, second)
+    # Regions have other numbers where the files of the releases have another order.
+    other = areas
+    if isinstance(areas, NamedAreas):
+        other = areas.in_tree(second.record.tree, second.record.domain)
     answers = [
-        answer_areas([index], areas, confidence=confidence, threshold=0.3)
-        for index in (first, second)
+        answer_areas([index], asked, confidence=confidence, threshold=0.3)
+        for index, asked in ((first, areas), (second, other))
     ]
     x, y = (columns["estimate"] for columns in answers)
     noise, spread = (

@@ -52,6 +52,26 @@ def test_recipes_and_tallies_have_the_regions(here):
     assert "got none" in fails(2, f"{build} -o s")
 
 
+def test_differences_of_regions_by_name(here):
+    passes(f"{BUILD} {WARDS} --method none")
+    write_points(here / "points.csv", [*ROWS, (-3, -3), (-3, -3)])
+    passes(f"{BUILD.replace('-o r', '-o s')} {WARDS} --method none")
+    write_points(here / "seats.csv", [("c", 3), ("a", 2)], header="ward,seats")
+    asked = {
+        "--all-regions": {"a": 2, "b": 0, "c": 0, "d": 0},
+        "--all-regions --level borough": {"west": 2, "east": 0},
+        "--region b --region a": {"b": 0, "a": 2},
+    }
+    for options, expected in asked.items():
+        found = as_table(f"query s --difference r {options}")
+        assert dict(zip(found["id"], found["difference"].round(), strict=True)) == expected
+    found = as_table("query s --difference r --table seats.csv --table-id ward")
+    assert found["seats"].tolist() == [3, 2]
+    assert found["difference"].round().tolist() == [0, 2]
+    told = fails(6, "query s --difference r --table seats.csv --table-id ward -o seats.csv")
+    assert "seats.csv" in told
+
+
 REFUSED = [
     (2, "--regions wards.gpkg", "--region-id must be the column that names the regions"),
     (2, "--regions wards.gpkg --region-id name", "--region-id must be a column of the regions"),

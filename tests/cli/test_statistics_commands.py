@@ -9,6 +9,7 @@ import pytest
 import shapely
 
 import psd
+from psd_cli.output.tables import _column_texts, write_table
 from support.cli_runner import (
     as_json,
     as_table,
@@ -112,7 +113,13 @@ def test_what_is_refused(other, subtests):
         (2, f"query {R} --top 3 --quantiles", "at most one of --joint"),
         (2, f"query {R} --top 3 --confidence 0.9", "--confidence must be left out with --top"),
         (2, f"query {R} --quantiles {FIRST}", "--box must be left out with --quantiles"),
-        (2, f"query {R} --difference {R} --all-regions", "--all-regions must be left out with"),
+        (
+            2,
+            f"query {R} --difference {R} --all-regions {FIRST}",
+            "named regions are answered alone",
+        ),
+        (2, f"query {R} --difference {R} --level ward", "--level must be given with --all-regions"),
+        (2, f"query {R} --top 3 --all-regions", "--all-regions must be left out with --top"),
         (2, f"query {R} {FIRST} --by count", "--by must be left out without --top"),
         (2, f"query {R} {FIRST} --seed 0", "left out without --top or --quantiles"),
         (2, f"query {R} {FIRST} --ratio", "--ratio must be left out without --difference"),
@@ -153,6 +160,17 @@ def test_quantiles_rasters_and_differences(other):
         expected = loaded().query(BOXES, difference=other, ratio=bool(name)).table
         pd.testing.assert_frame_equal(as_table(line), expected)
         assert (name.removeprefix("--") or "difference") in passes(line).split()
+
+
+def test_a_difference_that_rounds_to_0_has_no_sign():
+    assert _column_texts(pd.Series([-0.01, 12.0]), "difference") == ["0.0", "12.0"]
+
+
+def test_ratios_keep_their_digits_beside_a_large_one(capsys):
+    values = {"first": [20.0, 3], "second": [2.0, 3], "ratio": [10.0, 1], "upper": [242.6, 1.064]}
+    write_table(pd.DataFrame(values), "table", None, overwrite=False)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-2:]]
+    assert rows == [["20.0", "2.000", "10.000", "242.600"], ["3.0", "3.000", "1.000", "1.064"]]
 
 
 def test_output_files(release, other, here, subtests):

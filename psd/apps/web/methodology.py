@@ -13,6 +13,7 @@ from psd.apps.web.size_accuracy import SQUARES, errors_by_size
 from psd.decompositions import method_class, methods
 from psd.privacy.loss import delta_text
 from psd.query.reliability import QUALITIES, relative_text, reliability_limits
+from psd.space.region_frame import ELSEWHERE
 from psd.version import __version__
 
 if TYPE_CHECKING:
@@ -316,19 +317,29 @@ def _map_section(release: Release, shown: Release) -> str:
     from matplotlib.figure import Figure
 
     figures = []
+    what = "region" if shown.levels else "cell"
+    small = "; small cells are where records are many."
+    note = f".{_undrawn_text(shown)}" if shown.levels else small
     captions: dict[Literal["density", "quality"], str] = {
-        "density": "Estimated density of each cell; small cells are where records are many.",
-        "quality": "Quality of the estimate of each cell. Larger areas have better estimates.",
+        "density": f"Estimated density of each {what}{note}",
+        "quality": f"Quality of the estimate of each {what}. Larger areas have better estimates.",
     }
     for kind, caption in captions.items():
         figure = Figure(figsize=(7, 5.5), layout="compressed")
         shown.plot(kind, ax=figure.subplots())
-        figures.append((figure, f"Map of the {kind} of the cells.", caption))
+        figures.append((figure, f"Map of the {kind} of the {what}s.", caption))
     return section(
         "The map",
         *([] if release.slices is None else [paragraph(_shown_text(release).strip())]),
         figure_block(figures, private=False),
     )
+
+
+def _undrawn_text(release: Release) -> str:
+    """That what lies in no region is counted and not drawn; empty if nothing does."""
+    if ELSEWHERE not in release.query(level=release.levels[-1]).table["id"].tolist():
+        return ""
+    return f" What lies in no region is counted as {ELSEWHERE}, and not drawn."
 
 
 def _method_section(release: Release, shown: Release) -> str:
@@ -347,11 +358,11 @@ def _method_section(release: Release, shown: Release) -> str:
         ("Coordinate resolution", str(domain.coordinate_resolution or "none")),
         (
             "Boundary",
-            "records outside a public boundary were left out" if record.boundary else "-",
+            "records outside a public boundary were left out" if record.boundary else "none",
         ),
         (
             "Covariate",
-            "-" if record.covariate is None else "a public raster inside cells",
+            "none" if record.covariate is None else "a public raster inside cells",
         ),
         (
             "Estimates",

@@ -263,6 +263,14 @@ def test_named_regions_are_chosen_and_areas_over_them_are_drawn(opened):
     assert page.evaluate("psdMap.state.chosen.size") == 0
 
 
+def test_the_legend_says_what_is_counted_and_not_drawn(opened):
+    options = {"domain": RELEASE.domain, "epsilon": 1, "region_id": "id", "method": "none"}
+    places = np.array([[126.7, 37.5]])
+    for gaps, told in (("elsewhere", True), ("outside", False)):
+        page = opened(map_page(psd.build(places, regions=WARDS, gaps=gaps, **options)))
+        assert ("counted as elsewhere" in page.inner_text("#key")) == told
+
+
 def test_levels_kinds_and_themes_change_the_picture(opened, text):
     page = opened(text)
     seen = [pixels(page)]

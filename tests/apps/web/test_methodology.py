@@ -5,9 +5,11 @@ import re
 import sys
 from types import SimpleNamespace
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+import shapely
 
 import psd
 from psd.apps.web import methodology
@@ -86,6 +88,23 @@ def test_a_series_states_its_slices_and_regions_their_levels(visits):
     words = Page(methodology_page(release)).words
     for level in release.levels:
         assert re.search(rf"{level} \(\d+\)", words)
+    assert "Estimated density of each region.\n" in words
+    assert "not drawn" not in words
+
+
+def test_the_sheet_says_that_the_rest_is_not_drawn():
+    west = gpd.GeoDataFrame({"id": ["w"]}, geometry=[shapely.box(0, 0, 4, 8)], crs="EPSG:3857")
+    release = psd.build(
+        np.array([[1.0, 4.0]]),
+        epsilon=1,
+        domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857"),
+        regions=west,
+        region_id="id",
+        gaps="elsewhere",
+        method="none",
+    )
+    words = Page(methodology_page(release)).words
+    assert "What lies in no region is counted as elsewhere, and not drawn." in words
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

@@ -40,6 +40,7 @@ def test_a_filter_has_one_canonical_text_which_means_the_same(text):
 REFUSED = {
     "": "at its end, a column was expected",
     "a": "a column is compared by",
+    "Incident type = 'b'": "a name with a space is in double quotes",
     "a =": "at its end, a number",
     "= 1": "a column was expected",
     "a = b": "text is in single quotes",

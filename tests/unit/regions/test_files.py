@@ -88,7 +88,8 @@ def test_invalid_polygons_are_repaired_if_that_is_chosen(tmp_path):
     bowtie = shapely.Polygon([(0, 0), (8, 8), (8, 0), (0, 8)])
     gpd.GeoDataFrame({"id": ["a"]}, geometry=[bowtie], crs="EPSG:3857").to_file(tmp_path / "a.gpkg")
     files = {"paths": (str(tmp_path / "a.gpkg"),), "ids": ("id",), "gaps": "outside"}
-    with pytest.raises(ParameterError, match=r"region 1 is not valid .*; repair it .* repair=True"):
+    told = r"region 'a' is not valid .*; repair it .* repair=True"
+    with pytest.raises(ParameterError, match=told):
         RegionFiles(**files).read(PLANE)
     assert RegionFiles(**files, repair=True).read(PLANE).size == 1
     path = str(tmp_path / "plot.gpkg")

@@ -63,8 +63,11 @@ def test_tables_and_ids_that_are_refused(subtests):
     tables = [
         ("or a table of each level", []),
         ("must be 1 to 262,144 polygons, got 0", two.iloc[:0]),
-        ("region 2 must be a polygon, got Point", table([first, shapely.Point(1, 1)])),
-        *(("region 2 is not valid", table([first, shapely.Polygon(c)])) for c in (crossing, flat)),
+        ("region 'w1' must be a polygon, got Point", table([first, shapely.Point(1, 1)])),
+        *(
+            ("region 'w1' is not valid", table([first, shapely.Polygon(c)]))
+            for c in (crossing, flat)
+        ),
         (overlap, table([first, shapely.box(3.5, 0, 8, 8)])),
         ("must cover the bounds, got 12.50% of the area in no region", table(columns_of(2, far=7))),
     ]

@@ -51,6 +51,47 @@ def test_releases_that_cannot_be_compared():
         first.query([(0, 0, 1, 1)], difference=grid_release(SOUTH_UP))
 
 
+def of_halves(ids=("west", "east"), *, side=4, level="ward", east=0):
+    """A release of 300 records in the west and some in the east of a square, a region each."""
+    shapes = [shapely.box(0, 0, side, 8), shapely.box(side, 0, 8, 8)]
+    if ids[0] == "east":
+        shapes.reverse()
+    table = gpd.GeoDataFrame({level: ids}, geometry=shapes, crs="EPSG:3857")
+    places = np.repeat([[1.0, 4.0], [7.0, 4.0]], [300, east], axis=0)
+    domain = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857")
+    options = {"regions": table, "region_id": level, "method": "none"}
+    return psd.build(places, domain=domain, epsilon=50, **options)
+
+
+def test_regions_are_compared_by_their_ids_whatever_their_order():
+    first, second = of_halves(), of_halves(("east", "west"), east=100)
+    for table in (
+        first.query(difference=second).table,
+        first.query(["west", "east"], difference=second).table,
+    ):
+        assert table["second"].round().tolist() == [300, 100]
+        assert table["difference"].round().tolist() == [0, -100]
+    table = first.query([["east", "west"], "east"], difference=second).table
+    assert table["id"].tolist() == ["east + west", "east"]
+    assert table["difference"].round().tolist() == [-100, -100]
+
+
+def test_regions_of_other_names_or_outlines_cannot_be_compared():
+    first = of_halves()
+    for words, other in (
+        ("ids must be those of level ward, got 'east'", of_halves(("west", "north"))),
+        ("level must be one of quarter, got 'ward'", of_halves(level="quarter")),
+        ("got two outlines of region 'west'; ask for --polygons", of_halves(side=3)),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            first.query(difference=other)
+    almost = of_halves(side=4.001, east=9)  # as after rounding in another program
+    assert first.query("west", difference=almost).table["difference"].round().tolist() == [0]
+    without = psd.build(np.array([[1.0, 4.0]]), domain=first.domain, epsilon=50, method="quadtree")
+    with pytest.raises(ParameterError, match="by name, got one without any; ask for --polygons"):
+        first.query(difference=without)
+
+
 def test_a_ratio_over_nothing_has_no_upper_end():
     first, second = grid_release(SOUTH_UP), grid_release(np.zeros((3, 3), int))
     row = first.query([(0, 0, 1, 1)], difference=second, ratio=True).table.loc[0]

@@ -446,6 +446,8 @@
       entry(null, 1, word("unreliable"), true);
       entry(colours()[3], ALPHA[1], word("faint"));
     }
+    const hasRest = state.layer >= 0 && data.groups[state.layer].rest !== null;
+    if (hasRest) list.append(element("li", word("rest"), { class: "soft" }));
     if (data.outlines.length) list.append(element("li", word("offset"), { class: "soft" }));
   }
 
