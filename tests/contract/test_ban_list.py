@@ -335,6 +335,7 @@ ALLOWED = {
         "psd.apps.local.device stderr": "the device is a program: it prints its refusals",
         "psd._util.stage_log logging": "names of stages alone, which depend on no data",
         "psd.export.pmtiles warn": "shapes of a public release that no tile has",
+        "psd.publish.charging warn": "registered columns and those of the request, and a price",
         "psd.publish.request_warnings warn": "public parameters and names of columns",
         "psd.ledger.account warn": "where a ledger lies, and a file that was paid for before",
         "psd.apps.spark.session logging": "silences PySpark, which may quote rows",
