@@ -33,12 +33,13 @@ _SHORTEST_SIDE = 1.0
 
 
 def four_numbers(bounds: tuple[Any, ...]) -> tuple[float, float, float, float]:
-    """Check for four numbers."""
+    """Check for four numbers; others are counted, since they may be a column of records."""
     try:
         west, south, east, north = (float(edge) for edge in bounds)
     except (TypeError, ValueError, OverflowError):
         raise DomainError(
-            f"bounds must be four numbers, west south east north, got {str(bounds)[:80]}",
+            "bounds must be four numbers, west south east north, got "
+            + (f"{len(bounds)}" if len(bounds) != 4 else "something else"),
             name="bounds",
         ) from None
     return west, south, east, north

@@ -33,7 +33,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release, squared_of
-from psd.publish.fields import check_known
+from psd.publish.fields import check_known, refuse_tables
 from psd.publish.insecure import SeededSampler
 from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
 from psd.publish.request_values import (
@@ -217,6 +217,7 @@ def plan_regions(
     [['4m', 4, 2.5], ['2m', 16, 2.5]]
     """
     check_known("argument", users, (*UserArguments.__annotations__, *_OWN_ARGUMENTS))
+    refuse_tables({"crs": crs, "region_id": region_id, "region_parent": region_parent})
     values = {
         "bounds": bounds,
         "crs": crs,

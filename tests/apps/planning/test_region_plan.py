@@ -206,7 +206,7 @@ def test_regions_are_tables_files_and_cells_as_in_a_build(tmp_path, subtests):
                 assert found.table.equals(expected.table)
     cells = psd.apps.planning.plan_regions("grid-cells=2,4", domain=DOMAIN, count=16_000, **ONE)
     assert cells.table.equals(planned(**ONE).table)
-    with pytest.raises(ParameterError, match="^region_id must be the column that names"):
+    with pytest.raises(ParameterError, match=r"^region_id must be the column that names"):
         psd.apps.planning.plan_regions(table, **one)
     with pytest.raises(ParameterError, match=r"column of the regions \(ward, .*, got 'men'"):
         psd.apps.planning.plan_regions(table, **both, **{**one, "population": "men"})
