@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Number
+from typing import Any
 
 from psd.errors import ParameterError
 
@@ -16,6 +17,7 @@ __all__ = [
     "check_instance",
     "check_names",
     "is_table",
+    "number_text",
     "refuse_class",
     "shown",
     "type_text",
@@ -103,6 +105,17 @@ def shown(value: object) -> str:
     if value is None or isinstance(value, str | bytes | Number | os.PathLike):
         return repr(str(value)[:80])
     return type_text(value)
+
+
+def number_text(values: Any) -> str:
+    """How many values there are, in place of values that may be records.
+
+    Examples
+    --------
+    >>> number_text((126.98, 37.54)), number_text(5)
+    ('2 values', "'5'")
+    """
+    return f"{len(values):,} values" if hasattr(values, "__len__") else shown(values)
 
 
 def is_table(value: object) -> bool:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Final
 
+from psd._util.instances import number_text
 from psd.errors import DomainError
 from psd.space.crs import explain_proj_errors, metres_per_unit, parse_crs
 
@@ -38,8 +39,7 @@ def four_numbers(bounds: tuple[Any, ...]) -> tuple[float, float, float, float]:
         west, south, east, north = (float(edge) for edge in bounds)
     except (TypeError, ValueError, OverflowError):
         raise DomainError(
-            "bounds must be four numbers, west south east north, got "
-            + (f"{len(bounds)}" if len(bounds) != 4 else "something else"),
+            "bounds must be four numbers, west south east north, got " + number_text(bounds),
             name="bounds",
         ) from None
     return west, south, east, north

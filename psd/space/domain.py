@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd._util.arrays import Integers
-from psd._util.instances import shown, type_text
+from psd._util.instances import number_text, shown, type_text
 from psd.errors import DomainError, ParameterError
 from psd.space.bounds import (
     area_of_use,
@@ -265,7 +265,8 @@ class Domain:
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             check_degrees(self.bounds)
-        # Check for two integers in range.
+        # Check for two integers in range; others may be a column, and are counted.
+        is_pair = isinstance(self.lattice, tuple) and len(self.lattice) == 2
         try:
             columns, rows = (operator.index(size) for size in self.lattice)
         except (TypeError, ValueError):
@@ -273,7 +274,7 @@ class Domain:
         if not (1 <= columns <= MAX_LATTICE and 1 <= rows <= MAX_LATTICE):
             raise DomainError(
                 "lattice must have 1 to 2^30 columns and rows, got "
-                + (f"{self.lattice}"[:80] if len(self.lattice) == 2 else f"{len(self.lattice)}"),
+                + (f"{self.lattice}"[:80] if is_pair else number_text(self.lattice)),
                 name="lattice",
             )
         object.__setattr__(self, "lattice", (columns, rows))

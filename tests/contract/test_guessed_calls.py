@@ -457,7 +457,7 @@ def test_guessed_values_are_answered_by_what_to_write(df, gdf, wards, release, s
         (lambda: release.query(quantiles=[0.5]), "quantiles must be True or False, .* classes="),
         (lambda: release.query(quantiles=5), "quantiles must be True or False, got '5'; classes="),
         (lambda: release.query(box, difference=release, ratio="yes"), "ratio must be True or F"),
-        (lambda: named.query("regions"), r"query\(level='regions'\) answers all regions"),
+        (lambda: named.query("name"), r"query\(level='name'\) answers all regions"),
         (lambda: days.query(box, when=days.slices.names), r"FIRST\.\.LAST, got a value of type tu"),
         (
             lambda: days.query(box, when=pd.period_range("2026-03-01", "2026-03-02", freq="D")),
@@ -473,8 +473,8 @@ def test_guessed_values_are_answered_by_what_to_write(df, gdf, wards, release, s
     ):
         with subtests.test(words), pytest.raises((ParameterError, InputDataError), match=words):
             call()
-    assert named.levels == ("regions",)
-    assert len(named.query(level="regions")) == 2
+    assert named.levels == ("name",)
+    assert len(named.query(level="name")) == 2
     for when in (pd.Period("2026-03-01", freq="D"), pd.Timestamp("2026-03-01")):
         assert len(days.query(box, when=when)) == 1
 

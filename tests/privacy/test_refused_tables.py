@@ -30,7 +30,7 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS)
 def test_no_message_has_a_value_of_records(call, subtests):
     """Each argument in turn."""
-    names = {*inspect.signature(call).parameters} - {"data", "output", "users"}
+    names = {*inspect.signature(call).parameters} - {"data", "output", "users", "progress"}
     names |= {"max_contributions", "slices", "delta"}
     several = {"epsilon", "density", "sizes", "methods"} if call is psd.plan else set()
     for name in sorted(names - several):
