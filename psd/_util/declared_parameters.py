@@ -16,6 +16,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, NoReturn, Self, final
 
+from psd._util.instances import shown
 from psd.errors import ParameterError
 
 __all__ = [
@@ -59,7 +60,7 @@ def integer_between(low: int, high: int) -> Check:
         text = str(value)
         if isinstance(value, bool) or not _INTEGER.fullmatch(text):
             raise ParameterError(
-                f"{name} must be an integer, got {text[:80]!r}", name=name, value=text[:80]
+                f"{name} must be an integer, got {shown(value)}", name=name, value=str(value)[:80]
             )
         if not low <= int(text) <= high:
             raise ParameterError(
@@ -81,7 +82,7 @@ def choice(*options: str) -> Check:
     def check(name: str, value: object) -> str:
         if value not in options:
             raise ParameterError(
-                f"{name} must be one of {choices_text(options)}, got {str(value)[:80]!r}",
+                f"{name} must be one of {choices_text(options)}, got {shown(value)}",
                 name=name,
                 value=str(value)[:80],
             )

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Number
+from typing import Any
 
 from psd.errors import ParameterError
 
 __all__ = [
     "check_instance",
     "check_names",
+    "is_table",
+    "number_text",
     "refuse_class",
+    "shown",
     "type_text",
 ]
 
@@ -44,6 +50,36 @@ def type_text(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return f"a value of type {type(value).__name__}"
+
+
+def shown(value: object) -> str:
+    """A public value in a message: a text or a number; of others the type, as of a column.
+
+    Examples
+    --------
+    >>> shown("1e"), shown(2.5), shown([126.98, 37.54])
+    ("'1e'", "'2.5'", 'a value of type list')
+    """
+    if value is None or isinstance(value, str | bytes | Number | os.PathLike):
+        return repr(str(value)[:80])
+    return type_text(value)
+
+
+def number_text(values: Any) -> str:
+    """How many values there are, in place of values that may be records.
+
+    Examples
+    --------
+    >>> number_text((126.98, 37.54)), number_text(5)
+    ('2 values', "'5'")
+    """
+    return f"{len(values):,} values" if hasattr(values, "__len__") else shown(values)
+
+
+def is_table(value: object) -> bool:
+    """Whether a value is a table, a column, an array or a geometry, which may be records."""
+    is_array = hasattr(value, "__array__") and getattr(value, "ndim", 1) > 0
+    return is_array or hasattr(value, "iloc") or hasattr(value, "geom_type")
 
 
 def check_names(what: str, names: Iterable[object], allowed: Iterable[str]) -> None:

@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.instances import shown
 from psd.errors import InputDataError, ParameterError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def check_zone(zone: str) -> str:
     except (KeyError, ValueError, OSError):
         pass
     raise ParameterError(
-        f"time_zone must be in the IANA database, such as Asia/Seoul or UTC, got {str(zone)[:80]!r}"
+        f"time_zone must be in the IANA database, such as Asia/Seoul or UTC, got {shown(zone)}"
     )
 
 

@@ -29,6 +29,11 @@ _SAID_OF_RELEASE: Final = {
     **dict.fromkeys(("summary", "info", "describe"), "print it, or run `psd info FILE`"),
     **dict.fromkeys(("regions", "ids"), "query(level=NAME) answers the regions of a level"),
     "guarantee": "record.guarantee_text is the guarantee in words",
+    **dict.fromkeys(
+        ("report", "methodology"), "sheet(path) writes the methods and errors, map(path) a map"
+    ),
+    **dict.fromkeys(("difference", "diff"), "query(areas, difference=other) subtracts a release"),
+    "to_numpy": "to_xarray() is a raster of the estimates",
 }
 _TABLE_WRITERS: Final = (
     "to_csv", "to_dict", "to_excel", "to_html", "to_json", "to_markdown", "to_parquet", "to_string",
@@ -39,7 +44,13 @@ _SAID_OF_ANSWERS: Final = {
     **dict.fromkeys(("ci", "interval", "confidence_interval"), "lower and upper are the interval"),
     "std": "error is the standard deviation",
     "sum": "total() adds up areas, and joint() has the covariances of their errors",
-    "save": "to_csv(path) or to_file(path) writes the answers",
+    **dict.fromkeys(
+        ("save", "export", "write"),
+        "to_csv(path), to_parquet(path) or to_excel(path) writes the table, to_file(path) a map "
+        "such as .gpkg or .geojson",
+    ),
+    "to_xarray": "release.to_xarray() is a raster of the release",
+    **dict.fromkeys(("map", "sheet"), "release has it; explore() is a map of the answers"),
 }
 
 

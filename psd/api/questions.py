@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.instances import shown
 from psd.api.answers import Answers
 from psd.errors import ParameterError
 from psd.query.areas import Areas, BoxAreas, answer_areas
@@ -46,7 +47,14 @@ class Statistic:
     ratio: bool = False
 
     def __post_init__(self) -> None:
-        """Check that the arguments go together."""
+        """Check that flags are flags, and that the arguments go together."""
+        for name, flag in (("quantiles", self.quantiles), ("ratio", self.ratio)):
+            if not isinstance(flag, bool):
+                raise ParameterError(
+                    f"{name} must be True or False, got {shown(flag)}"
+                    + ("; classes= is the number of classes" if name == "quantiles" else ""),
+                    name=name,
+                )
         asked = [name for name in _TAKES if self._is_given(name)]
         if len(asked) > 1:
             raise ParameterError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from psd._util.instances import shown
 from psd.errors import InternalError, ParameterError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def parse_memory(text: str | int) -> int:
     """
     match = _SIZE.fullmatch(str(text).strip())
     if match is None or isinstance(text, bool):
-        raise ParameterError(f"memory must be a size such as 2GB, got {str(text)[:80]!r}")
+        raise ParameterError(f"memory must be a size such as 2GB, got {shown(text)}")
     size = int(float(match[1]) * _UNITS[(match[2] or "").upper()])
     if size < MIN_MEMORY:
         raise ParameterError(f"memory must be at least 800MB, got {text}")

@@ -56,7 +56,8 @@ class LedgerState:
         """Return a registered dataset."""
         if name not in self.datasets:
             raise LedgerError(
-                f"dataset {name!r} is not registered in the ledger; see `psd ledger status`"
+                f"dataset {name!r} is not registered in the ledger; see `psd ledger status`, "
+                "in Python ledger.state().datasets"
             )
         return self.datasets[name]
 

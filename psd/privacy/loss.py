@@ -32,6 +32,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.instances import shown
 from psd.accounting import PICO, pure_rho, rho_of
 from psd.errors import ParameterError
 
@@ -146,9 +147,9 @@ def parse_decimal(name: str, value: str | float | Decimal, *, example: str = "0.
     text = str(value)  # of a float, the shortest text that reads back as it
     if isinstance(value, bool) or not _DECIMAL.fullmatch(text):
         raise ParameterError(
-            f"{name} must be a decimal number such as {example}, got {text!r}",
+            f"{name} must be a decimal number such as {example}, got {shown(value)}",
             name=name,
-            value=text,
+            value=str(value)[:80],
         )
     return Decimal(text)
 

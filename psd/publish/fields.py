@@ -18,7 +18,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from psd._util.instances import check_names, type_text
+from psd._util.instances import check_names, is_table, shown, type_text
 from psd._util.plugins import names
 from psd._util.toml_values import read_toml, texts_of, values_of
 from psd.decompositions import methods
@@ -53,6 +53,7 @@ __all__ = [
     "path_beside",
     "path_within",
     "public_files",
+    "refuse_tables",
     "values_of_request",
 ]
 
@@ -182,13 +183,20 @@ def _parse_flag(name: str, value: Any, folder: Path | None) -> bool:
     """Whether a flag is set."""
     if isinstance(value, bool):
         return value
-    raise ParameterError(f"{name} must be true or false, got {str(value)[:80]!r}")
+    raise ParameterError(f"{name} must be true or false, got {shown(value)}")
 
 
 def _parse_slices(name: str, value: Any, folder: Path | None) -> Any:
     """A text of slices, or slices; days and other times of pandas as their names."""
     if isinstance(value, TimeSlices):
         return value
+    is_numbers = getattr(getattr(value, "dtype", None), "kind", "") in ("f", "i", "u")
+    if is_numbers or hasattr(value, "iloc"):
+        raise ParameterError(
+            f"{name} must be public, not a column, got {type_text(value)}; such as "
+            'pd.period_range("2026-01", "2026-12", freq="M")',
+            name=name,
+        )
     return ",".join(texts_of(name, names_of_times(value)))
 
 
@@ -670,7 +678,10 @@ REPLACED: Final = {
 }
 """Keys and arguments of before version 0.2.0, and what replaces them."""
 
-_SIZES = 'set, such as set={"height": 8}, or method=psd.decompositions.Quadtree(height=8)'
+_SIZES = (
+    'set, such as set={"height": 8}, or method=psd.decompositions.Quadtree(height=8); levels of '
+    "regions are named by region_id and region_parent"
+)
 _TIMES = "time, the name of the column of times"
 _SLICES = 'slices, such as slices="2026-01..2026-12"'
 
@@ -695,6 +706,9 @@ GUESSED: Final = {
     **dict.fromkeys(("columns", "column"), "x, y, user and time, one argument for each column"),
     **dict.fromkeys(("geom", "geometry_column"), "geometry"),
     **dict.fromkeys(("zones", "areas", "polygons", "wards", "districts"), "regions"),
+    **dict.fromkeys(("region_levels", "region_parents", "parent", "parents", "hierarchy"),
+                    'region_parent, the column of the level above, such as "district"'),
+    **dict.fromkeys(("region_ids", "region_name", "region_names", "region_column"), "region_id"),
     **dict.fromkeys(("id", "ids", "id_column", "name"), "region_id, or user for ids of people"),
     **dict.fromkeys(("mask", "clip", "study_area"), "boundary"),
     **dict.fromkeys(("user_id", "users", "user_column", "person", "individual"), "user"),
@@ -725,6 +739,27 @@ def check_known(kind: str, given: Mapping[str, Any], known: tuple[str, ...]) -> 
     check_names(kind, given, known)
 
 
+_OBJECTS = ("area", "boundary", "bounds", "covariate", "data", "domain", "lattice", "regions",
+            "slices", "where")  # fmt: skip
+"""Arguments that may be tables, arrays or geometries."""
+
+
+def refuse_tables(named: Mapping[str, Any]) -> None:
+    """Refuse tables where a text or a number is meant, by their types alone: they may be records.
+
+    Raises
+    ------
+    ParameterError
+    """
+    for name, value in named.items():
+        if name not in _OBJECTS and is_table(value):
+            raise ParameterError(
+                f"{name} must not be a table, a column or an array, got {type_text(value)}; a "
+                "column is given by its name, such as 'lon'",
+                name=name,
+            )
+
+
 def answer_guesses(
     own: Mapping[str, str],
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -751,6 +786,7 @@ def answer_guesses(
                 if name in own and name not in known:
                     raise ParameterError(own[name], name=name)
             check_known("argument", named, known)
+            refuse_tables(named)
             return function(*args, **named)
 
         return checked

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from psd._util.declared_parameters import choices_text
-from psd._util.instances import check_instance, type_text
+from psd._util.instances import check_instance, shown, type_text
 from psd._util.toml_text import toml_text
 from psd._util.toml_values import read_toml, values_of
 from psd.curator.contribution_choice import ContributionChoice
@@ -184,8 +184,7 @@ def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[
             continue
         if field.choices and value not in field.choices and field.name != "method":
             raise ParameterError(
-                f"{field.name} must be one of {choices_text(field.choices)}, got "
-                f"{str(value)[:80]!r}",
+                f"{field.name} must be one of {choices_text(field.choices)}, got {shown(value)}",
                 name=field.name,
             )
         parsed[field.name] = field.parse(field.name, value, folder)
@@ -454,7 +453,9 @@ def _is_tables(value: Any) -> bool:
     if isinstance(value, RegionHierarchy):
         return False
     items = value if isinstance(value, list | tuple) else [value]
-    return bool(items) and all(hasattr(item, "iloc") for item in items)
+    return bool(items) and all(
+        hasattr(item, "columns") and hasattr(item, "geometry") for item in items
+    )
 
 
 def hierarchy_from_values(

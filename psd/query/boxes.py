@@ -103,7 +103,8 @@ def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> 
         ),
         "must have its south below its north; the order is west south east north": boxes[:, 1]
         >= boxes[:, 3],
-        f"lies outside the bounds {domain.bounds} of the release, where nothing was counted; "
+        f"lies outside the bounds {domain.bounds} of the release in {domain.crs}, where nothing "
+        "was counted; the order is west south east north; "
         'remove it, or ask a query with outside="skip" or outside="zero"': (
             are_boxes_outside(boxes, domain)
         ),

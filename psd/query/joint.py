@@ -120,7 +120,7 @@ class Joint:
             a, b = self.overlap
             raise ParameterError(
                 f"regions must be disjoint for a total, but regions {a + 1} and {b + 1} overlap; "
-                "combine() sums overlapping regions"
+                "joint().combine(weights) sums overlapping regions"
             )
         return self.combine(np.ones(len(self)))
 

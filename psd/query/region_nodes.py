@@ -116,7 +116,9 @@ def _refuse_id(name: Any, levels: Sequence[NamedLevel], tier: int) -> NoReturn:
     others = [other.name for other in levels if other is not level and name in other.ids]
     first_ids = list(itertools.islice(level.ids, _MAX_SUGGESTIONS))
     closest = get_close_matches(text, first_ids, n=1)
-    if others:
+    if name in [each.name for each in levels]:
+        hint = f"query(level={text!r}) answers all regions of that level"
+    elif others:
         hint = f"it is one of level {others[0]}"
     elif closest:
         hint = f"did you mean {closest[0][:80]!r}?"

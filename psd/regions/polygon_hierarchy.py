@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.instances import shown
 from psd.errors import DomainError, ParameterError
 from psd.regions.cover import check_overlaps, default_tolerance, gap_between, share_sides
 from psd.regions.hierarchy import RegionHierarchy, RegionLevel
@@ -52,7 +53,7 @@ def hierarchy_from_polygons(
     several = [tables] if hasattr(tables, "columns") else list(tables)
     columns = [ids] * len(several) if isinstance(ids, str) else list(ids)
     if gaps not in _GAPS:
-        raise ParameterError(f"gaps must be one of {', '.join(_GAPS)}, got {str(gaps)[:80]!r}")
+        raise ParameterError(f"gaps must be one of {', '.join(_GAPS)}, got {shown(gaps)}")
     if not several or len(columns) != len(several) or (parents and len(several) > 1):
         raise ParameterError(
             "regions must be one table, with parents= for levels above, or a table of each level, "
@@ -96,7 +97,7 @@ def hierarchy_from_polygons(
 def _check_tolerance(value: float) -> float:
     """Check for a length."""
     if not (isinstance(value, int | float) and 0 <= value < np.inf):
-        raise ParameterError(f"tolerance must be a length, 0 or above, got {str(value)[:80]!r}")
+        raise ParameterError(f"tolerance must be a length, 0 or above, got {shown(value)}")
     return float(value)
 
 

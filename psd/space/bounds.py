@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Final
 
+from psd._util.instances import number_text
 from psd.errors import DomainError
 from psd.space.crs import explain_proj_errors, half_turn, metres_per_unit, parse_crs, prime_meridian
 
@@ -33,12 +34,12 @@ _SHORTEST_SIDE = 1.0
 
 
 def four_numbers(bounds: tuple[Any, ...]) -> tuple[float, float, float, float]:
-    """Check for four numbers."""
+    """Check for four numbers; others are counted, since they may be a column of records."""
     try:
         west, south, east, north = (float(edge) for edge in bounds)
     except (TypeError, ValueError, OverflowError):
         raise DomainError(
-            f"bounds must be four numbers, west south east north, got {str(bounds)[:80]}",
+            "bounds must be four numbers, west south east north, got " + number_text(bounds),
             name="bounds",
         ) from None
     return west, south, east, north

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from psd._util.instances import shown
 from psd.errors import DomainError
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ def parse_crs(named: Any) -> CRS:
         parts = list(_texts("", crs.to_json_dict()))
     except (CRSError, UnicodeError, RecursionError):
         raise DomainError(
-            f"crs must be a coordinate reference system such as EPSG:4326, got {str(text)[:80]!r}",
+            f"crs must be a coordinate reference system such as EPSG:4326, got {shown(named)}",
             name="crs",
-            value=str(text)[:80],
+            value=text[:80],
         ) from None
     # Values of parameters are numbers; a text is the name of a file.
     if any(_FILES.search(t) or (key == "value" and t not in _NULL) for key, t in parts):

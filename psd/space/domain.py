@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd._util.arrays import Integers
-from psd._util.instances import type_text
+from psd._util.instances import number_text, shown, type_text
 from psd.errors import DomainError, ParameterError
 from psd.space.bounds import (
     area_of_use,
@@ -70,7 +70,7 @@ def parse_min_cell(value: Any) -> str | None:
             return f"{metres.normalize():f}"
     raise DomainError(
         "min_cell must be a decimal number of metres with at most 6 decimals, at least 0, got "
-        f"{str(value)[:80]!r}; it is the smallest side of a cell on the ground, and 0 is no limit",
+        f"{shown(value)}; it is the smallest side of a cell on the ground, and 0 is no limit",
         name="min_cell",
     )
 
@@ -215,13 +215,16 @@ class Domain:
         object.__setattr__(self, "geographic", geographic)
         if geographic:
             check_degrees(self.bounds, crs)
+        # Two integers in range; others may be a column, and are counted.
+        is_pair = isinstance(self.lattice, tuple) and len(self.lattice) == 2
         try:
             columns, rows = (operator.index(size) for size in self.lattice)
         except (TypeError, ValueError):
             columns = rows = 0
         if not (1 <= columns <= MAX_LATTICE and 1 <= rows <= MAX_LATTICE):
             raise DomainError(
-                f"lattice must have 1 to 2^30 columns and rows, got {str(self.lattice)[:80]}",
+                "lattice must have 1 to 2^30 columns and rows, got "
+                + (f"{self.lattice}"[:80] if is_pair else number_text(self.lattice)),
                 name="lattice",
             )
         object.__setattr__(self, "lattice", (columns, rows))

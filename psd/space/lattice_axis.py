@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
+from psd._util.instances import shown
 from psd.errors import DomainError
 
 __all__ = ["MAX_LATTICE", "EvenAxis", "LatticeAxis", "SteppedAxis", "parse_resolution"]
@@ -264,6 +265,6 @@ def parse_resolution(value: Any) -> str:
             return f"{step.normalize():f}"
     raise DomainError(
         "coordinate_resolution must be a decimal number above 0 with at most 15 digits, such as "
-        f"0.0001, got {str(value)[:80]!r}; it is the step to which the coordinates are rounded",
+        f"0.0001, got {shown(value)}; it is the step to which the coordinates are rounded",
         name="coordinate_resolution",
     )

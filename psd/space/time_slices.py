@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.instances import shown
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
@@ -179,7 +180,8 @@ class TimeSlices:
         >>> TimeSlices.parse("day", "2024-01-01..2024-03-31").window("2024-02")[::14]
         [31, 45, 59]
         """
-        (name,) = names_of_times([text]) if hasattr(text, "strftime") else (text,)
+        is_time = hasattr(text, "strftime") and not hasattr(text, "dtype")  # not several, of pandas
+        (name,) = names_of_times([text]) if is_time else (text,)
         first, dots, last = (part.strip() for part in str(name).partition(".."))
         try:
             ends = [slices_from_text(each, self.time_zone) for each in (first, last or first)]
@@ -188,7 +190,7 @@ class TimeSlices:
         if not ends or any(len(each) > 1 for each in ends) or bool(dots) != bool(last):
             raise ParameterError(
                 "when must be a month, week, day or hour such as 2024-01, 2024-W05, 2024-01-31 or "
-                f"2024-01-31T17, or FIRST..LAST, got {str(text)[:80]!r}",
+                f"2024-01-31T17, or FIRST..LAST, got {shown(text)}",
                 name="when",
             )
         begin, end = ends[0].begins[0], ends[1].ends[0]

@@ -403,6 +403,8 @@ def test_what_is_guessed_is_answered_by_what_there_is(df, subtests):
         "user_id": "give user",
         "epsilom": "did you mean 'epsilon'",
         "noise_law": "is now noise",
+        "region_levels": "give region_parent, the column of the level above",
+        "levels": "levels of regions are named by region_id and region_parent",
     }.items():
         with subtests.test(guess), pytest.raises(ParameterError, match=words):
             psd.build(df, epsilon=1, bounds=DEGREES, **{guess: 1})
@@ -428,6 +430,11 @@ def test_members_that_there_are_not_are_answered(release, wards):
     for of, name, words in (
         (release, "to_parquet", "save"),
         (release, "error", "query"),
+        (release, "report", "sheet"),
+        (release, "difference", "difference=other"),
+        (release.query(wards), "export", r"to_file\(path\) a map"),
+        (release.query(wards), "to_xarray", r"release\.to_xarray\(\)"),
+        (release.query(wards), "map", r"explore\(\)"),
         (release.query(wards), "std", "error"),
         (release.query(wards), "iloc", r"table\.iloc"),
         (psd.Ledger("city.ledger"), "left", "remaining"),
@@ -436,6 +443,40 @@ def test_members_that_there_are_not_are_answered(release, wards):
             getattr(of, name)
     with pytest.raises(AttributeError, match=r"no attribute 'nothing'$"):
         _ = release.nothing
+
+
+def test_guessed_values_are_answered_by_what_to_write(df, gdf, wards, release, subtests):
+    named = psd.build(gdf, epsilon=1, regions=wards, region_id="name", per="record")
+    days = psd.build(
+        df, epsilon=1, bounds=DEGREES, user="who", max_contributions=4, time="time",
+        slices=pd.period_range("2026-03-01", "2026-03-02", freq="D"),
+    )  # fmt: skip
+    box = (126.9, 37.5, 127.0, 37.6)
+    both = [box, (126.95, 37.5, 127.0, 37.6)]
+    for call, words in (
+        (lambda: release.query(quantiles=[0.5]), "quantiles must be True or False, .* classes="),
+        (lambda: release.query(quantiles=5), "quantiles must be True or False, got '5'; classes="),
+        (lambda: release.query(box, difference=release, ratio="yes"), "ratio must be True or F"),
+        (lambda: named.query("name"), r"query\(level='name'\) answers all regions"),
+        (lambda: days.query(box, when=days.slices.names), r"FIRST\.\.LAST, got a value of type tu"),
+        (
+            lambda: days.query(box, when=pd.period_range("2026-03-01", "2026-03-02", freq="D")),
+            r"FIRST\.\.LAST, got a value of type PeriodIndex",
+        ),
+        (lambda: release.query((37.5, 126.9, 37.6, 127.0)), "EPSG:4326, .* west south east north"),
+        (lambda: release.query(both).total(), r"joint\(\)\.combine\(weights\) sums"),
+        (
+            lambda: psd.build(df, epsilon=1, bounds=DEGREES, per="record", where="kin = 'flu'"),
+            "no column 'kin'.* or correct it in where=",
+        ),
+        (lambda: psd.build(gdf, epsilon=1, regions=wards.geometry), "regions must be paths, a Geo"),
+    ):
+        with subtests.test(words), pytest.raises((ParameterError, InputDataError), match=words):
+            call()
+    assert named.levels == ("name",)
+    assert len(named.query(level="name")) == 2
+    for when in (pd.Period("2026-03-01", freq="D"), pd.Timestamp("2026-03-01")):
+        assert len(days.query(box, when=when)) == 1
 
 
 def test_wards_that_do_not_fill_their_box(gdf, wards, west):

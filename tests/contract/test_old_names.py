@@ -2,13 +2,14 @@
 
 import inspect
 import re
+import subprocess
+import sys
 from operator import attrgetter
 
 import numpy as np
 import pytest
 
 import psd
-import psd.api.fits
 import psd.query.index
 from psd._apps import MOVED, has_app
 from psd.api.old_members import MOVED as MEMBERS
@@ -91,6 +92,17 @@ def test_what_stands_for_an_old_member_runs(subtests):
                 getattr(plain, old)
             if "level=" not in new and "id=" not in new and "explore" not in new:
                 assert eval(new, {**names, "release": timed}) is not False or old == "boundary"
+
+
+def test_what_stands_for_an_old_member_needs_no_import():
+    lines = [
+        "import psd",
+        "domain = psd.Domain(bounds=(0, 0, 2, 2))",
+        "tree = psd.decompositions.grid_tree(domain, 2)",
+        "release = psd.Release.from_counts(tree, [1, 2, 3, 4], 1, domain=domain)",
+        MEMBERS["with_cache"],
+    ]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
 def test_a_name_that_never_was_is_no_old_one_and_errors_inside_members_are_their_own(monkeypatch):

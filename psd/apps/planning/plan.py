@@ -31,7 +31,7 @@ from psd.apps.planning.study_area import domain_area_km2, km2_of, square_domain
 from psd.decompositions import Decomposition
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
-from psd.publish.fields import check_known
+from psd.publish.fields import check_known, refuse_tables
 from psd.publish.request_values import domain_from_values, parse_values
 from psd.publish.stated_crs import with_stated_crs
 from psd.space.bounds import check_ground
@@ -204,6 +204,7 @@ def plan(
     >>> expected.table[["method", "centres", "size_km2"]].values.tolist()
     [['quadtree', 'anywhere', 1.0], ['quadtree', 'on data', 1.0]]
     """
+    refuse_tables({"crs": crs})
     values = with_stated_crs({"bounds": bounds, "crs": crs, "domain": domain})
     stated = domain_from_values(parse_values(values), domain)
     domain, area_km2 = _study_area(stated, km2_of(area, crs))

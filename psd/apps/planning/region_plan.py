@@ -33,13 +33,20 @@ from psd.privacy.budget import Budget
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release, squared_of
-from psd.publish.fields import check_known
+from psd.publish.fields import check_known, refuse_tables
 from psd.publish.insecure import SeededSampler
-from psd.publish.public_inputs import PublicInputs, regions_of, resolve_public_inputs
-from psd.publish.request_values import parse_values, public_domain_from_values
+from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
+from psd.publish.request_values import (
+    boundary_from_values,
+    hierarchy_from_values,
+    parse_values,
+    public_domain_from_values,
+    regions_from_values,
+    with_gaps,
+)
+from psd.publish.stated_crs import with_stated_crs
 from psd.query.reliability import judge_estimates, relative_to, reliability_limits
 from psd.regions.hierarchy import RegionHierarchy
-from psd.regions.inputs import CellRegions, RegionFiles
 from psd.space.bounds import check_ground
 from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree
@@ -56,6 +63,9 @@ __all__ = ["RegionPlan", "plan_regions"]
 _LEAST_NANO = 1_000
 
 _CLOSE = 0.005
+
+# Names of arguments that what is guessed in their place is answered by.
+_OWN_ARGUMENTS = ("count", "epsilon", "region_id", "bounds", "crs", "method")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,9 +124,14 @@ class _Request:
 
 
 def plan_regions(
-    regions: RegionHierarchy | RegionFiles | CellRegions,
+    regions: Any,
     *,
     epsilon: Epsilon | Sequence[Epsilon] = (),
+    region_id: Any = None,
+    region_parent: Any = None,
+    gaps: str | None = None,
+    tolerance: float | None = None,
+    repair: bool | None = None,
     bounds: Any = None,
     crs: str | None = None,
     domain: Domain | tuple[float, float, float, float] | None = None,
@@ -139,18 +154,18 @@ def plan_regions(
 
     Parameters
     ----------
-    regions : RegionHierarchy, RegionFiles or CellRegions
-        Public regions, as of `psd.build`.
+    regions, region_id, region_parent, gaps, tolerance, repair
+        Public regions, as in `psd.build`.
     epsilon : str, int, float, Decimal or sequence of these
         Epsilons of the plan, each once. With a relative error the largest that may be the solution,
         10 by default.
     bounds, crs : optional
-        Of the release, as in `psd.build`.
+        Of the release, as in `psd.build`: by default those of the boundary, else of the regions.
     domain : Domain or tuple of four numbers, optional
         Of the release, as one value.
     population : str, mapping or sequence, optional
-        Public numbers of the lowest regions: a column of their file, numbers by id, or numbers in
-        the order of the hierarchy. By default all regions have the same number.
+        Public numbers of the lowest regions: a column of their file or table, numbers by id, or
+        numbers in the order of the hierarchy. By default all regions have the same number.
     count : int, optional
         Expected number of records, 1 to 10^11, to which populations are scaled; by default their
         sum. With slices, in one of them. Public: a guess or a published figure, never counted in
@@ -201,21 +216,36 @@ def plan_regions(
     >>> expected.table[["level", "regions", "error"]].round(1).values.tolist()
     [['4m', 4, 2.5], ['2m', 16, 2.5]]
     """
-    area = public_domain_from_values(parse_values({"bounds": bounds, "crs": crs}), domain)
+    check_known("argument", users, (*UserArguments.__annotations__, *_OWN_ARGUMENTS))
+    refuse_tables({"crs": crs, "region_id": region_id, "region_parent": region_parent})
+    values = {
+        "bounds": bounds,
+        "crs": crs,
+        "domain": domain,
+        "boundary": boundary,
+        "regions": regions,
+        "region_id": region_id,
+        "region_parent": region_parent,
+        "gaps": gaps,
+        "tolerance": tolerance,
+        "repair": repair,
+    }
+    given = with_gaps(parse_values(with_stated_crs(values)), domain)
+    source, limits = regions_from_values(given), boundary_from_values(given)
+    area = public_domain_from_values(given, domain, limits, source)
     check_ground(area.bounds, area.crs)
     method = as_region_method(method)
     inputs = resolve_public_inputs(
-        area, method.post_processing, covariate=covariate, boundary=boundary
+        area, method.post_processing, covariate=covariate, boundary=limits
     )
-    hierarchy = regions_of(regions, area, inputs.boundary)
+    hierarchy = hierarchy_from_values(source, given, area, inputs.boundary)
     if isinstance(population, str):
-        if isinstance(regions, RegionHierarchy):
+        if isinstance(source, RegionHierarchy):
             raise ParameterError("population must be numbers with a psd.regions.RegionHierarchy")
-        population = read_populations(regions, population)
+        population = read_populations(source, population, given.get("region_id", ()))
     if count is not None:
         count = integer_between(1, MAX_RECORDS)("count", count)
     expected = region_populations(hierarchy, population, count)
-    check_known("argument", users, (*UserArguments.__annotations__,))
     series, k = PlannedSeries.of(**users)
     unit = PrivacyUnit()
     if k is not None:

@@ -24,36 +24,42 @@ from psd.space.covariate import Covariate
 __all__ = ["Populations", "draw_region_population", "read_populations", "region_populations"]
 
 Populations = str | Mapping[str, float] | Sequence[float] | None
-"""Column of the file of the lowest regions, or number by id, or in their order; else all alike."""
+"""Column of the lowest regions, or number by id, or in their order; else all alike."""
 
 MAX_POPULATION = 1e12
 
 
-def read_populations(regions: RegionFiles | CellRegions, column: str) -> dict[str, float]:
-    """Numbers of a column of the file of the lowest regions, by id.
+def read_populations(regions: Any, column: str, ids: Sequence[str] = ()) -> dict[str, float]:
+    """Numbers of a column of the file or table of the lowest regions, by id.
+
+    `regions` are files, or tables, of which `ids` are the columns of ids.
 
     Raises
     ------
     ParameterError
-        If the regions have no file, or the column does not exist or is not of numbers.
+        If the regions have no columns, or the column does not exist or is not of numbers.
     InputDataError
         If the file cannot be read.
     """
-    if not isinstance(regions, RegionFiles):
+    if isinstance(regions, CellRegions):
         raise ParameterError(
             f"population must be a column of files of regions, got {column[:80]!r}; regions of "
-            "kind " + str(getattr(regions, "kind", type(regions).__name__)) + " have no columns"
+            f"kind {regions.kind} have no columns"
         )
-    table = read_polygons(Path(regions.paths[-1]), "regions")
+    if isinstance(regions, RegionFiles):
+        table, ids = read_polygons(Path(regions.paths[-1]), "regions"), regions.ids
+    else:
+        table = regions[-1] if isinstance(regions, list | tuple) else regions
+    id_column = ids[-1] if ids else column
     columns = [str(name) for name in table.columns if name != table.geometry.name]
-    for name in (column, regions.ids[-1]):
+    for name in (column, id_column):
         if name not in columns:
             raise ParameterError(
                 f"population must be a column of the regions ({', '.join(columns)[:200]}), got "
                 f"{name[:80]!r}"
             )
-    ids = id_texts(table[regions.ids[-1]], regions.ids[-1])
-    return dict(zip(ids, _numbers(table[column], ids), strict=True))
+    names = id_texts(table[id_column], id_column)
+    return dict(zip(names, _numbers(table[column], names), strict=True))
 
 
 def _numbers(values: Any, ids: Sequence[str]) -> list[float]:

@@ -134,18 +134,20 @@ def check_names(what: str, names: list[str], required: Iterable[str]) -> None:
             raise InputDataError(f"{what} has no column {name!r}; {_likely_cause(name, names)}")
 
 
+_NAMING = (
+    "name it by x=NAME, y=NAME, user=NAME, time=NAME or geometry=NAME, or correct it in where="
+)
+
+
 def _likely_cause(name: str, names: list[str]) -> str:
     """Explain why a column is missing; names that may be a record are not shown."""
     if may_be_values(names):
-        return "name it by x=NAME, y=NAME, user=NAME, time=NAME or geometry=NAME"
+        return _NAMING
     alike = [other for other in names if other.strip().casefold() == name.strip().casefold()]
     if alike:
         return f"it has {', '.join(map(repr, alike))}; choose one by its exact name"
     listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
-    return (
-        f"its columns are {listed or 'none'}; name it by x=NAME, y=NAME, user=NAME, time=NAME or "
-        "geometry=NAME"
-    )
+    return f"its columns are {listed or 'none'}; {_NAMING}"
 
 
 def _check_types(schema: Any, chosen: Layout) -> None:

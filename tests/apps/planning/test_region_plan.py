@@ -3,9 +3,11 @@
 import math
 from decimal import Decimal
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+import shapely
 
 import psd
 from psd.apps.planning.region_population import draw_region_population
@@ -175,6 +177,39 @@ REFUSED = [
     ("must be a column of files", {**ONE, "population": "people"}),
     ("method must be one of", {**ONE, "method": "grid"}),
 ]
+
+
+def test_regions_are_tables_files_and_cells_as_in_a_build(tmp_path, subtests):
+    boxes = [shapely.box(column, row, column + 2, row + 2) for column in (0, 2) for row in (0, 2)]
+    columns = {"ward": list("abcd"), "district": list("ppqq"), "people": [10, 20, 30, 40]}
+    table = gpd.GeoDataFrame(columns, geometry=boxes, crs="EPSG:3857")
+    table.to_file(tmp_path / "wards.gpkg")
+    both = {"region_id": "ward", "region_parent": "district"}
+    one = {**ONE, "method": "none", "population": "people"}
+    files = psd.regions.RegionFiles(
+        paths=(str(tmp_path / "wards.gpkg"),), ids=("ward",), parents=("district",)
+    )
+    domain = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857")
+    expected = psd.apps.planning.plan_regions(files, domain=domain, **one)
+    assert expected.table.level.tolist() == ["district", "ward"]
+    assert expected.table.mean_population.tolist() == [50, 25]
+    given = {
+        "table": table,
+        "path": tmp_path / "wards.gpkg",
+        "tables": [table.dissolve("district", as_index=False), table],
+    }
+    for name, regions in given.items():
+        ids = {"region_id": ["district", "ward"]} if name == "tables" else both
+        for area in ({}, {"domain": domain}, {"bounds": (0, 0, 4, 4), "crs": "EPSG:3857"}):
+            with subtests.test(name, area=area):
+                found = psd.apps.planning.plan_regions(regions, **one, **ids, **area)
+                assert found.table.equals(expected.table)
+    cells = psd.apps.planning.plan_regions("grid-cells=2,4", domain=DOMAIN, count=16_000, **ONE)
+    assert cells.table.equals(planned(**ONE).table)
+    with pytest.raises(ParameterError, match=r"^region_id must be the column that names"):
+        psd.apps.planning.plan_regions(table, **one)
+    with pytest.raises(ParameterError, match=r"column of the regions \(ward, .*, got 'men'"):
+        psd.apps.planning.plan_regions(table, **both, **{**one, "population": "men"})
 
 
 def test_what_is_refused(regions, subtests):

@@ -82,7 +82,7 @@ def test_other_values_are_refused(subtests):
         ("wide", "got 'wide'"),
         ("1e-7", "got '1e-7'"),
         (True, "got 'True'"),
-        ([50], r"got '\[50\]'"),
+        ([50], "got a value of type list"),
         (60_000, sides),
     ):
         with subtests.test(min_cell=min_cell):

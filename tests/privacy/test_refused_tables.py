@@ -1,0 +1,57 @@
+"""Records where a setting is meant: the message has their type, and none of their values."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd.errors import ParameterError, PsdError
+
+RECORDS = pd.DataFrame({"lon": [126.98765] * 5, "lat": [37.54321] * 5, "who": ["p98765"] * 5})
+COLUMNS = {
+    "Series": RECORDS.who,
+    "DataFrame": RECORDS[["lon", "lat"]],
+    "ndarray": RECORDS.lon.to_numpy(),
+}
+BOUNDS = (126, 37, 128, 38)
+BUILD = {
+    "data": RECORDS, "bounds": BOUNDS, "epsilon": 1, "method": "grid", "user": "who",
+    "max_contributions": 2,
+}  # fmt: skip
+CALLS = {
+    psd.build: BUILD,
+    psd.tally: {"data": RECORDS, "bounds": BOUNDS, "part": "a", "per": "record"},
+    psd.plan: {"count": 10, "bounds": BOUNDS, "epsilon": 1, "method": "grid", "runs": 1},
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_message_has_a_value_of_records(call, subtests):
+    """Each argument in turn."""
+    names = {*inspect.signature(call).parameters} - {"data", "output", "users", "progress"}
+    names |= {"max_contributions", "slices", "delta"}
+    several = {"epsilon", "density", "sizes", "methods"} if call is psd.plan else set()
+    for name in sorted(names - several):
+        for kind, value in COLUMNS.items():
+            with (
+                subtests.test(name, kind=kind),
+                pytest.raises((PsdError, AttributeError)) as refused,
+            ):
+                call(**{**CALLS[call], name: value})
+            assert "98765" not in str(refused.value)
+            assert "54321" not in str(refused.value)
+
+
+def test_a_column_is_given_by_its_name(subtests):
+    for name, value in {"user": RECORDS.who, "x": RECORDS.lon, "time": np.zeros(5)}.items():
+        words = rf"^{name} must not be a table, .* got a value of type \w+; .* by its name"
+        with subtests.test(name), pytest.raises(ParameterError, match=words):
+            psd.build(**{**BUILD, name: value})
+    with pytest.raises(ParameterError, match=r"^slices must be public, not a column"):
+        psd.build(**BUILD, time="who", slices=RECORDS.who)
+    with pytest.raises(
+        ParameterError, match=r"^count must be an integer, got a value of type Data"
+    ):
+        psd.plan(RECORDS, epsilon=1, bounds=BOUNDS)
