@@ -329,7 +329,7 @@ def _whole_text(number: float) -> str | None:
 def _json_text(text: str | None) -> str | None:
     """Text of a property of GeoJSON in the form that does not depend on its type; see `Rules`."""
     text = "" if text is None else text.strip(SPACES)
-    if text == "" or text[0] in "[{" or text.lower() in ("nan", "-nan", "inf", "-inf"):
+    if text == "" or text[0] in "[{" or text.lower().lstrip("-") in ("nan", "inf", "infinity"):
         return None
     if text.lower() in ("true", "false"):
         return str(int(text.lower() == "true"))
@@ -401,7 +401,7 @@ def _array_of_series(series: pandas.Series) -> Any:
     import pyarrow as pa
 
     if hasattr(series, "cat"):
-        series = series.astype(series.cat.categories.dtype)
+        series = series.astype(object)  # whole numbers have no missing one
     if series.dtype != object:
         return pa.Array.from_pandas(series)
     if pd.api.types.infer_dtype(series, skipna=True) != "string":
@@ -429,7 +429,8 @@ def _type_of(value: Any) -> type | None:
 
     if value is None or value is pd.NA or value is pd.NaT:
         return None
-    if isinstance(value, float | np.floating | Decimal) and np.isnan(float(value)):
+    is_number = isinstance(value, float | np.floating)
+    if value.is_nan() if isinstance(value, Decimal) else is_number and np.isnan(value):
         return None
     if isinstance(value, datetime) and value.tzinfo is not None:
         return tzinfo
