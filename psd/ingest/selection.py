@@ -34,8 +34,9 @@ map a set of records to those that the filter selects.
    kept of a user are chosen among those that the filter selects, since these are the user's records
    in F(D); a choice before the filter would have the same loss, and count fewer records.
 4. What is refused does not depend on the filter. The form of all records is checked, whether they
-   are selected or not, and a filter never refuses a record. So a build with a filter is refused if
-   and only if it is refused without, except for columns that the input does not have.
+   are selected or not, and no value refuses one. So a build with a filter is refused if and only if
+   it is refused without, except for columns that the input does not have, and for text of CSV in
+   them that is not in UTF-8. With a ledger that shows one bit, as the form of any other column.
 5. Two builds with different filters, even with filters that no record fulfils together, are not
    disjoint: the values of a record may differ between readings. So losses of builds with a filter
    always add up: their charges count everywhere and always (`psd.publish.charging`).

@@ -203,38 +203,38 @@ def test_lines_of_geojson(tmp_path, subtests):
             assert SECRET not in message
 
 
-def feature(**members):
+def made(**members):
     shape = {"type": "Point", "coordinates": [127, 37.5]}
     return {"type": "Feature", "geometry": shape, "properties": {}} | members
 
 
 GEOCOUCH = {"_id": "", "_rev": "", "type": "Feature", "properties": {}}
 EPSG = "http://www.opengis.net/def/crs/EPSG/0/5179"
-PLAIN = [feature(properties={"age": 20 + i}) for i in range(3)]
-CAPITAL = [feature(properties={"Age": 20 + i}) for i in range(3)]
-NUMBERED = [feature(id=i) for i in range(3)]
-BARE = [feature(properties={"age": 5}), *[feature(age=18.9) for _ in range(3)]]
+PLAIN = [made(properties={"age": 20 + i}) for i in range(3)]
+CAPITAL = [made(properties={"Age": 20 + i}) for i in range(3)]
+NUMBERED = [made(id=i) for i in range(3)]
+BARE = [made(properties={"age": 5}), *[made(age=18.9) for _ in range(3)]]
 for each in BARE[1:]:
     del each["properties"]
 OTHERS = {
-    "GeoCouch": (PLAIN, feature(properties=GEOCOUCH), {}),
-    "CRS of JSON-FG": (PLAIN, feature(coordRefSys=EPSG), {}),
-    "place of JSON-FG": (PLAIN, feature(place={"type": "Point", "coordinates": [1, 2]}), {}),
-    "spelling": (CAPITAL, feature(properties={"age": 1}), {"where": "age > 18"}),
-    "capitals": (CAPITAL, feature(properties={"age": 1}), {"where": "Age > 18"}),
-    "spelling of bids": (CAPITAL, feature(properties={"age": 1}), {"bid": "age"}),
+    "GeoCouch": (PLAIN, made(properties=GEOCOUCH), {}),
+    "CRS of JSON-FG": (PLAIN, made(coordRefSys=EPSG), {}),
+    "place of JSON-FG": (PLAIN, made(place={"type": "Point", "coordinates": [1, 2]}), {}),
+    "spelling": (CAPITAL, made(properties={"age": 1}), {"where": "age > 18"}),
+    "capitals": (CAPITAL, made(properties={"age": 1}), {"where": "Age > 18"}),
+    "spelling of bids": (CAPITAL, made(properties={"age": 1}), {"bid": "age"}),
     "id of a feature": (
-        [*NUMBERED, feature(properties={"id": 5})],
-        feature(id="a"),
+        [*NUMBERED, made(properties={"id": 5})],
+        made(id="a"),
         {"where": "id < 9"},
     ),
-    "id as a bid": ([*NUMBERED, feature(properties={"id": 5})], feature(id="a"), {"bid": "id"}),
+    "id as a bid": ([*NUMBERED, made(properties={"id": 5})], made(id="a"), {"bid": "id"}),
     "id as a user": (
-        [feature(properties={"id": 5}), feature(id="a"), feature(id="b")],
-        feature(properties={"id": "c"}),
+        [made(properties={"id": 5}), made(id="a"), made(id="b")],
+        made(properties={"id": "c"}),
         {"user": "id"},
     ),
-    "no properties": (BARE, feature(properties={"age": 0.5}), {"where": "age > 18"}),
+    "no properties": (BARE, made(properties={"age": 0.5}), {"where": "age > 18"}),
 }
 
 
@@ -261,10 +261,8 @@ def test_no_feature_of_geojson_changes_what_is_read_of_others(tmp_path, name, li
 
     size = len(features)
     alone = read_of(features, slice(size))
-    before, after = (
-        read_of([other, *features], slice(1, None)),
-        read_of([*features, other], slice(size)),
-    )
+    before = read_of([other, *features], slice(1, None))
+    after = read_of([*features, other], slice(size))
     assert alone is None or {str(alone)} | {"None"} >= {str(before), str(after)}
     assert columns or alone is not None
 
