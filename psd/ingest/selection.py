@@ -34,8 +34,9 @@ map a set of records to those that the filter selects.
    kept of a user are chosen among those that the filter selects, since these are the user's records
    in F(D); a choice before the filter would have the same loss, and count fewer records.
 4. What is refused does not depend on the filter. The form of all records is checked, whether they
-   are selected or not, and a filter never refuses a record. So a build with a filter is refused if
-   and only if it is refused without, except for columns that the input does not have.
+   are selected or not, and no value refuses one. So a build with a filter is refused if and only if
+   it is refused without, except for columns that the input does not have, and for text of CSV in
+   them that is not in UTF-8. With a ledger that shows one bit, as the form of any other column.
 5. Two builds with different filters, even with filters that no record fulfils together, are not
    disjoint: the values of a record may differ between readings. So losses of builds with a filter
    always add up: their charges count everywhere and always (`psd.publish.charging`).
@@ -329,7 +330,7 @@ def _whole_text(number: float) -> str | None:
 def _json_text(text: str | None) -> str | None:
     """Text of a property of GeoJSON in the form that does not depend on its type; see `Rules`."""
     text = "" if text is None else text.strip(SPACES)
-    if text == "" or text[0] in "[{" or text.lower() in ("nan", "-nan", "inf", "-inf"):
+    if text == "" or text[0] in "[{" or text.lower().lstrip("-") in ("nan", "inf", "infinity"):
         return None
     if text.lower() in ("true", "false"):
         return str(int(text.lower() == "true"))
@@ -401,7 +402,7 @@ def _array_of_series(series: pandas.Series) -> Any:
     import pyarrow as pa
 
     if hasattr(series, "cat"):
-        series = series.astype(series.cat.categories.dtype)
+        series = series.astype(object)  # whole numbers have no missing one
     if series.dtype != object:
         return pa.Array.from_pandas(series)
     if pd.api.types.infer_dtype(series, skipna=True) != "string":
@@ -429,7 +430,8 @@ def _type_of(value: Any) -> type | None:
 
     if value is None or value is pd.NA or value is pd.NaT:
         return None
-    if isinstance(value, float | np.floating | Decimal) and np.isnan(float(value)):
+    is_number = isinstance(value, float | np.floating)
+    if value.is_nan() if isinstance(value, Decimal) else is_number and np.isnan(value):
         return None
     if isinstance(value, datetime) and value.tzinfo is not None:
         return tzinfo

@@ -224,8 +224,10 @@ def _parse(text: str) -> Predicate:
     """Parse and check a text; sources ask for the tree of each batch."""
     _check_length(text)
     predicate = _Parser(text).parse()
-    _check_length(str(predicate))
-    if not str(predicate).isprintable():
+    written = str(predicate)
+    _check_length(written)
+    _Parser(written).parse()  # its brackets around NOT may be too many, before anything is charged
+    if not written.isprintable():
         raise _refusal(text, "names and texts must have no control characters")
     return predicate
 

@@ -38,7 +38,7 @@ def frame(size=3_000):
     )
     table["seen"] = table["seen"].astype("datetime64[us, UTC]")
     table.loc[rng.integers(0, size, 40), ["lon", "lat"]] = np.nan
-    return table
+    return table.assign(word=table["id"])
 
 
 TABLE = frame()
@@ -208,11 +208,13 @@ def assert_same(found, expected):
     assert (found.contributions, found.report) == (expected.contributions, expected.report)
 
 
-SHORT = "id <> '9007199254740993'"  # GeoJSON may have lost a digit of it, so it is undecided there
+SHORT = (
+    "word <> '9007199254740993'"  # GeoJSON may have lost a digit of it, so it is undecided there
+)
 FILTERS = {
-    "text": f"{SHORT} AND (id IN ('7', 'a b') OR NOT id LIKE '_')",
-    "number": "number >= 9007199254740996 AND id IS NOT NULL",
-    "time": f"seen >= TIMESTAMP '2024-01-10 05:00' AND NOT ID = '007' AND {SHORT}",
+    "text": f"{SHORT} AND (word IN ('7', 'a b') OR NOT word LIKE '_')",
+    "number": "number >= 9007199254740996 AND word IS NOT NULL",
+    "time": f"seen >= TIMESTAMP '2024-01-10 05:00' AND NOT WORD = '007' AND {SHORT}",
 }
 
 
@@ -250,6 +252,8 @@ def test_the_same_points_give_the_same_tally(made, name, user):
 @pytest.mark.parametrize("where", FILTERS.values(), ids=FILTERS)
 @each([*TABLES, *SHAPES])
 def test_a_filter_selects_the_same_records(made, name, where):
+    if "geojson" in name:  # whose names are exact
+        where = where.replace("WORD", "word")
     columns = {"user": "id", "time_zone": "Asia/Seoul", "where": where}
     expected = counted(TABLE, **columns)
     assert 500 < expected.report["not selected"] < len(TABLE) - 500

@@ -159,7 +159,8 @@ def _check_ids(column: Any) -> None:
 
 def _values(column: Any) -> Any:
     """Decode the categories of a column."""
-    return column.astype(column.cat.categories.dtype) if hasattr(column, "cat") else column
+    # Categories that are whole numbers have no missing one, and their type would refuse it.
+    return column.astype(object) if hasattr(column, "cat") else column
 
 
 def _texts(column: Any) -> Any:

@@ -31,15 +31,23 @@ _ROWS = 100_000
 
 # Options of GDAL. Its native stream of FlatGeobuf overwrites points after a missing geometry. It
 # takes text of GeoJSON for times by a rule of its own, which drops UTC and GMT, and a property for
-# a list in all features if it is one in any.
+# a list in all features if it is one in any. And it takes all features for those of GeoCouch if one
+# looks like it, so that the others lose their points.
 _OPTIONS = {
     "OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES",
     "OGR_GEOJSON_DATE_AS_STRING": "YES",
     "OGR_GEOJSON_ARRAY_AS_STRING": "YES",
+    "GEOJSON_FLATTEN_GEOCOUCH": "NO",
 }
+
+# GDAL finds the format of JSON by members of its first features, and formats beside GeoJSON give
+# all features the CRS that one states.
+_DRIVERS = ("GPKG", "ESRI Shapefile", "FlatGeobuf", "GeoJSON", "GeoJSONSeq")
 
 _SEPARATOR = b"\x1e"
 """Stands before each feature of a sequence of GeoJSON, unless lines separate them."""
+
+_PROPERTIES = b'"properties"'
 
 _JSON_ENDINGS = (
     ".geojson", ".json", ".geojsonl", ".geojsons", ".geojsonseq", ".ndjson", ".jsonl",
@@ -134,6 +142,33 @@ def _check_lines(path: Path, info: dict[str, Any]) -> None:
         )
 
 
+def _check_properties(path: Path, info: dict[str, Any], columns: Columns, names: list[str]) -> None:
+    """Refuse columns of GeoJSON whose values of one feature may depend on others.
+
+    1. GDAL takes the id of a feature, which is no property, for a value of the property ``id`` if
+       there is none, or takes it for none, by what other features have; and it converts it to the
+       type that the properties have. A missing id of a user is refused, and text keeps all ids.
+    2. It takes the members of a feature without properties for these, and converts them too.
+    """
+    types = dict(zip(map(str, info["fields"]), map(str, info["dtypes"]), strict=True))
+    has_numbers = columns.user == "id" and types.get("id", "").startswith(("int", "bool"))
+    if has_numbers or "id" in (*columns.filtered, columns.bid):
+        raise InputDataError(
+            f"column 'id' of {path} must have another name, or hold ids of users as text, since "
+            "features of GeoJSON have ids beside their properties; write it as another property"
+        )
+    found, rest = 0, b""
+    with path.open("rb") as file:
+        while names and (block := file.read(2**20)):
+            rest += block.lower()
+            found += rest.count(_PROPERTIES)
+            rest = rest[max(rest.rfind(b'"'), len(rest) - len(_PROPERTIES) + 1) :]
+    if names and found < info["features"]:
+        raise InputDataError(
+            f"{path} must have properties in each feature, as GeoJSON needs; write the file again"
+        )
+
+
 def _is_json(line: bytes) -> bool:
     """Whether a line is a value of its own, and not the first line of a longer one."""
     try:
@@ -170,10 +205,18 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
     try:
         with _quiet(), _options():
             info = pyogrio.read_info(path, layer=layer, force_feature_count=True)
+        if info["driver"] not in _DRIVERS:
+            raise InputDataError(_unsound(path))
         _check_lines(path, info)
+        is_json = info["driver"].startswith("GeoJSON")
         fields = [str(name) for name in info["fields"]]
-        columns = replace(resolve_columns(columns, fields), wkt=None)
+        # Names of properties are those of all features together. With the exact ones, another
+        # spelling in one feature does not decide which column is read of the others.
+        columns = columns if is_json else resolve_columns(columns, fields)
+        columns = replace(columns, wkt=None)
         names = _column_names(str(path), info, columns)
+        if is_json:
+            _check_properties(path, info, columns, names)
         opened = pyogrio.open_arrow(
             path,
             layer=layer,
@@ -185,8 +228,10 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
         with _options(), opened as (meta, reader):
             geometry = (meta["geometry_name"] or "wkb_geometry") if meta["geometry_type"] else None
             crs_of = {} if geometry is None else {geometry: meta["crs"]}
+            if is_json:  # of two spellings, GDAL may leave out the other one than it was told
+                check_names(str(path), reader.schema.names, names)
             chosen = find_columns(str(path), reader.schema, columns, domain, crs_of)
-            chosen = replace(chosen, is_json="JSON" in info["driver"])
+            chosen = replace(chosen, is_json=is_json)
             left = info["features"]
             for batch in chosen.batches(_records(reader)):
                 left -= len(batch.x)

@@ -1,16 +1,20 @@
 """Planted bugs of filters: whether a record is selected depends on others, or shows."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
+import pyogrio
 
-from privacy.planted_bugs.bug import around, planted
+from privacy.planted_bugs.bug import around, instead, planted, replaced
 from psd.errors import InputDataError
 
 SELECTION = "tests/unit/ingest/test_selection.py::"
 ALONE = SELECTION + "test_each_record_is_decided_by_itself_and_none_is_refused[v = 18]"
 UNDECIDED = SELECTION + "test_what_cannot_be_decided_is_left_out_with_not_too[age = 18]"
 GEOJSON = SELECTION + "test_properties_of_geojson_do_not_change_with_features_beside_them"
+LAYERS = "tests/unit/ingest/sources/test_vector.py::"
+OTHERS = LAYERS + "test_no_feature_of_geojson_changes_what_is_read_of_others"
 CLAIMS = "tests/unit/ledger/test_account.py::"
 EVERYWHERE = CLAIMS + "test_places_are_known_of_rows_of_text_and_all_others_are_everywhere"
 
@@ -47,3 +51,25 @@ def a_build_with_a_filter_is_charged_where_it_lies(original, request, *data, **o
     if request.columns is not None:
         request = replace(request, columns=replace(request.columns, where=None))
     return original(request, *data, **options)
+
+
+@planted(test=OTHERS + "[GeoCouch-False]", like="GDAL, which reads GeoCouch without being told")
+@around("psd.ingest.sources.vector._options")
+@contextmanager
+def one_feature_of_geocouch_takes_the_points_of_others(original):
+    """One feature of GeoJSON that has the members of GeoCouch leaves all others without points."""
+    with original():
+        pyogrio.set_gdal_config_options({"GEOJSON_FLATTEN_GEOCOUCH": "YES"})
+        yield
+
+
+@planted(test=OTHERS + "[CRS of JSON-FG-False]", like="GDAL, which finds a format by its content")
+def one_feature_states_the_crs_of_others():
+    """One feature of GeoJSON with the CRS of another format moves the points of all others."""
+    return replaced("psd.ingest.sources.vector._DRIVERS", ("GeoJSON", "GeoJSONSeq", "JSONFG"))
+
+
+@planted(test=OTHERS + "[id of a feature-False]", like="GDAL, where an id may be a property")
+@instead("psd.ingest.sources.vector._check_properties")
+def ids_of_features_are_properties_if_others_say_so(*_):
+    """Whether a feature has its id as a property is found by the features beside it."""

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import psd
+from psd.errors import InputDataError
 from psd.ingest.selection import Rules, select
 from psd.ingest.sources import Columns, read
 from psd.ingest.where import parse_where
@@ -197,6 +198,37 @@ def test_properties_of_geojson_do_not_change_with_features_beside_them(tmp_path)
         together = selected(values, where)
         del together[values.index(None)]
         assert together == alone, where
+
+
+def test_numbers_of_geojson_without_an_end_are_no_text_beside_text(tmp_path):
+    path = tmp_path / "a.geojson"
+    shape = '"type": "Feature", "geometry": {"type": "Point", "coordinates": [127, 37.5]}'
+    for value in ("Infinity", "-Infinity", "NaN"):
+        for others in ([], ['"x"'], ["[1]"]):
+            features = [f'{{{shape}, "properties": {{"v": {v}}}}}' for v in (value, *others)]
+            path.write_text(f'{{"type": "FeatureCollection", "features": [{", ".join(features)}]}}')
+            (batch,) = batches(path, "v <> 'a'")
+            assert not batch.match[0], (value, others)
+
+
+def test_a_missing_category_and_odd_decimals_stop_nothing():
+    """Categories of whole numbers have no missing one, and some decimals are no float."""
+    for values, expected in [
+        (pd.Categorical([18, None, 19]), [True, False, False]),
+        (
+            pd.Series([decimal.Decimal("sNaN"), decimal.Decimal("NaN"), 18], dtype=object),
+            [False, False, True],
+        ),
+    ]:
+        table = pd.DataFrame({"lon": 127.0, "lat": 37.5, "v": values, "user": ["a", "b", "c"]})
+        (batch,) = batches(table, "v = 18")
+        assert batch.match.tolist() == expected
+        (batch,) = batches(table, "user <> 'z'", bid="v")  # nor do they as bids
+        assert (batch.bid == 18).tolist() == expected
+    with pytest.raises(InputDataError, match="user ids"):
+        list(
+            read(table.assign(user=pd.Categorical([1.5, None, 2.5])), Columns(user="user"), DOMAIN)
+        )
 
 
 def test_builds_with_a_filter_are_those_of_the_filtered_table(tmp_path):

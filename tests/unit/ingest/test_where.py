@@ -74,6 +74,7 @@ REFUSED = {
     "a = 'b\x1b[2J'": "no control characters",
     "NOT " * 200 + "a": "a column is compared by",
     "(" * 60 + "a = 1" + ")" * 60: "brackets in each other",
+    "NOT (" * 39 + "a = 1 AND NOT b = 2" + ")" * 39: "brackets in each other",  # as it is written
     "a IN (" + "1, " * MAX_LENGTH + "1)": "at most 1,000 characters",
 }
 

@@ -203,6 +203,70 @@ def test_lines_of_geojson(tmp_path, subtests):
             assert SECRET not in message
 
 
+def made(**members):
+    shape = {"type": "Point", "coordinates": [127, 37.5]}
+    return {"type": "Feature", "geometry": shape, "properties": {}} | members
+
+
+GEOCOUCH = {"_id": "", "_rev": "", "type": "Feature", "properties": {}}
+EPSG = "http://www.opengis.net/def/crs/EPSG/0/5179"
+PLAIN = [made(properties={"age": 20 + i}) for i in range(3)]
+CAPITAL = [made(properties={"Age": 20 + i}) for i in range(3)]
+NUMBERED = [made(id=i) for i in range(3)]
+BARE = [made(properties={"age": 5}), *[made(age=18.9) for _ in range(3)]]
+for each in BARE[1:]:
+    del each["properties"]
+OTHERS = {
+    "GeoCouch": (PLAIN, made(properties=GEOCOUCH), {}),
+    "CRS of JSON-FG": (PLAIN, made(coordRefSys=EPSG), {}),
+    "place of JSON-FG": (PLAIN, made(place={"type": "Point", "coordinates": [1, 2]}), {}),
+    "spelling": (CAPITAL, made(properties={"age": 1}), {"where": "age > 18"}),
+    "capitals": (CAPITAL, made(properties={"age": 1}), {"where": "Age > 18"}),
+    "spelling of bids": (CAPITAL, made(properties={"age": 1}), {"bid": "age"}),
+    "id of a feature": (
+        [*NUMBERED, made(properties={"id": 5})],
+        made(id="a"),
+        {"where": "id < 9"},
+    ),
+    "id as a bid": ([*NUMBERED, made(properties={"id": 5})], made(id="a"), {"bid": "id"}),
+    "id as a user": (
+        [made(properties={"id": 5}), made(id="a"), made(id="b")],
+        made(properties={"id": "c"}),
+        {"user": "id"},
+    ),
+    "no properties": (BARE, made(properties={"age": 0.5}), {"where": "age > 18"}),
+}
+
+
+@pytest.mark.parametrize("lines", [False, True])
+@pytest.mark.parametrize("name", OTHERS)
+def test_no_feature_of_geojson_changes_what_is_read_of_others(tmp_path, name, lines):
+    """Another feature, before or after, changes nothing of the others, or the file is refused."""
+    features, other, columns = OTHERS[name]
+    path = tmp_path / ("a.geojsonl" if lines else "a.geojson")
+
+    def read_of(chosen, others):
+        if lines:
+            path.write_text("".join(json.dumps(each) + "\n" for each in chosen))
+        else:
+            path.write_text(json.dumps({"type": "FeatureCollection", "features": chosen}))
+        try:
+            batch = one(path, **columns)
+        except InputDataError:
+            return None
+        values = [batch.x, batch.y]
+        values += [each for each in (batch.bid, batch.match) if each is not None]
+        values += [] if batch.user is None else [np.array(batch.user.to_pylist())]
+        return [each[others].tolist() for each in values]
+
+    size = len(features)
+    alone = read_of(features, slice(size))
+    before = read_of([other, *features], slice(1, None))
+    after = read_of([*features, other], slice(size))
+    assert alone is None or {str(alone)} | {"None"} >= {str(before), str(after)}
+    assert columns or alone is not None
+
+
 def test_times_of_geojson_are_read_by_the_rule_for_text(tmp_path):
     """GDAL would drop UTC, and read other forms of dates."""
     texts = ("2024-06-30 10:15:00 UTC", "2024-06-30T10:15:00Z", "2024-06-30T19:15:00+09:00")
