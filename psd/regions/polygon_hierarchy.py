@@ -106,10 +106,6 @@ def _polygons(table: geopandas.GeoDataFrame, ids: list[str], domain: Domain) -> 
     import shapely
 
     shapes = table.geometry
-    if shapes.crs is None:
-        raise DomainError(
-            "regions have no CRS; assign it (set_crs, or in your GIS), since it is never guessed"
-        )
     if not 0 < len(shapes) <= MAX_POLYGONS:
         raise ParameterError(f"regions must be 1 to {MAX_POLYGONS:,} polygons, got {len(shapes):,}")
     vertices = int(shapely.get_num_coordinates(shapes.array).sum())
@@ -123,7 +119,11 @@ def _polygons(table: geopandas.GeoDataFrame, ids: list[str], domain: Domain) -> 
 
 
 def _ids(table: geopandas.GeoDataFrame, column: str) -> list[str]:
-    """Ids of a table."""
+    """Ids of a table, which must have a CRS."""
+    if table.geometry.crs is None:
+        raise DomainError(
+            "regions have no CRS; assign it (set_crs, or in your GIS), since it is never guessed"
+        )
     columns = [str(name) for name in table.columns if name != table.geometry.name]
     if column not in columns:
         raise ParameterError(
