@@ -8,8 +8,6 @@ from difflib import get_close_matches
 from numbers import Number
 from typing import Any
 
-import numpy as np
-
 from psd.errors import ParameterError
 
 __all__ = [
@@ -62,8 +60,8 @@ def shown(value: object) -> str:
     >>> shown("1e"), shown(2.5), shown([126.98, 37.54])
     ("'1e'", "'2.5'", 'a value of type list')
     """
-    is_scalar = isinstance(value, str | bytes | Number | os.PathLike | np.generic)
-    if value is None or is_scalar:
+    of_numpy = getattr(value, "ndim", None) == 0 and hasattr(value, "item")  # not imported here
+    if value is None or of_numpy or isinstance(value, str | bytes | Number | os.PathLike):
         return repr(str(value)[:80])
     return type_text(value)
 
