@@ -156,7 +156,7 @@ def postgis_shapes(folder, points, database):
     ingest(database, "raw", pa.Table.from_pandas(plain, preserve_index=False))
     srid = points.crs.to_epsg()
     shape = f"ST_SetSRID(wkb::geometry, {srid}) AS geom"
-    execute(database, f"CREATE TABLE shaped AS SELECT id, number, seen, {shape} FROM raw")
+    execute(database, f"CREATE TABLE shaped AS SELECT id, number, seen, word, {shape} FROM raw")
     return psd.sources.PostGIS(database, query="SELECT * FROM shaped")
 
 
