@@ -249,7 +249,9 @@ def _simplified(column: Any) -> Any:
     if not isinstance(column.dtype, pd.ArrowDtype):
         return column
     arrow: Any = pa.array(column.array)
-    if isinstance(arrow.type, pa.BaseExtensionType):
+    if isinstance(arrow.type, pa.Bool8Type):
+        arrow = arrow.cast(pa.bool_())  # stored as whole numbers
+    elif isinstance(arrow.type, pa.BaseExtensionType):
         arrow = arrow.cast(arrow.type.storage_type)
     if pa.types.is_dictionary(arrow.type):
         arrow = arrow.cast(arrow.type.value_type)

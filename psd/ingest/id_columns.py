@@ -135,8 +135,10 @@ def _header_of_file(path: Path, columns: Columns) -> Header:
             case "vector":
                 import pyogrio
 
-                fields = pyogrio.read_info(path, layer=columns.layer)["fields"]
-                return Header(list(fields), has_geometries=True)
+                info = pyogrio.read_info(path, layer=columns.layer)
+                # Names of GeoJSON are those of its features, so one of them would decide.
+                is_json = info["driver"].startswith("GeoJSON")
+                return Header([] if is_json else list(info["fields"]), has_geometries=True)
     except (PsdError, OSError, RuntimeError, ValueError, pa.ArrowException):
         pass
     return Header()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privacy.planted_bugs.bug import around, like, planted, replaced
+from privacy.planted_bugs.bug import around, instead, like, planted, replaced
 from psd.decompositions.grid import Grid
 from psd.errors import InputDataError
 from psd.space.domain import Domain
@@ -240,3 +240,25 @@ def message_lists_a_first_line_of_values():
 def message_lists_a_first_row_of_values():
     """The message about a missing column lists the first row of a workbook or a table."""
     return replaced("psd.ingest.sources._arrow.may_be_values", lambda names: False)
+
+
+@planted(test="tests/privacy/test_refused_tables.py::test_no_message_has_a_value_of_records[build]")
+@like("a refused argument whose message printed the first rows of the table that it was")
+@instead("psd.publish.fields.type_text")
+def messages_print_what_was_given(value):
+    """The message about an argument prints the value, also where it is a column of records."""
+    return str(value)[:80]
+
+
+@planted(test="tests/unit/ingest/test_id_columns.py::"
+         "test_no_feature_decides_whether_ids_are_warned_of")  # fmt: skip
+@like("a check of a schema that was found from all records")
+@around("psd.ingest.id_columns.headers_of")
+def features_decide_about_a_warning(original, data, columns):
+    """Names of GeoJSON are looked at, and one feature brings its own."""
+    import pyogrio
+
+    headers = original(data, columns)
+    if str(data).endswith((".geojson", ".geojsonl")):
+        return [replace(headers[0], names=list(pyogrio.read_info(data)["fields"]))]
+    return headers

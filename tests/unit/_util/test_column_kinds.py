@@ -60,6 +60,8 @@ KINDS = [
     (of(["a", None], "string"), "text", ["a", None], ALL),
     (of([None, None]), "text", [None, None], ALL),
     (of([3, None], "category"), "integer", ["3", None], ALL),
+    (arrow(pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None], pa.int8()))), "truth",
+     ["True", None], ALL),
     (of([DAY, None]), "date", ["2024-01-02", None], "parquet gpkg xlsx"),
     (of([dt.date(1900, 2, 28), DAY]), "date", ["1900-02-28", "2024-01-02"], "parquet gpkg"),
     (moments("-0044-03-15", "NaT"), "time", ["-000044-03-15T00:00:00", None], "parquet"),

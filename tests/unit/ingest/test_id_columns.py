@@ -10,9 +10,10 @@ import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pytest
+import shapely
 
 import psd
-from psd.ingest.id_columns import ID_NAMES, headers_of
+from psd.ingest.id_columns import ID_NAMES, Header, headers_of
 from psd.ingest.id_columns import id_columns as ids_of
 from psd.ingest.sources import Columns
 
@@ -55,6 +56,13 @@ def test_all_kinds_of_inputs(tmp_path):
     tables = [points, pa.Table.from_pandas(TABLE), [tmp_path / "a.csv", TABLE]]
     for item in [*files, str(files[0]), *tables, tmp_path]:
         assert id_columns(item, COLUMNS) == ("user_id",), item
+
+
+def test_no_feature_decides_whether_ids_are_warned_of(tmp_path):
+    points = gpd.GeoDataFrame(TABLE[["user_id"]], geometry=[shapely.Point(1, 2)], crs="EPSG:4326")
+    for name in ("a.geojson", "a.geojsonl"):
+        points.to_file(tmp_path / name)
+        assert headers_of(tmp_path / name, COLUMNS) == [Header([], has_geometries=True)]
 
 
 @pytest.mark.deep
