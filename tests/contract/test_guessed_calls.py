@@ -353,8 +353,10 @@ def test_44_cells_as_csv(release):
     assert near(pd.read_csv("cells.csv")["estimate"].sum(), COUNT)
 
 
+@pytest.mark.deep
 def test_45_a_plot(release):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from matplotlib import pyplot
+
     assert isinstance(release.plot(), pyplot.Axes)
 
 
@@ -377,8 +379,8 @@ def test_48_a_day(df, wards):
     assert near(estimates.sum(), true)
 
 
+@pytest.mark.deep
 def test_49_a_raster(release):
-    pytest.importorskip("rasterio")
     release.to_geotiff("cells.tif")
     assert Path("cells.tif").stat().st_size > 1_000
 

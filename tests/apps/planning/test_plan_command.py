@@ -135,23 +135,28 @@ def test_a_table_of_levels_and_epsilon_for_an_error():
     assert "gives this relative error" in passes(f"{line} 0.05")
 
 
-def test_weekly_wards_are_planned_with_users_and_a_delta(here):
-    series = "--slices 52 --max-per-slice 2 --max-contributions 60 --delta 1e-6 --methods none"
-    told = passes(f"{PLAN} --for-relative-error 20% {series}")
+WEEKLY = "--slices 52 --max-per-slice 2 --max-contributions 60 --delta 1e-6 --methods none"
+
+
+def test_weekly_wards_are_planned_with_users_and_a_delta():
+    told = passes(f"{PLAN} --for-relative-error 20% {WEEKLY}")
     assert "5,600 records in each of 52 time slices; users are protected" in told
     assert "(at most 60 records, at most 2 in a slice)" in told
     words = told.replace("\n", " ")
     assert "a sum over n slices has sqrt(n) times the error" in words
     assert "by itself a build chooses Gaussian noise at epsilon" in words
-    content = as_json(f"{PLAN} --for-relative-error 20% {series}")
+    content = as_json(f"{PLAN} --for-relative-error 20% {WEEKLY}")
     assert (content["slices"], content["max_per_slice"], content["delta"]) == (52, 2, "1e-6")
     [chosen] = content["chosen"]
     assert (chosen["noise"], chosen["epsilon"]) == ("gaussian", content["solved_epsilon"])
     rows = {(row["noise"], row["level"]): row for row in content["expected"]}
     assert 0.19 < rows["gaussian", "ward"]["mean_error"] <= 0.2
     assert rows["laplace", "ward"]["error"] > rows["gaussian", "ward"]["error"]
-    page = f"{PLAN} --epsilon 1 {series} --plot"
-    passes(f"{page} p.html")
+
+
+@pytest.mark.deep
+def test_a_page_of_weekly_wards_has_both_laws(here):
+    passes(f"{PLAN} --epsilon 1 {WEEKLY} --plot p.html")
     assert "<td>gaussian</td>" in (here / "p.html").read_text()
 
 
