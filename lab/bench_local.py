@@ -12,7 +12,7 @@ path (PYTHONPATH), its OLH is a peer. ``accuracy`` gives the scores of the boxes
 `psd/apps/evaluation/workload.py` for numbers of devices, epsilons and rounds, with reports drawn
 device by device. ``peers`` gives the scores of 4, 1 and 7 rounds, of a uniform grid with its
 guideline and of HDG on the same populations, with support counts drawn by their exact laws
-(`psd.apps.planning.local_reports`); with ``--shrink 8`` the points are shrunk 8-fold in the domain.
+(`psd.apps.planning.local_plan`); with ``--shrink 8`` the points are shrunk 8-fold in the domain.
 ``numbers`` gives errors of distributions of numbers by square-wave: reports are drawn from the
 exact law of each step, the error is the mean absolute error of 1,000 random intervals whose ends
 are those of the 64 bins, in thousandths of the devices, and coverage is the share of bins whose
@@ -45,23 +45,21 @@ from psd.apps.evaluation.true_errors import geometric_mean
 from psd.apps.evaluation.workload import draw_workload
 from psd.apps.local import device
 from psd.apps.local.aggregation import counted_groups, release_of
-from psd.apps.local.bulk import (
+from psd.apps.local.answer_tables import BINS, estimate_distribution
+from psd.apps.local.collection import PartWriter, Reports, collect
+from psd.apps.local.counting import GroupCounts, count_support
+from psd.apps.local.design import design
+from psd.apps.local.partitions import grid_cells
+from psd.apps.local.protocols import protocol_class, protocol_of
+from psd.apps.local.randomization import (
     ManyWords,
     draw_groups,
     find_answers,
     format_reports,
     randomise_group,
 )
-from psd.apps.local.campaign_design import design
-from psd.apps.local.collection import collect
-from psd.apps.local.counting import GroupCounts, count_support
-from psd.apps.local.distributions import BINS, estimate_distribution
-from psd.apps.local.lines import Reports
-from psd.apps.local.partitions import grid_cells
-from psd.apps.local.parts import PartWriter
-from psd.apps.local.protocols import protocol_class, protocol_of
 from psd.apps.local.rounds import round_after
-from psd.apps.planning.local_reports import draw_campaign
+from psd.apps.planning.local_plan import draw_campaign
 from support.local import HASHING, campaign, campaign_bytes
 
 ANSWERS = grid_cells(5)

@@ -24,7 +24,7 @@ from common import draw, study, whole_numbers, write_table
 import psd
 from psd.apps.planning.population import AssumedDensity, draw_population
 from psd.apps.web.map_page import map_page
-from psd.testing.releases import release_from_counts
+from psd.testing.data import release_from_counts
 
 LIMIT, LIMIT_LEAVES, RATIO = 6.0, 110_000, 3.0
 RECORDS_PER_LEAF = 0.42

@@ -64,7 +64,7 @@ def sums(steps, cells):
 
 
 def tree(steps, cells):
-    """Totals of blocks, each joined with its halves, as `psd.apps.streams.totals` does it."""
+    """Totals of blocks, each joined with its halves, as `psd.apps.streams.counters` does it."""
     levels, totals = tree_levels(steps), []
     blocks: dict[tuple[int, int], np.ndarray] = {}
     for step in range(steps):

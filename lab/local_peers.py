@@ -14,13 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from psd.api.release import Release
-from psd.apps.local.campaign_design import campaign_content
-from psd.apps.local.campaign_groups import grid_level, open_group, sigma
 from psd.apps.local.campaigns import campaign_of
+from psd.apps.local.design import campaign_content, grid_level, open_group, sigma
 from psd.apps.local.device import SHARES
 from psd.apps.local.partitions import grid_cells
 from psd.apps.local.protocols import best_protocol
-from psd.apps.planning.local_reports import draw_campaign
+from psd.apps.planning.local_plan import draw_campaign
 from psd.privacy.loss import parse_epsilon
 from psd.release.post_processing import PostProcessing
 

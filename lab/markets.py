@@ -18,9 +18,14 @@ from common import command, cpu_seconds, study
 
 import psd
 from psd.apps.choosing.bounds import liar_gain, map_shortfall, shortfall
-from psd.mechanisms.choice_laws import map_law, permute_and_flip_probabilities
+from psd.mechanisms.choice_laws import (
+    HalvingTree,
+    Runs,
+    leaf_numbers,
+    map_law,
+    permute_and_flip_probabilities,
+)
 from psd.mechanisms.price_maps import PriceMaps
-from psd.mechanisms.zone_layouts import HalvingTree, Runs, leaf_numbers
 from psd.privacy.loss import NANO
 from support.privacy.choice_markets import E, changed, multisets, price_law, worst
 from support.privacy.price_markets import all_zonings, area_market, line_market

@@ -29,15 +29,14 @@ import numpy as np
 from common import PSD, run_python, study, whole_numbers, write_table
 
 import psd
-from psd.apps.streams.blocks import packed
 from psd.apps.streams.counters import COUNTERS, blocks_of
-from psd.apps.streams.state import SLICES, TOTALS, StoredAnswer, opened_state
+from psd.apps.streams.state import SLICES, TOTALS, StoredAnswer, opened_state, packed
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.ledger.entries import entry
 from psd.ledger.file import append, exclusive
 from psd.release.file import decode_release, encode_release, slice_digest
-from psd.release.series_growth import join_releases
+from psd.release.series_file import join_releases
 
 BOUNDS = (0, 0, 8, 8)
 FIRST = np.datetime64("2026-01-01T00")

@@ -23,8 +23,7 @@ from data_sets import SEOUL, SEOUL_BOUNDS
 
 import psd
 from psd.accounting import rho_of
-from psd.apps.suggest.grid import RegionGrid
-from psd.apps.suggest.shared import FEATURES, differences, features, solve_weights
+from psd.apps.suggest.models import FEATURES, RegionGrid, differences, features, solve_weights
 from psd.apps.suggest.training import train_factors, train_weights
 from psd.curator.person_sums import PersonSums
 from psd.mechanisms.sampler import SecureSampler
@@ -118,7 +117,7 @@ def correction(rows, weights):
 
 
 def alternating_part(grid, weights, regions):
-    """As `psd.apps.suggest.shared.person_part`, after the person's correction was taken out."""
+    """As `psd.apps.suggest.models.person_part`, after the person's correction was taken out."""
     if len(regions) < 2:
         return [(np.zeros(0, int), np.empty((0, size.width))) for size in ALTERNATING]
     rows, first = differences_once(grid, regions.tobytes()), np.zeros(1, int)

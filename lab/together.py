@@ -14,15 +14,13 @@ from data_sets import SEOUL_BOUNDS, chosen_sets
 import psd
 from psd.privacy.loss import NANO
 from psd.query.boxes import box_fraction
-from psd.query.derived import two_sided_quantile
-from psd.query.simultaneous import simultaneous_level
+from psd.query.joint import simultaneous_level, two_sided_quantile
 from psd.query.traversal import traverse, weighted_total
 from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import Tree
 from psd.space.ground_areas import ground_areas
-from psd.statistics.overlay import raster_overlay
-from psd.statistics.quantiles import weighted_quantiles
-from psd.statistics.raster import density_raster
+from psd.statistics.raster import density_raster, raster_overlay
+from psd.statistics.top_cells import weighted_quantiles
 from support.releases import changed
 
 

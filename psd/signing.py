@@ -23,7 +23,7 @@ from psd._util.extras import install_text
 from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
 from psd.release.file import read_release
-from psd.release.node_limit import MAX_NODES
+from psd.release.node_reader import MAX_NODES
 from psd.release.series_file import is_series, read_series
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from psd.decompositions import methods
 
 from ..options.command import INTEGER, NUMBER, Command, parse_settings
 from ..options.table import TABLE_OR_JSON
-from ..output.columns import Column, print_columns
+from ..output.tables import Column, print_columns
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:

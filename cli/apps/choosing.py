@@ -19,12 +19,11 @@ from ..options.choice import (
     zone_numbers,
 )
 from ..options.command import INTEGER, NUMBER, Command, Group, options_of
+from ..options.common import local_files
 from ..options.fields import account_of
-from ..options.tallies import local_files
-from ..output.private_report import make_observer
-from ..output.tables import write_table
+from ..output.publishing import make_observer
+from ..output.tables import write_table, write_text
 from ..output.terminal import print_success, show_stage
-from ..output.text_files import write_text
 
 if TYPE_CHECKING:
     from psd.apps.choosing import Choice, PriceList, PriceMap
@@ -68,9 +67,9 @@ def make_choice(
     """
     from psd.apps.choosing import choose
     from psd.privacy.loss import epsilon_decimal, parse_epsilon
-    from psd.publish.inputs import inputs_of
+    from psd.publish.counting import inputs_of
     from psd.publish.request_warnings import warn_of_large_epsilon
-    from psd.regions.inputs import refuse_record_files
+    from psd.regions.files import refuse_record_files
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     reads: list[str | Path] = [*candidates.files, *local_files(inputs), ledger or ""]
@@ -264,7 +263,7 @@ def choose_site(
           --ledger city.ledger --dataset people --user user_id --max-contributions 4
     """  # noqa: D301
     from psd.apps.choosing import Sites
-    from psd.apps.choosing.candidate_files import read_catchments
+    from psd.apps.choosing.files import read_catchments
 
     def sites() -> Sites:
         return Sites(
@@ -345,8 +344,7 @@ def choose_tariff(
           --epsilon 0.5 --ledger city.ledger --dataset bids
     """  # noqa: D301
     from psd.apps.choosing import Tariffs
-    from psd.apps.choosing.public_regions import read_public_regions
-    from psd.apps.choosing.tariff_files import read_tariffs
+    from psd.apps.choosing.files import read_public_regions, read_tariffs
 
     files = tuple(path for path in (tariffs, regions) if path is not None)
 
@@ -455,7 +453,7 @@ def _along_order(
 ) -> PriceMap:
     """Maps whose zones are runs of regions."""
     from psd.apps.choosing import PriceMap
-    from psd.apps.choosing.public_regions import read_order, read_public_regions
+    from psd.apps.choosing.files import read_order, read_public_regions
 
     if order is None or depth is not None:
         raise click.UsageError("--order must be given with --regions, and no --zone-depth")

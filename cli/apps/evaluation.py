@@ -11,11 +11,10 @@ import click
 from psd._util.csv_text import csv_text
 
 from ..options.command import INTEGER, Command, parse_settings, split_commas
-from ..options.common import RELEASE, overwrite
+from ..options.common import INPUTS, RELEASE, local_files, overwrite, read_slice_tally
 from ..options.fields import AREA, POINTS, field_options
-from ..options.tallies import INPUTS, local_files, read_slice_tally
 from ..options.time_slices import SLICE, release_at, slice_at
-from ..output.columns import Column, print_columns, print_left_out
+from ..output.tables import Column, print_columns, print_left_out
 from ..output.terminal import print_success, show_builds, show_stage
 
 if TYPE_CHECKING:
@@ -79,10 +78,10 @@ def run_evaluate(
           --tally year.tally
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
-    from psd.apps.evaluation.reporting.evaluation_page import RASTER
-    from psd.apps.evaluation.reporting.plots import check_plot, check_report
+    from psd.apps.evaluation.figures import check_plot, check_report
+    from psd.apps.evaluation.pages import RASTER
     from psd.apps.evaluation.true_errors import PRIVATE_NOTICE, evaluate
-    from psd.publish.inputs import inputs_of
+    from psd.publish.counting import inputs_of
     from psd.regions.files import read_boxes
 
     input_files = filter(None, (tally, boxes))
@@ -146,7 +145,7 @@ def _write_answers(evaluation: Evaluation, output: str, *, overwrite: bool) -> N
 def _plot_errors(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
     """Parts of the error by class, as bars."""
     from psd._util.atomic_write import temporary_target
-    from psd.apps.evaluation.reporting.plots import plot_evaluation
+    from psd.apps.evaluation.figures import plot_evaluation
 
     with temporary_target(output, overwrite=overwrite) as target:
         target.touch(mode=0o600)
@@ -159,7 +158,7 @@ def _write_report(
 ) -> None:
     """All of it as a web page."""
     from psd._util.atomic_write import write_file
-    from psd.apps.evaluation.reporting.evaluation_page import evaluation_page
+    from psd.apps.evaluation.pages import evaluation_page
 
     content = evaluation_page(evaluation, release).encode()
     write_file(output, content, overwrite=overwrite, mode=0o600)
@@ -235,8 +234,8 @@ def run_compare(
           -o errors.private.csv --plot errors.private.png --report errors.private.html
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
-    from psd.apps.evaluation.reporting.plots import check_plot, check_report
-    from psd.publish.inputs import inputs_of
+    from psd.apps.evaluation.figures import check_plot, check_report
+    from psd.publish.counting import inputs_of
     from psd.publish.request_values import parse_values, public_domain_from_values
 
     check_targets(
@@ -340,8 +339,8 @@ def _save_files(
     """Table as CSV under a first line that marks it, picture and page: all files or none."""
     from psd._util.atomic_write import temporary_target
     from psd.apps.evaluation.comparison import COMPARISON_NOTICE
-    from psd.apps.evaluation.reporting.comparison_page import comparison_page
-    from psd.apps.evaluation.reporting.plots import plot_comparison
+    from psd.apps.evaluation.figures import plot_comparison
+    from psd.apps.evaluation.pages import comparison_page
 
     def open_private(path: str) -> Path:
         target = together.enter_context(temporary_target(path, overwrite=overwrite))

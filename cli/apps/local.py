@@ -12,10 +12,16 @@ import click
 from ..options.command import INTEGER, NUMBER, Command, Group, parse_integer, split_commas
 from ..options.fields import REGIONS, field_options
 from ..options.table import TABLE_OR_JSON, TABLE_OUTPUT
-from ..output.columns import Column, print_columns, print_facts, print_rows
-from ..output.tables import FORMATS, write_table
+from ..output.tables import (
+    FORMATS,
+    Column,
+    output_format,
+    print_columns,
+    print_facts,
+    print_rows,
+    write_table,
+)
 from ..output.terminal import print_success, show_builds
-from ..output.text_files import output_format
 
 if TYPE_CHECKING:
     import pandas
@@ -148,7 +154,7 @@ def _design_regions(
     stated: dict[str, Any],
 ) -> Campaign:
     """Campaign that asks for named regions."""
-    from psd.apps.local.region_design import design_regions, read_regions
+    from psd.apps.local.design import design_regions, read_regions
     from psd.publish.request_values import parse_values, regions_from_values
 
     given = parse_values(fields)
@@ -162,7 +168,7 @@ def _design_places(
     question: dict[str, Any], epsilon: Any, devices: int, stated: dict[str, Any]
 ) -> Campaign:
     """Campaign that asks for places."""
-    from psd.apps.local.campaign_design import design
+    from psd.apps.local.design import design
 
     about: dict[str, Any] = {"crs": question["crs"], "rounds": int(question["rounds"]), **stated}
     return design(question["bounds"], epsilon, devices, **about)
@@ -173,7 +179,7 @@ def _design_answers(
 ) -> Campaign:
     """Campaign that asks for options, numbers or words."""
     from psd.apps.local.answer_design import design_numbers, design_options, design_words
-    from psd.apps.local.answer_lists import read_list
+    from psd.apps.local.answer_tables import read_list
 
     if question["words"]:
         return design_words(epsilon, devices, **stated)
@@ -669,9 +675,7 @@ def _write_words(
 ) -> None:
     """Write the table of words, and say how many are there."""
     from psd._util.atomic_write import write_file
-    from psd.apps.local.answer_lists import read_list
-    from psd.apps.local.answer_tables import encode_table
-    from psd.apps.local.word_tables import tabulate_words
+    from psd.apps.local.answer_tables import encode_table, read_list, tabulate_words
 
     rows = tabulate_words(campaign, folder, read_list(words, "words"), level=level)
     write_file(output, encode_table(rows), overwrite=overwrite)

@@ -16,9 +16,8 @@ from ..options.command import INTEGER, NUMBER, Command, parse_number, parse_sett
 from ..options.common import overwrite
 from ..options.fields import AREA, REGIONS, field_options
 from ..options.table import FORMAT
-from ..output.columns import Column, print_columns, print_left_out
+from ..output.tables import Column, output_format, print_columns, print_left_out, write_text
 from ..output.terminal import print_success, printable, show_builds, show_stage
-from ..output.text_files import output_format, write_text
 
 if TYPE_CHECKING:
     from psd.apps.planning.plan import Plan
@@ -47,7 +46,7 @@ def run_region_plan(
     **options: Any,
 ) -> None:
     """Plan the regions of the options, and print or write the plan."""
-    from psd.apps.planning.figure import check_plan_plot
+    from psd.apps.planning.figures import check_plan_plot
     from psd.apps.planning.region_plan import plan_regions
     from psd.publish.request_values import (
         boundary_from_values,
@@ -155,7 +154,7 @@ def _print_region_plan(result: RegionPlan) -> None:
 def _plot_region_plan(result: RegionPlan, path: str, *, overwrite: bool) -> None:
     """Errors by level as a picture or a page."""
     from psd._util.atomic_write import temporary_target
-    from psd.apps.planning.region_figure import plot_region_plan
+    from psd.apps.planning.figures import plot_region_plan
 
     with temporary_target(path, overwrite=overwrite) as target:
         plot_region_plan(result, target)
@@ -301,7 +300,7 @@ def run_plan(
           --population visits --slices 52 --delta 1e-6 --for-relative-error 10%
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
-    from psd.apps.planning.figure import check_plan_plot
+    from psd.apps.planning.figures import check_plan_plot
     from psd.apps.planning.plan import plan
     from psd.publish.fields import public_files
     from psd.publish.request_values import covariate_from_values, parse_values
@@ -387,7 +386,7 @@ def _plan_domain(
     """Domain of the plan and its area, from one of the two options."""
     from dataclasses import replace
 
-    from psd.apps.planning.study_area import domain_area_km2, square_domain
+    from psd.apps.planning.population import domain_area_km2, square_domain
     from psd.publish.request_values import public_domain_from_values
 
     if (area is None) == ("bounds" not in given):
@@ -487,7 +486,7 @@ def _print_plan(result: Plan) -> None:
 def _plot_plan(result: Plan, path: str, *, overwrite: bool) -> None:
     """Errors by size of query as a picture or a page."""
     from psd._util.atomic_write import temporary_target
-    from psd.apps.planning.figure import plot_plan
+    from psd.apps.planning.figures import plot_plan
 
     with temporary_target(path, overwrite=overwrite) as target:
         plot_plan(result, target)

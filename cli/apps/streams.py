@@ -11,10 +11,10 @@ import click
 from psd.publish.fields import FIELDS
 
 from ..options.command import Command, Group, chain_options, options_of
+from ..options.common import INPUTS
 from ..options.fields import LEDGER, account_of, field_options
 from ..options.table import TABLE_OR_JSON
-from ..options.tallies import INPUTS
-from ..output.columns import print_facts
+from ..output.tables import print_facts
 from ..output.terminal import print_success, print_warning, show_stage
 
 if TYPE_CHECKING:
@@ -190,9 +190,9 @@ def add(
       psd stream add city.stream wednesday.csv --slice 2026-01-07 --skip
     """  # noqa: D301
     from psd.apps.streams.stream import Stream
-    from psd.publish.inputs import inputs_of
+    from psd.publish.counting import inputs_of
 
-    from ..output.private_report import make_observer
+    from ..output.publishing import make_observer
 
     data = inputs_of(inputs, table, query)
     stream = Stream(state)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import INTEGER, Command, Group
-from ..options.common import RELEASE_OPTION, chosen_max_nodes, overwrite
+from ..options.common import INPUTS, RELEASE_OPTION, chosen_max_nodes, local_files, overwrite
 from ..options.fields import LEDGER, POINTS, account_of, field_options
 from ..options.table import table_or
-from ..options.tallies import INPUTS, local_files
-from ..output.private_report import make_observer
+from ..output.publishing import make_observer
 from ..output.tables import write_table
 from ..output.terminal import print_success, show_stage
 
@@ -96,7 +95,7 @@ def train(
     from psd.apps.suggest.training import train_weights
     from psd.apps.suggest.weights import write_weights
     from psd.privacy.loss import epsilon_decimal, parse_epsilon
-    from psd.publish.inputs import inputs_of
+    from psd.publish.counting import inputs_of
     from psd.publish.request_warnings import warn_of_large_epsilon
 
     reads: list[str | Path] = [release, *local_files(inputs), ledger or ""]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from psd.query.reliability import Threshold
+from psd.query.answer_table import Threshold
 
 from ..options.command import INTEGER, LIMITS, Command
 from ..options.common import RELEASE, overwrite

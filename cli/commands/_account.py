@@ -13,7 +13,7 @@ import click
 
 from ..options.command import Command, split_commas
 from ..options.table import TABLE_OR_JSON
-from ..output.columns import print_facts
+from ..output.tables import print_facts
 
 if TYPE_CHECKING:
     from psd.accounting import Composition, SampledGaussian

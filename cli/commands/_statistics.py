@@ -7,12 +7,10 @@ from typing import Any
 import click
 
 from ..options.command import INTEGER, chain_options, options_of, refuse_others
-from ..options.region_names import named_regions
-from ..options.regions import read_regions
+from ..options.regions import named_regions, read_regions
 from ..options.time_slices import release_at, release_when
-from ..output.tables import FORMATS, state_source, write_table
+from ..output.tables import FORMATS, output_format, state_source, write_table
 from ..output.terminal import show_stage
-from ..output.text_files import output_format
 
 __all__ = [
     "SHAPES",

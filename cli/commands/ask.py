@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from ..options.command import NUMBER, Command
+from ..options.common import INPUTS
 from ..options.fields import LEDGER, POINTS, TIMES, UNIT, account_of, field_options
-from ..options.tallies import INPUTS
 from ..output.terminal import print_success, show_stage
 
 __all__ = ["command"]
@@ -74,7 +74,7 @@ def command(
 
     from psd.publish.single_count import ask
 
-    from ..output.private_report import make_observer
+    from ..output.publishing import make_observer
     from ..output.tables import write_table
 
     account = account_of(ledger, dataset, analyst)

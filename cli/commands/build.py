@@ -9,9 +9,8 @@ import click
 from psd.publish.fields import FIELDS
 
 from ..options.command import Command, GroupedOption, chain_options, options_of
-from ..options.common import overwrite
+from ..options.common import SOURCES, overwrite
 from ..options.fields import field_options
-from ..options.tallies import SOURCES
 
 __all__ = ["command"]
 

@@ -6,7 +6,7 @@ import click
 
 from ..options.command import INTEGER, Command, cell_level
 from ..options.common import RELEASE, overwrite
-from ..options.reliability import unreliable_options
+from ..options.table import unreliable_options
 from ..options.time_slices import SLICE, release_at
 from ..output.terminal import print_success, show_stage
 

@@ -1,4 +1,4 @@
-"""psd info: parameters and guarantee of a release."""
+"""psd info: parameters and guarantee of a release or of a series."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from psd import _apps
 from psd.export._catalogue import STANDARDS
 from psd.version import __version__
 
-from ..commands import module_of_app
 from ..options.command import Command, options_of, refuse_others
 from ..options.common import RELEASE
 from ..options.table import table_or
 from ..options.time_slices import SLICE, release_or_series_at
-from ..output.columns import print_facts, print_rows
+from ..output.tables import print_facts, print_rows
+from . import module_of_app
 
 if TYPE_CHECKING:
     from psd.api.release import Release
+    from psd.release.series import SeriesRecord
 
-__all__ = ["command"]
+__all__ = [
+    "command",
+    "print_series",
+]
 
 
 _sheet = options_of("Sheet of method")
@@ -123,8 +127,6 @@ def command(
     if overwrite:
         raise click.UsageError("--overwrite must be given with --sheet")
 
-    from ..output import series as series_info
-
     loaded = release_or_series_at(release, slice_name)
     from psd.release.series import SeriesRecord
 
@@ -132,7 +134,7 @@ def command(
         click.echo(json.dumps(loaded.catalogue(form, file=release), indent=2))  # type: ignore[arg-type]
         return
     if isinstance(loaded.record, SeriesRecord):
-        series_info.print_series(loaded, loaded.record, form)
+        print_series(loaded, loaded.record, form)
         return
     if form == "json":
         click.echo(json.dumps({**_release_facts(loaded), "levels": _level_rows(loaded)}, indent=2))
@@ -143,7 +145,7 @@ def command(
 def _release_facts(release: Release) -> dict[str, Any]:
     """Facts about the release as a whole."""
     from psd.privacy.loss import epsilon_text
-    from psd.space.place_text import place_text
+    from psd.space.domain import place_text
 
     return {
         "about": release.record.about_texts,
@@ -222,7 +224,7 @@ def _boundary_text(release: Release) -> str:
 
 def _level_rows(release: Release) -> list[dict[str, Any]]:
     """Cells, measured cells, and largest epsilon and its noise for each level."""
-    from psd.estimation.local_measurements import measure_record
+    from psd.estimation.least_squares import measure_record
 
     measure = release.tree.noise.measure
     rows, noise, measured = [], release.tree.noise, measure_record(release.index.record)
@@ -278,3 +280,71 @@ def _path_text(release: Release) -> str:
         f"Column {measure.name} is the largest of each level. On every path from the root\n"
         f"to a leaf, {measure.name} adds up to at most {total}."
     )
+
+
+def print_series(series: Release, record: SeriesRecord, form: str) -> None:
+    """Facts of the series and one line per slice, for people or for programs."""
+    facts, rows = _series_facts(series, record), _slice_rows(series)
+    if form == "json":
+        click.echo(json.dumps({**facts, "slices": rows}, indent=2))
+        return
+    print_facts(
+        {
+            name: " ".join(map(str, value)) if isinstance(value, list) else str(value)
+            for name, value in (facts.pop("about") | facts).items()
+        }
+    )
+    click.echo()
+    print_rows(rows)
+
+
+def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
+    """Facts about all slices together."""
+    from psd.privacy.loss import epsilon_text
+    from psd.space.domain import place_text
+
+    first = record.releases[0]
+    return {
+        "about": series.record.about_texts,
+        "method": first.method,
+        "epsilon": epsilon_text(record.epsilon),
+        **{name: series.metadata[name] for name in ("delta", "rho") if name in series.metadata},
+        "unit": series.unit.kind,
+        "guarantee": series.record.guarantee_text,
+        "source": series.record.source,
+        "counts": record.counted_text,
+        "max_contributions": series.unit.max_contributions,
+        "max_per_slice": series.unit.max_per_slice or "none",
+        "bound_per": record.scope,
+        "slices_by": record.slices.by,
+        "time_zone": record.slices.time_zone,
+        "bounds": list(series.domain.bounds),
+        "crs": series.domain.crs,
+        "place": place_text(series.domain) or "none",
+        "lattice": list(series.domain.lattice),
+        "coordinate_resolution": series.domain.coordinate_resolution or "none",
+        "min_cell": series.domain.min_cell or "none",
+        "estimate": first.post_processing.estimate,
+        "density": first.post_processing.density,
+        "library": first.library,
+        "digest": series.digest,
+    }
+
+
+def _slice_rows(series: Release) -> list[dict[str, Any]]:
+    """Name, size, epsilon and total of every slice; with a delta, epsilon is of all together."""
+    from psd.privacy.loss import epsilon_text
+
+    is_pure = "delta" not in series.metadata
+    return [
+        {
+            "slice": name,
+            "cells": len(series[name].tree),
+            **({"epsilon": epsilon_text(series[name].record.epsilon)} if is_pure else {}),
+            "estimated_total": round(series[name].total, 1),
+            "total_perturbation_error": round(
+                float(series[name].index.fit.estimates.variance[0]) ** 0.5, 1
+            ),
+        }
+        for name in series
+    ]

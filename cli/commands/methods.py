@@ -7,7 +7,7 @@ import dataclasses
 import click
 
 from ..options.command import Command
-from ..output.columns import Column, print_columns
+from ..output.tables import Column, print_columns
 
 __all__ = ["command"]
 

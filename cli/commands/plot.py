@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psd.query.reliability import Threshold
+from psd.query.answer_table import Threshold
 
 from ..options.command import INTEGER, LIMITS, Command, cell_level
 from ..options.common import RELEASE, overwrite

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import Command, refuse_others
-from ..options.common import overwrite
+from ..options.common import INPUTS, local_files, overwrite
 from ..options.fields import AREA, POINTS, REGIONS, TIMES, UNIT, field_options
-from ..options.tallies import INPUTS, local_files
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
@@ -82,12 +81,12 @@ def command(
       psd tally january.tally february.tally -o winter.tally
     """  # noqa: D301
     from psd._util.atomic_write import check_targets
+    from psd.publish.counting import inputs_of
     from psd.publish.fields import public_files
-    from psd.publish.inputs import inputs_of
     from psd.publish.request_warnings import warn_of_columns, warn_of_degrees
     from psd.publish.tallies import tally_request
     from psd.publish.tally_files import tally_files
-    from psd.regions.inputs import refuse_record_files
+    from psd.regions.files import refuse_record_files
 
     tallies = tally_files(inputs)
     if tallies is not None:
@@ -207,7 +206,7 @@ def _is_tally_of(tally: PartialTally, path: Path, request: TallyRequest) -> bool
     """Whether a tally is that of a file by a request."""
     from psd.ingest.partial_tally import EMPTY
     from psd.ingest.tally_file import file_digest
-    from psd.ingest.user_rows import UserRows
+    from psd.ingest.user_partitions import UserRows
     from psd.publish.tally_parts import origin_of
 
     origin, expected_origin = tally.origins[0], origin_of(request, ())

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import chain_options, options_of, parse_integer
+from ..options.common import INPUTS
 from ..options.fields import LEDGER, POINTS, TIMES, UNIT, field_options
-from ..options.tallies import INPUTS
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain

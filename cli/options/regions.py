@@ -1,13 +1,20 @@
-"""Regions that a command asks about: boxes of options or files, and polygons."""
+"""Regions that a command asks about: boxes, polygons, or named regions of a release."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-__all__ = ["read_regions"]
+from .command import chain_options
+
+__all__ = [
+    "named_regions",
+    "read_regions",
+    "region_name_options",
+]
 
 
 def read_regions(
@@ -27,7 +34,7 @@ def read_regions(
         If the file cannot be read as regions.
     """
     from psd.regions import files as region_files
-    from psd.space import region_repair
+    from psd.space import regions
 
     if sum(map(bool, (box, boxes, polygons))) != 1:
         raise click.UsageError("exactly one of --box, --boxes and --polygons must be given")
@@ -42,4 +49,69 @@ def read_regions(
     if boxes:
         return region_files.read_boxes(Path(boxes))
     table = region_files.read_polygons(Path(polygons or ""), crs=polygons_crs)
-    return region_repair.repair_polygons(table, "polygons") if repair else table
+    return regions.repair_polygons(table, "polygons") if repair else table
+
+
+def region_name_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--all-regions``, ``--region``, ``--table`` and ``--level``."""
+    return chain_options(
+        click.option(
+            "--all-regions",
+            is_flag=True,
+            help="Answer all regions of a level of a release that counts regions by name.",
+        ),
+        click.option(
+            "--region",
+            multiple=True,
+            metavar="ID",
+            help="Answer the region of this id; may be repeated.",
+        ),
+        click.option(
+            "--table",
+            metavar="FILE",
+            help="Answer the region of each row of a table: CSV, XLSX, Parquet, or any vector "
+            "format. The answers have the columns and the order of the table.",
+        ),
+        click.option(
+            "--table-id", metavar="COLUMN", help="Column of the ids in --table; by default id."
+        ),
+        click.option(
+            "--level", metavar="NAME", help="Level of these regions; by default the lowest."
+        ),
+    )(command)
+
+
+def named_regions(
+    *,
+    all_regions: bool,
+    region: tuple[str, ...],
+    table: str | None,
+    table_id: str | None,
+    level: str | None,
+) -> dict[str, Any] | None:
+    """Arguments of `Release.query` for the regions of the options; None without any.
+
+    Raises
+    ------
+    UsageError
+        If options contradict each other.
+    InputDataError
+        If the table cannot be read.
+    """
+    from psd.regions.files import read_table
+
+    if table_id is not None and table is None:
+        raise click.UsageError("--table-id must be given with --table")
+    chosen = sum(map(bool, (all_regions, region, table)))
+    if not chosen:
+        if level is not None:
+            raise click.UsageError("--level must be given with --all-regions, --region or --table")
+        return None
+    if chosen > 1:
+        raise click.UsageError(
+            "at most one of --all-regions, --region and --table must be given; they answer regions "
+            "of one level"
+        )
+    if table is None:
+        return {"areas": [[name] for name in region] or None, "level": level}
+    return {"areas": read_table(Path(table)), "id": table_id or "id", "level": level}

@@ -1,14 +1,21 @@
-"""Options of commands that print or write a table."""
+"""Options of commands that print or write a table, and what is done with unreliable estimates."""
 
 from __future__ import annotations
 
 import click
 
 from ..output.tables import FORMATS
-from .command import Decorator, chain_options
+from .command import LIMITS, Decorator, chain_options
 from .common import overwrite
 
-__all__ = ["FORMAT", "TABLE_OR_JSON", "TABLE_OUTPUT", "table_or"]
+__all__ = [
+    "FORMAT",
+    "TABLE_OR_JSON",
+    "TABLE_OUTPUT",
+    "table_or",
+    "unreliable_options",
+]
+
 
 FORMAT = click.option(
     "--format",
@@ -39,3 +46,24 @@ TABLE_OUTPUT = chain_options(
     overwrite,
 )
 """The format, the file that is written, and whether it may replace another."""
+
+
+unreliable_options = chain_options(
+    click.option(
+        "--unreliable",
+        type=click.Choice(["keep", "mark", "drop"]),
+        default="keep",
+        show_default=True,
+        help="Estimates that are not reliable: keep them as they are, mark them by u in a column "
+        "flag, or drop them.",
+    ),
+    click.option(
+        "--threshold",
+        type=LIMITS,
+        default="0.12,0.3",
+        show_default=True,
+        help="Largest relative error of a good estimate and of a reliable one, or of a reliable "
+        "one alone, such as 0.3 or 30%. The file states them.",
+    ),
+)
+"""``--unreliable`` and ``--threshold``, of commands that write estimates."""

@@ -1,27 +1,46 @@
-"""Answers to queries as a table on the screen, and the warning about what they omit."""
+"""Answers to queries: a table on the screen, files, joint answers, and what a table omits."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..output.columns import Column, print_columns
-from ..output.terminal import print_warning, printable
+from psd._util.csv_text import csv_text
+
+from .tables import Column, print_columns
+from .terminal import print_warning, printable
 
 if TYPE_CHECKING:
     import pandas
 
+    from psd.api.release import Release
+    from psd.query.answer_table import Threshold
     from psd.query.areas import Areas
+    from psd.query.joint import Joint
     from psd.space.domain import Domain
 
 __all__ = [
+    "EXTRA",
+    "answers_metadata",
+    "answers_page",
+    "answers_text",
     "column_texts",
+    "columns_text",
     "identifying_columns",
+    "in_degrees",
+    "joint_text",
+    "plain_answers",
     "print_answer_columns",
     "print_answers",
+    "print_joint",
     "warn_of_areas_beyond",
 ]
+
 
 # Columns of the answers on the screen; --details, files and programs have all.
 _MAIN = ("estimate", "error", "lower", "upper", "quality")
@@ -166,7 +185,7 @@ def _value_text(name: str, value: Any) -> str:
     if name == "reliable":
         return "yes" if value else "no"
     if name.startswith("relative"):
-        from psd.query.reliability import relative_text
+        from psd.query.answer_table import relative_text
 
         return relative_text(value) if value > 10 else f"{100 * value:.1f}%"
     return f"{value:,.1f}" if isinstance(value, float) and name != "id" else printable(str(value))
@@ -202,3 +221,158 @@ def _count_beyond(areas: Areas, domain: Domain) -> int:
     slack = _SLACK * (high - low)
     outside = (sides[:, :2] < low - slack).any(axis=1) | (sides[:, 2:] > high + slack).any(axis=1)
     return int(outside.sum())
+
+
+EXTRA = {
+    "joint": ("joint_lower", "joint_upper"),
+    "nested": ("ring", "ring_error", "ring_lower", "ring_upper"),
+}
+"""Columns beside those of `psd query`, by kind of answer."""
+
+# A larger matrix does not fit a screen.
+_WIDEST = 12
+
+
+def print_joint(joint: Joint) -> None:
+    """Correlations as a second table, and the total, on the screen."""
+    ids = [printable(name) for name in _region_names(joint)]
+    if 1 < len(joint) <= _WIDEST:
+        # Adding 0.0 removes the minus sign of a rounded -0.0.
+        texts = [[f"{round(value, 2) + 0.0:.2f}" for value in row] for row in joint.correlation]
+        columns = [Column(heading="correlation", values=ids, left=True, folds=True)]
+        columns += [
+            Column(heading=name, values=text) for name, text in zip(ids, texts, strict=True)
+        ]
+        click.echo()
+        print_columns(columns)
+    elif len(joint) > _WIDEST:
+        click.echo("(too many regions for a table of correlations; see --format csv)", err=True)
+    if joint.overlap is None and len(joint):
+        total = joint.total()
+        click.echo(
+            f"\ntotal {total.estimate:,.1f}, error {total.error:,.1f}, "
+            f"{total.lower:,.1f} to {total.upper:,.1f}"
+        )
+    elif joint.overlap is not None:
+        a, b = (ids[number] for number in joint.overlap)
+        click.echo(f"(no total: {a} and {b} overlap, and would be counted twice)", err=True)
+
+
+def joint_text(joint: Joint, form: str) -> str:
+    """Joint answers as CSV, with columns covariance_ID, or as a JSON object."""
+    import pandas as pd
+
+    from psd._util.column_kinds import json_text
+    from psd.export import finite_errors
+
+    from ..output.answers import plain_answers
+
+    plain = plain_answers(joint.answers)
+    if form == "csv":
+        names = [f"covariance_{name}" for name in _region_names(joint)]
+        columns = pd.DataFrame(joint.covariance, columns=names, index=plain.index)
+        return csv_text(pd.concat([plain, columns], axis=1))
+    content = {
+        "answers": json.loads(json_text(finite_errors(plain))),
+        "covariance": joint.covariance.tolist(),
+        "total": asdict(joint.total()) if joint.overlap is None else None,
+        "joint_confidence_level": joint.level,
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _region_names(joint: Joint) -> list[str]:
+    """Names of the regions: what tells them apart, else numbers."""
+    from ..output.answers import column_texts, identifying_columns
+
+    answers: Any = joint.answers
+    for name in identifying_columns(answers):
+        if answers[name].is_unique:
+            return column_texts(name, answers[name])
+    return [str(number) for number in range(1, len(answers) + 1)]
+
+
+_CAPTION = "Errors are predicted standard deviations."
+
+
+def answers_metadata(
+    loaded: Release, unreliable: str, confidence: float, threshold: Threshold
+) -> dict[str, str]:
+    """What a file of answers states: the guarantee, and what its columns mean."""
+    from psd.query.answer_table import reliability_limits
+
+    return {
+        **loaded.metadata,
+        "confidence": f"{confidence:g} for lower to upper",
+        **reliability_limits(threshold).texts,
+        "unreliable": unreliable,
+    }
+
+
+def answers_text(answers: Any, form: str, metadata: dict[str, str] | None = None) -> str:
+    """Answers as CSV, JSON or GeoJSON text."""
+    from psd._util.column_kinds import held_columns, json_text
+    from psd.export import finite_errors
+
+    if form == "geojson":
+        held = held_columns(finite_errors(answers), form)
+        text: str = held.to_json(drop_id=True)
+        stated = json.dumps(metadata or {}, ensure_ascii=False)
+        return text.replace(', "features"', f', "metadata": {stated}, "features"', 1) + "\n"
+    plain = plain_answers(answers)
+    return csv_text(plain) if form == "csv" else json_text(finite_errors(plain))
+
+
+def columns_text(columns: dict[str, Any]) -> str:
+    """Columns as CSV text, without pandas."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    lists = [values if isinstance(values, list) else values.tolist() for values in columns.values()]
+    writer.writerows(zip(*lists, strict=True))
+    return text.getvalue()
+
+
+def in_degrees(answers: Any) -> Any:
+    """Answers with their geometry in longitude and latitude."""
+    from psd.space.shape_transforms import transform_table
+
+    return transform_table(answers, "EPSG:4326", "the answers")
+
+
+def answers_page(answers: Any, metadata: dict[str, str]) -> str:
+    """Answers as an HTML page of its own: no script and no request."""
+    from psd._util.html import page, section, table_block
+
+    from ..output.answers import column_texts, identifying_columns
+    from ..output.terminal import printable
+
+    # What a narrow screen shows without scrolling comes first.
+    shown = plain_answers(answers)
+    first = [*(name for name in ("slice",) if name in shown), *identifying_columns(shown),
+             "quality", "estimate", "error", "lower", "upper"]  # fmt: skip
+    shown = shown[[*first, *(name for name in shown if name not in first)]]
+    columns = [
+        column_texts(str(name), shown.iloc[:, number]) for number, name in enumerate(shown.columns)
+    ]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    headings = [printable(str(name)).replace("_", " ") for name in shown.columns]
+    guarantee = f"epsilon {metadata['epsilon']} {metadata['unit_of_privacy']}"
+    facts = [[key.replace("_", " "), value] for key, value in metadata.items()]
+    return page(
+        "Answers to queries",
+        [
+            section("Answers", table_block(_CAPTION, headings, rows)),
+            section("About these numbers", table_block("", ["fact", "value"], facts, "words")),
+        ],
+        lead=f"{metadata['counts']}, with differential privacy: {guarantee}",
+    )
+
+
+def plain_answers(answers: Any) -> Any:
+    """Columns but the geometry of the regions."""
+    import geopandas as gpd
+    import pandas as pd
+
+    is_plain = not isinstance(answers, gpd.GeoDataFrame)
+    return answers if is_plain else pd.DataFrame(answers.drop(columns=answers.geometry.name))

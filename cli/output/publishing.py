@@ -1,8 +1,8 @@
-"""Carry out a recipe: read, charge, build, save, sign and export."""
+"""Carry out a recipe: read, charge, build, save, sign, export, and show what is private."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,9 @@ import click
 
 from psd._util.file_endings import check_release_name
 
+from ..options.common import local_files, write_build_tally
 from ..options.fields import account_of
-from ..options.tallies import local_files, write_build_tally
-from ..output.private_report import make_observer, name_reading_report
-from ..output.terminal import print_success, show_stage
+from .terminal import Stage, is_quiet, print_success, show_stage
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -22,10 +21,71 @@ if TYPE_CHECKING:
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
     from psd.privacy.loss import Loss
+    from psd.publish.observer import Observer
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest, BuildTerms
 
-__all__ = ["run_recipe", "save_recipe", "show_requests"]
+__all__ = [
+    "make_observer",
+    "name_reading_report",
+    "run_recipe",
+    "save_recipe",
+    "show_requests",
+]
+
+
+_MARK = "PRIVATE, do not publish:"
+
+_NOTHING_INSIDE = (
+    "no record was counted; are x and y swapped, are the bounds in the order west south east "
+    "north, is the CRS right, and do the slices hold the times?"
+)
+
+
+def make_observer(
+    progress: Stage | Callable[[str], None],
+    *,
+    report_private: bool,
+    private_tally: Callable[[Tally], None] | None = None,
+) -> Observer:
+    """Observer of a command: private numbers and faults are shown if the options ask for them."""
+    from psd.publish.observer import Observer
+
+    return Observer(
+        progress=progress,
+        slices_done=progress.slices if isinstance(progress, Stage) else lambda done, total: None,
+        private_report=_show_report if report_private else _ignore_report,
+        private_fault=_show_fault if report_private else _ignore_report,
+        private_tally=private_tally,
+    )
+
+
+def name_reading_report(*, in_recipe: bool = False) -> None:
+    """Say after a build how its holder sees what was read: the same words whatever was read."""
+    how = "with report_private = true" if in_recipe else "--report-private"
+    if not is_quiet():
+        click.echo(
+            "(the holder of the data sees how many records were left out, PRIVATE, by --dry-run "
+            f"{how}; it must not choose parameters)",
+            err=True,
+        )
+
+
+def _ignore_report(_: object) -> None:
+    """Show nothing."""
+
+
+def _show_report(report: dict[str, int]) -> None:
+    """Numbers of records."""
+    parts = ", ".join(f"{name} {number:,}" for name, number in report.items())
+    click.echo(f"{_MARK} records {parts}", err=True)
+    if report.get("read") and not report.get("kept"):
+        click.echo(f"{_MARK} {_NOTHING_INSIDE}", err=True)
+
+
+def _show_fault(fault: str) -> None:
+    """Why an input could not be read."""
+    click.echo(f"{_MARK} {' '.join(fault.split())}", err=True)
 
 
 def show_requests(recipe: Recipe) -> None:
@@ -38,8 +98,7 @@ def show_requests(recipe: Recipe) -> None:
     from psd.errors import ParameterError
     from psd.publish.request_warnings import warn_of_request
     from psd.publish.tally_files import tally_files
-    from psd.space.domain import Domain
-    from psd.space.place_text import place_text
+    from psd.space.domain import Domain, place_text
 
     if recipe.private.report_private and tally_files(recipe.private.inputs) is not None:
         raise ParameterError(
@@ -90,7 +149,7 @@ def _report_readings(recipe: Recipe) -> None:
 
 def _open_inputs(private: PrivateInputs) -> tuple[Any, Engine | None]:
     """Inputs and engine of a recipe, which must name some."""
-    from psd.publish.inputs import inputs_and_engine
+    from psd.publish.counting import inputs_and_engine
 
     if not private.inputs and (private.table is None or private.engine is None):
         raise click.MissingParameter(param_hint="'INPUTS...'", param_type="argument")
@@ -100,7 +159,7 @@ def _open_inputs(private: PrivateInputs) -> tuple[Any, Engine | None]:
 def _check_public_files(recipe: Recipe, engine: Engine | None) -> list[Path]:
     """Refuse public files that hold records; local paths of the inputs."""
     from psd.publish.fields import public_files
-    from psd.regions.inputs import refuse_record_files
+    from psd.regions.files import refuse_record_files
 
     inputs = recipe.private.inputs
     local = local_files(inputs) if engine is None else local_paths(inputs)

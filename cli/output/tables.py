@@ -1,21 +1,372 @@
-"""Small tables of statistics on the screen and in files."""
+"""Tables on a terminal and in files. Words may be broken, but no number or heading is cut."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from psd._util.csv_text import csv_text
+from psd._util.file_endings import contradicts
 
-from ..output.columns import Column, print_columns
-from ..output.terminal import printable
-from ..output.text_files import write_text
+from .terminal import open_console, print_success, printable
 
 if TYPE_CHECKING:
     import pandas
+    from rich.console import Console
+    from rich.table import Table
 
-__all__ = ["FORMATS", "state_source", "write_table"]
+__all__ = [
+    "FORMATS",
+    "Column",
+    "output_format",
+    "print_columns",
+    "print_facts",
+    "print_left_out",
+    "print_rows",
+    "state_source",
+    "write_table",
+    "write_text",
+]
+
+
+# Narrowest column of words: longer words are broken.
+_WORDS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of texts.
+
+    Parameters
+    ----------
+    heading : str
+        Its parts are separated by underscores, and printed one below the other.
+    values : list of str
+        One for each row.
+    left : bool
+        Whether the values start at the left.
+    folds : bool
+        Whether the values are words, which may continue on the next line.
+    names : tuple of str
+        Headings of the columns that it shows; set by itself.
+    """
+
+    heading: str
+    values: list[str]
+    left: bool = False
+    folds: bool = False
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Remember the heading, which may be broken later."""
+        if not self.names:
+            object.__setattr__(self, "names", (_words(self.heading),))
+
+    @property
+    def least(self) -> int:
+        """Width without which a number or a heading is cut, or words below 16 letters break."""
+        if not self.folds:
+            return self.natural
+        words = [word for value in self.values for word in value.split()]
+        numbers = [word for word in words if any(letter.isdigit() for letter in word)]
+        return max(_widest(self.heading.split("_")), min(_widest(words), _WORDS), _widest(numbers))
+
+    @property
+    def natural(self) -> int:
+        """Width that needs no line to be broken."""
+        lines = [line for value in self.values for line in value.split("\n")]
+        return _widest([*self.heading.split("_"), *lines])
+
+
+def _widest(texts: Sequence[str]) -> int:
+    """Width of the widest text in cells of a terminal."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, texts), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """What a table shows: columns beside each other, and those in a line above each record."""
+
+    columns: list[Column]
+    gap: int
+    above: list[Column] = field(default_factory=list)
+
+    @property
+    def names(self) -> set[str]:
+        """Headings that are shown."""
+        return {name for column in (*self.columns, *self.above) for name in column.names}
+
+
+def print_columns(
+    columns: Sequence[Column],
+    *,
+    dispensable: Sequence[str] = (),
+    pairs: Mapping[str, str] | None = None,
+    identifying: Sequence[str] = (),
+    essential: Sequence[str] = (),
+    title: str | None = None,
+    bold: str | None = None,
+) -> list[str]:
+    """Print columns side by side.
+
+    If they are wider than the terminal, the gaps and headings become narrower, pairs of columns
+    stand one below the other, so that a record has two lines, the dispensable columns are left out
+    one by one, the identifying columns stand in a line above each record, the essential columns
+    are left out, and words are broken, in this order. If that is not enough, the lines are longer
+    than the terminal.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        With equally many values.
+    dispensable : sequence of str
+        Headings of columns that may be left out, the first of them first.
+    pairs : mapping of str to str, optional
+        Headings of columns, and of those that may stand below them.
+    identifying : sequence of str
+        Headings of columns that may stand in a line of their own.
+    essential : sequence of str
+        Headings of columns that are left out last.
+    title : str, optional
+        Line above the table.
+    bold : str, optional
+        Values that end in this mark are bold.
+
+    Returns
+    -------
+    list of str
+        Headings of the columns that are left out.
+    """
+    from rich.text import Text
+
+    screen = open_console()
+    layout = _lay_out(columns, (dispensable, identifying, essential), pairs or {}, screen.width)
+    if title is not None:
+        screen.print(Text(title, "bold"))
+    if layout.above:
+        _print_with_lines_above(screen, layout)
+    else:
+        screen.print(_table(screen, layout, bold))
+    return [name for name in (*dispensable, *essential) if _words(name) not in layout.names]
+
+
+def print_left_out(names: Sequence[str], where: str = "--format csv") -> None:
+    """Say which columns of a table are left out, and where they are."""
+    if names:
+        listed = ", ".join(name.replace("_", " ") for name in names)
+        click.echo(f"(too narrow for {listed}; see {where})", err=True)
+
+
+def _lay_out(
+    columns: Sequence[Column],
+    choices: tuple[Sequence[str], Sequence[str], Sequence[str]],
+    pairs: Mapping[str, str],
+    width: int,
+) -> _Layout:
+    """The first layout that fits the width, or the narrowest."""
+    dispensable, identifying, essential = choices
+    headings = [column.heading for column in columns]
+    dispensable, essential = ([n for n in names if n in headings] for names in choices[::2])
+    beside, gap = _fit(columns, dispensable, pairs, width)
+    if _least_width(beside, gap) <= width:
+        return _Layout(columns=beside, gap=gap)
+    above = [column for column in columns if column.heading in identifying]
+    others = [column for column in columns if column.heading not in identifying]
+    fitting, gap = _fit(others, (*dispensable, *essential), pairs, width)
+    return _Layout(columns=fitting, gap=gap, above=above)
+
+
+def _table(screen: Console, layout: _Layout, bold: str | None) -> Table:
+    """Table of all records."""
+    from rich.text import Text
+
+    table = _headings(screen, layout)
+    for row in zip(*(column.values for column in layout.columns), strict=True):
+        marked = ("bold" if bold and value.endswith(bold) else "" for value in row)
+        table.add_row(*map(Text, row, marked))
+    return table
+
+
+def _headings(screen: Console, layout: _Layout) -> Table:
+    """Table without records; the screen becomes as wide as it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    columns, gap = layout.columns, layout.gap
+    widths = _fold([(c.least, c.natural) for c in columns], screen.width - gap * (len(columns) - 1))
+    screen.width = max(screen.width, sum(widths) + gap * (len(widths) - 1))
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(
+            Text(column.heading.replace("_", "\n")),
+            justify="left" if column.left else "right",
+            no_wrap=not column.folds,
+            overflow="fold",
+            width=width,
+        )
+    return table
+
+
+def _print_with_lines_above(screen: Console, layout: _Layout) -> None:
+    """Print each record in lines of its own: what identifies it, then its numbers."""
+    from rich.text import Text
+
+    room = screen.width
+    names = "  ".join(_words(column.heading) for column in layout.above)
+    screen.print(Text(names, "bold"), _headings(screen, layout), sep="\n")
+    lines = zip(*(column.values for column in layout.above), strict=True)
+    records = zip(*(column.values for column in layout.columns), strict=True)
+    for line, record in zip(lines, records, strict=True):
+        table = _headings(screen, layout)
+        table.show_header = False
+        table.add_row(*map(Text, record))
+        screen.print(Text("  ".join(line)), width=room)
+        screen.print(table)
+
+
+def _words(heading: str) -> str:
+    """Heading without line breaks."""
+    return heading.replace("_", " ")
+
+
+def _fit(
+    columns: Sequence[Column], dispensable: Sequence[str], pairs: Mapping[str, str], width: int
+) -> tuple[list[Column], int]:
+    """Columns that fit the width, if any do, and the gap between them."""
+    if _least_width(columns, 2) <= width:
+        return list(columns), 2
+    fitting = list(columns)
+    if _least_width(fitting, 1) > width:
+        fitting = [_narrow_heading(column) for column in columns]
+    single = fitting
+    for heading in (None, *dispensable):
+        single = [c for c in single if heading is None or _words(heading) not in c.names]
+        fitting = single
+        if _least_width(fitting, 1) > width:
+            fitting = _stack(single, pairs)
+        if _least_width(fitting, 1) <= width:
+            break
+    return fitting, 1
+
+
+def _stack(columns: Sequence[Column], pairs: Mapping[str, str]) -> list[Column]:
+    """Put the second column of each pair below the first one."""
+    by_name = {name: column for column in columns for name in column.names}
+    below = {
+        _words(upper): by_name[_words(lower)]
+        for upper, lower in pairs.items()
+        if _words(upper) in by_name and _words(lower) in by_name
+    }
+    lower = [column.names[0] for column in below.values()]
+    return [
+        _above(column, below[column.names[0]]) if column.names[0] in below else column
+        for column in columns
+        if column.names[0] not in lower
+    ]
+
+
+def _above(upper: Column, lower: Column) -> Column:
+    """Two columns as one, the values of the second in a second line."""
+    values = zip(upper.values, lower.values, strict=True)
+    return replace(
+        upper,
+        heading=f"{upper.heading}_{lower.heading}",
+        values=["\n".join(each) for each in values],
+        names=(*upper.names, *lower.names),
+    )
+
+
+def _narrow_heading(column: Column) -> Column:
+    """The column, with the words of its heading below each other if that makes it narrower."""
+    narrow = replace(column, heading=column.heading.replace(" ", "_"))
+    return narrow if narrow.least < column.least else column
+
+
+def _least_width(columns: Sequence[Column], gap: int) -> int:
+    """Width of a table of narrow columns."""
+    return sum(column.least for column in columns) + gap * (len(columns) - 1)
+
+
+def _fold(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
+    """Widths within the room, from the least and the natural ones; the widest are reduced first."""
+    reduced = [natural for _, natural in widths]
+    while sum(reduced) > room:
+        loose = [number for number, (least, _) in enumerate(widths) if reduced[number] > least]
+        if not loose:
+            break
+        reduced[max(loose, key=reduced.__getitem__)] -= 1
+    return reduced
+
+
+def print_rows(rows: Sequence[Mapping[str, object]]) -> None:
+    """Print rows of figures under the names of their columns; a missing figure is a dash."""
+    texts = [["-" if value is None else str(value) for value in row.values()] for row in rows]
+    columns = zip(rows[0], zip(*texts, strict=True), strict=True)
+    print_columns([Column(heading=name, values=list(values)) for name, values in columns])
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Print names and values below each other; a long value continues on the next line."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(Text(name), Text(value))
+    open_console().print(table)
+
+
+def output_format(form: str | None, output: str | None, formats: Sequence[str]) -> str:
+    """Format of ``--format``, else of the output's ending, else a table.
+
+    Parameters
+    ----------
+    form : str or None
+        Value of ``--format``.
+    output : str or None
+        File to write; None for the screen.
+    formats : sequence of str
+        Formats of the command; ``table`` is for the screen alone.
+
+    Raises
+    ------
+    UsageError
+        If a file would be a table, or its name says that it is in another format.
+    """
+    ending = Path(output or "").suffix[1:].lower()
+    chosen = form or (ending if ending in formats else "table")
+    if output and chosen == "table":
+        *others, last = (name for name in formats if name != "table")
+        raise click.UsageError(
+            f"-o {output}: name the format with --format {', '.join(others)} or {last}"
+        )
+    if output and contradicts(output, chosen):
+        raise click.UsageError(
+            f"-o must end in .{chosen} with --format {chosen}, got {output}; its ending is that of "
+            "another format"
+        )
+    return chosen
+
+
+def write_text(text: str, output: str | None, *, overwrite: bool) -> None:
+    """Write a text to the screen or to a file."""
+    from psd._util.atomic_write import temporary_target
+
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    with temporary_target(output, overwrite=overwrite) as target:
+        target.write_text(text, encoding="utf-8")
+    print_success(f"wrote {output}")
+
 
 FORMATS = ("table", "csv", "json")
 
@@ -38,7 +389,7 @@ def state_source(table: pandas.DataFrame, *sources: str) -> None:
 
 def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overwrite: bool) -> None:
     """Show a table to people, or write it as CSV or JSON."""
-    from ..output.answer_files import plain_answers
+    from ..output.answers import plain_answers
 
     plain = plain_answers(table)
     if form == "table":

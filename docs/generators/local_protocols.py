@@ -82,7 +82,7 @@ steps). One of two is stated, and the other follows:
 
 Words are estimated by weighted least squares over the bits of all cohorts, with and without negative numbers.
 n times the variance of a bit that a share s of the devices has is (s p (1 - p) + (1 - s) q (1 - q)) /
-(p - q)^2, whose reciprocal is its weight (`psd/apps/local/word_decoding.py` has the covariance of the estimates). A
+(p - q)^2, whose reciprocal is its weight (`psd/apps/local/answer_tables.py` has the covariance of the estimates). A
 word is called present where its estimate is above its standard error times the quantile of the normal
 distribution at the level, divided by the number of words (Bonferroni).
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from psd.api.guesses import guessed_of_answers
 from psd.errors import ParameterError
+from psd.query.answer_table import Threshold
 from psd.query.areas import Areas, beside_shapes
-from psd.query.reliability import Threshold
 
 if TYPE_CHECKING:
     import folium
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from psd.query.derived import Derived
     from psd.query.explain import Explanation
     from psd.query.index import QueryIndex
-    from psd.query.joint import Joint
+    from psd.query.joint import Derived, Joint
     from psd.space.domain import Domain
 
 __all__ = ["Answers"]
@@ -172,7 +171,7 @@ class Answers:
 
         Returns
         -------
-        psd.query.derived.Derived
+        psd.query.joint.Derived
             ``estimate, perturbation_error, nonuniformity_error, error, lower, upper``.
 
         Raises

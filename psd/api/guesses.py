@@ -1,4 +1,4 @@
-"""What is guessed as a member of a release or of answers: words of pandas and GeoPandas. Public.
+"""Names that are no members of a release: words of pandas and GeoPandas, and members that moved.
 
 A name whose meaning is plain is the member that has it; of others a sentence says where it is. The
 names are no members, so that `dir`, documents and type checkers have one name for one thing.
@@ -8,10 +8,50 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from psd.api.old_members import MOVED
 from psd.query.answer_table import COLUMNS
 
-__all__ = ["guessed_of_answers", "guessed_of_release"]
+__all__ = [
+    "MOVED",
+    "guessed_of_answers",
+    "guessed_of_release",
+]
+
+
+MOVED: Final = {
+    "about": "release.record.about_texts",
+    "boundary": "release.record.boundary",
+    "bounds": "release.domain.bounds",
+    "covariate": "release.record.covariate",
+    "crs": "release.domain.crs",
+    "estimate": "release.query(boxes, errors=False)",
+    "estimates": "release.index.fit.estimates",
+    "explain": "release.query(areas).explain()",
+    "explore": "release.to_geopandas().explore()",
+    "guarantee_text": "release.record.guarantee_text",
+    "inference": "release.record.inference",
+    "joint": "release.query(areas).joint()",
+    "library": "release.record.library",
+    "model": "release.index.fit",
+    "nested": "release.query(areas).nested()",
+    "parameters": "release.record.parameters",
+    "post_processing": "release.record.post_processing",
+    "quantiles": "release.query(quantiles=True, classes=5)",
+    "query_regions": "release.query(names, level=level)",
+    "query_table": "release.query(table, id=column)",
+    "raster": "release.to_xarray(columns, rows)",
+    "regions_tree": "release.tree",
+    "releases": "release[name]",
+    "source": "release.record.source",
+    "top": "release.query(top=10)",
+    "total_regions": "release.query(names, level=level)",
+    "total_table": "release.query(table, id=column)",
+    "with_about": "release.replace(about=texts)",
+    "with_cache": "psd.api.fits.with_cache(release)",
+    "with_near_fit": "release",
+    "with_post_processing": "release.replace(post_processing=other)",
+}
+"""What stands for an old member, as code; answered until version 1.0.0."""
+
 
 _OF_RELEASE: Final = {
     **dict.fromkeys(("to_file", "to_csv", "to_excel", "to_gpkg", "to_geojson"), "export"),

@@ -20,10 +20,9 @@ from psd.privacy.unit import PrivacyUnit
 from psd.query.index import QueryIndex
 from psd.release import file, series_file
 from psd.release.about import about_from_mapping
-from psd.release.counts import record_from_counts
-from psd.release.node_limit import MAX_NODES
+from psd.release.node_reader import MAX_NODES
 from psd.release.post_processing import PostProcessing
-from psd.release.record import ReleaseRecord, guarantee_note
+from psd.release.record import ReleaseRecord, guarantee_note, record_from_counts
 from psd.release.series import SeriesRecord, receipt_of
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain, public_domain
@@ -366,7 +365,7 @@ class Publication:
 
         Epsilon is that of all time slices together.
         """
-        from psd.export._metadata import release_metadata
+        from psd.export._formats import release_metadata
 
         if not isinstance(self.record, SeriesRecord):
             return release_metadata(self.record, self.digest if self._has_file else "")

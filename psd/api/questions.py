@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from psd._util.instances import shown
 from psd.api.answers import Answers
 from psd.errors import ParameterError
+from psd.query.answer_table import Threshold
 from psd.query.areas import Areas, BoxAreas, answer_areas
 from psd.query.index import QueryIndex
-from psd.query.reliability import Threshold
 
 if TYPE_CHECKING:
     import pandas
@@ -111,7 +111,7 @@ class Statistic:
 
     def break_classes(self, index: QueryIndex, confidence: float) -> pandas.DataFrame:
         """Compute the breaks between classes of density, with their errors."""
-        from psd.statistics.quantiles import class_breaks
+        from psd.statistics.top_cells import class_breaks
 
         return class_breaks(
             index.fit,

@@ -12,7 +12,7 @@ from psd._util.instances import check_instance
 from psd.api.guesses import guessed_of_release
 from psd.api.publication import Publication
 from psd.errors import ParameterError
-from psd.query.reliability import Threshold
+from psd.query.answer_table import Threshold
 from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
@@ -293,10 +293,8 @@ class Release(Publication):
         ParameterError
             If the release has no such level, or an argument is out of range.
         """
-        from psd.export._cell_table import CellTable
-        from psd.export._cells import cells_table
-        from psd.export._metadata import release_metadata
-        from psd.export._regions import named_regions_table
+        from psd.export._cells import CellTable, cells_table, named_regions_table
+        from psd.export._formats import release_metadata
 
         if self.levels:
             if cells != "leaves":
@@ -382,8 +380,7 @@ class Release(Publication):
         MissingExtraError
             If matplotlib is not installed.
         """
-        from psd.export._map_series import MOST_MAPS, draw_series
-        from psd.export._maps import draw_release
+        from psd.export._maps import MOST_MAPS, draw_release, draw_series
 
         shown: dict[str, Any] = {"outline": outline, "threshold": threshold, "cmap": cmap}
         if not isinstance(self.record, SeriesRecord):
@@ -553,7 +550,7 @@ class Release(Publication):
             If a GeoTIFF needs rasterio, or a database needs its driver, and it is not installed.
         """
         from psd.export import export_release, find_format, is_raster
-        from psd.export._regions import export_regions
+        from psd.export._cells import export_regions
         from psd.release.allow_list import check_release
 
         check_release(self._one())

@@ -30,17 +30,17 @@ from psd.mechanisms.noisy_counts import count_mechanism
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import NANO, LossMeasure
-from psd.space.bin_grid import BinGrid
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
+from psd.space.grids import BinGrid
 from psd.space.growing_tree import Cells, GrowingTree
 from psd.space.hilbert import MAX_ORDER, lattice_codes
-from psd.space.region_frame import region_frame
+from psd.space.region_tree import region_frame
 
 if TYPE_CHECKING:
     from psd.curator.candidate_scores import CandidateScores
     from psd.space.covariate import Covariate
-    from psd.space.region_frame import Regions
+    from psd.space.region_tree import Regions
 
 __all__ = ["ChargedQuestion", "Curator"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
 from psd.mechanisms.exponential_mechanism import Candidates
-from psd.space.bin_grid import BinGrid
+from psd.space.grids import BinGrid
 
 __all__ = ["Divisions", "Entries", "deviations"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.growing_tree import Cells
-    from psd.space.region_frame import Regions
+    from psd.space.region_tree import Regions
 
 __all__ = ["Curator", "Decomposition"]
 

@@ -23,7 +23,7 @@ from psd.decompositions._constants import HTF_SIGNAL, HTF_STRUCTURE_SHARE, TOTAL
 from psd.errors import ParameterError
 from psd.privacy.budget import geometric_shares, share, split_total
 from psd.release.post_processing import PostProcessing
-from psd.space.bin_grid import BinGrid
+from psd.space.grids import BinGrid
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:

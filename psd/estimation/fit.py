@@ -16,14 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, distinct_values
-from psd.estimation.boundary_error import (
-    PATTERN_SHAPE,
-    LinePattern,
-    column_records,
-    fit_lines,
-    line_deviation,
-    step_overdispersion,
-)
 from psd.estimation.constants import (
     DENSITY_RASTER,
     MEDIAN_REACH,
@@ -32,8 +24,7 @@ from psd.estimation.constants import (
     SMOOTH_SHIFT,
     SMOOTHING_PASSES,
 )
-from psd.estimation.covariate_density import CovariateDensity, parent_shares, region_shares
-from psd.estimation.covariate_error import covariate_error
+from psd.estimation.covariate import CovariateDensity, covariate_error, parent_shares, region_shares
 from psd.estimation.density import (
     SURFACE_SHAPE,
     Density,
@@ -44,13 +35,27 @@ from psd.estimation.density import (
     smooth_density,
 )
 from psd.estimation.fit_cache import LEAST_NODES, FitCache, recall
-from psd.estimation.integer_counts import round_counts, rounding_variance, uniform_of_digest
-from psd.estimation.least_squares import Estimates, infer_counts, prune_counts, published_covariance
-from psd.estimation.line_covariance import line_squares
-from psd.estimation.local_measurements import measure_record
-from psd.estimation.nonuniformity import Dispersion, fit_dispersion
+from psd.estimation.least_squares import (
+    Estimates,
+    infer_counts,
+    measure_record,
+    prune_counts,
+    published_covariance,
+    round_counts,
+    rounding_variance,
+    uniform_of_digest,
+)
+from psd.estimation.lines import (
+    PATTERN_SHAPE,
+    LinePattern,
+    column_records,
+    fit_lines,
+    line_deviation,
+    line_squares,
+    step_overdispersion,
+)
+from psd.estimation.nonuniformity import Dispersion, children_of, divisions, fit_dispersion
 from psd.estimation.posterior import PART_NODES, halfway_level, posterior_counts
-from psd.estimation.sibling_splits import children_of, divisions
 from psd.release.file import content_digest
 from psd.release.post_processing import WITH_PRIOR
 from psd.release.record import ReleaseRecord

@@ -13,17 +13,17 @@ The metadata of a table are its ``attrs``, texts by name; formats write them as 
 
 from __future__ import annotations
 
-from psd.export._answers import write_answers
+from psd.export._cells import treat_unreliable
 from psd.export._formats import (
     find_format,
+    finite_errors,
     is_database,
     is_raster,
     raster_suffixes,
     suffixes,
+    write_answers,
 )
-from psd.export._gdal import finite_errors
 from psd.export._release import export_release
-from psd.export._reliability import treat_unreliable
 
 __all__ = [
     "export_release",

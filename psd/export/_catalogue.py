@@ -1,21 +1,29 @@
 """Entries of catalogues: a release as an item of STAC, a dataset of DCAT, a registered deployment.
 
 All are made of the release alone and are JSON.
+
+The context is part of the document, so no reader fetches one.
+
+.. [1] Dwork, Kohli and Mulligan. "Differential Privacy in Practice: Expose your Epsilons!" Journal
+   of Privacy and Confidentiality 9(2), 2019.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time, timedelta
-from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import quote
 
 import numpy as np
 
 from psd._util.declared_parameters import choice
 from psd._util.wall_clock import check_zone
+from psd.errors import ParameterError
+from psd.privacy.budget import BUDGET_STATEMENTS
 from psd.space.crs import explain_proj_errors, parse_crs
 
 if TYPE_CHECKING:
@@ -23,7 +31,16 @@ if TYPE_CHECKING:
     from psd.release.record import ReleaseRecord
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["STANDARDS", "Described", "Standard", "catalogue_entry"]
+__all__ = [
+    "STANDARDS",
+    "Described",
+    "Standard",
+    "catalogue_entry",
+    "dcat_entry",
+    "registry_entry",
+    "stac_entry",
+]
+
 
 Standard = Literal["stac", "dcat", "registry"]
 
@@ -39,7 +56,7 @@ class Described:
     """A release or a series, as catalogues describe it."""
 
     record: ReleaseRecord  # of the release, or of the first slice
-    metadata: dict[str, str]  # see `psd.export._metadata.release_metadata`
+    metadata: dict[str, str]  # see `psd.export._formats.release_metadata`
     guarantee: str  # epsilon and unit of privacy in words
     file: str  # name of the release file, with which links in the entry begin
     slices: TimeSlices | None = None  # of a series
@@ -109,8 +126,8 @@ class Described:
 def catalogue_entry(standard: str, described: Described) -> dict[str, Any]:
     """Entry of a catalogue as JSON values; see `Release.catalogue`."""
     choice(*STANDARDS)("standard", standard)
-    make: Callable[[Described], dict[str, Any]] = import_module(f"psd.export._{standard}").entry
-    return make(described)
+    entries = {"stac": stac_entry, "dcat": dcat_entry, "registry": registry_entry}
+    return entries[standard](described)
 
 
 def _interval_of(slices: TimeSlices) -> tuple[datetime, datetime]:
@@ -121,3 +138,306 @@ def _interval_of(slices: TimeSlices) -> tuple[datetime, datetime]:
     end = slices.ends[-1].astype("datetime64[s]").item()
     first, last = slices.begins[0].astype("datetime64[s]").item(), end - timedelta(seconds=1)
     return first.replace(tzinfo=zone).astimezone(UTC), last.replace(tzinfo=zone).astimezone(UTC)
+
+
+_CONTEXT = {
+    "dcat": "http://www.w3.org/ns/dcat#",
+    "dct": "http://purl.org/dc/terms/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "geo": "http://www.opengis.net/ont/geosparql#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "spdx": "http://spdx.org/rdf/terms#",
+    "vcard": "http://www.w3.org/2006/vcard/ns#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+}
+
+_PARQUET = "https://www.iana.org/assignments/media-types/application/vnd.apache.parquet"
+
+# Licences by their identifiers of SPDX.
+_DCAT_LICENCE = re.compile(r"[A-Za-z0-9.+-]+", re.ASCII)
+
+# Codes of the EU's list of languages, which DCAT-AP prescribes, for its 24 languages and others.
+# fmt: off
+_LANGUAGES = {
+    "bg": "BUL", "cs": "CES", "da": "DAN", "de": "DEU", "el": "ELL", "en": "ENG", "es": "SPA",
+    "et": "EST", "fi": "FIN", "fr": "FRA", "ga": "GLE", "hr": "HRV", "hu": "HUN", "it": "ITA",
+    "ja": "JPN", "ko": "KOR", "lt": "LIT", "lv": "LAV", "mt": "MLT", "nl": "NLD", "no": "NOR",
+    "pl": "POL", "pt": "POR", "ro": "RON", "ru": "RUS", "sk": "SLK", "sl": "SLV", "sv": "SWE",
+    "tr": "TUR", "uk": "UKR", "zh": "ZHO",
+}
+# fmt: on
+
+
+def dcat_entry(described: Described) -> dict[str, Any]:
+    """Dataset with one distribution, the release file."""
+    metadata = described.metadata
+    dataset: dict[str, Any] = {
+        "@context": _CONTEXT,
+        "@type": "dcat:Dataset",
+        "dct:identifier": described.identifier,
+        "dct:title": _in_language(described.title, described),
+        "dct:description": _in_language(described.description, described),
+        "dcat:keyword": ["differential privacy", "spatial statistics"],
+        "dct:provenance": {
+            "@type": "dct:ProvenanceStatement",
+            "rdfs:label": f"{metadata['library']}, method {metadata['method']}; "
+            f"{described.guarantee}",
+        },
+    }
+    if "publisher" in metadata:
+        dataset["dct:publisher"] = {"@type": "foaf:Agent", "foaf:name": metadata["publisher"]}
+    if "contact" in metadata:
+        dataset["dcat:contactPoint"] = _contact(metadata["contact"])
+    if "language" in metadata:
+        dataset["dct:language"] = _language(metadata["language"])
+    interval = described.interval
+    if interval is not None:
+        dataset["dct:temporal"] = {
+            "@type": "dct:PeriodOfTime",
+            "dcat:startDate": _typed(f"{interval[0]:%Y-%m-%dT%H:%M:%SZ}", "xsd:dateTime"),
+            "dcat:endDate": _typed(f"{interval[1]:%Y-%m-%dT%H:%M:%SZ}", "xsd:dateTime"),
+        }
+    bbox = described.bbox
+    if bbox is not None:
+        dataset["dct:spatial"] = {
+            "@type": "dct:Location",
+            "dcat:bbox": _typed(_polygon_text(*bbox), "geo:wktLiteral"),
+        }
+    return {**dataset, "dcat:distribution": _distribution(described)}
+
+
+def _distribution(described: Described) -> dict[str, Any]:
+    """Release file, at an address beside that of the document."""
+    metadata = described.metadata
+    address = {"@id": quote(described.file)}
+    distribution: dict[str, Any] = {
+        "@type": "dcat:Distribution",
+        "dcat:accessURL": address,
+        "dcat:downloadURL": address,
+        "dct:title": described.file,
+        "dcat:mediaType": {"@id": _PARQUET},
+    }
+    if "licence" in metadata:
+        distribution["dct:license"] = _licence(metadata["licence"])
+    return distribution
+
+
+def _in_language(text: str, described: Described) -> Any:
+    """Text with the language that the publisher states."""
+    language = described.metadata.get("language")
+    return text if language is None else {"@value": text, "@language": language}
+
+
+def _typed(text: str, kind: str) -> dict[str, str]:
+    """Literal of a type."""
+    return {"@value": text, "@type": kind}
+
+
+def _contact(text: str) -> dict[str, Any]:
+    """Address of mail, of a page, or a name."""
+    contact: dict[str, Any] = {"@type": "vcard:Kind", "vcard:fn": text}
+    if re.fullmatch(r"[^@\s:/]+@[^@\s:/]+", text):
+        contact["vcard:hasEmail"] = {"@id": f"mailto:{quote(text, safe='@')}"}
+    elif _is_address(text):
+        contact["vcard:hasURL"] = {"@id": text}
+    return contact
+
+
+def _language(tag: str) -> dict[str, str]:
+    """Language in the list of the EU; others in that of the Library of Congress."""
+    code = tag.split("-")[0].lower()
+    if code in _LANGUAGES:
+        return {
+            "@id": f"http://publications.europa.eu/resource/authority/language/{_LANGUAGES[code]}"
+        }
+    vocabulary = "iso639-1" if len(code) == 2 else "iso639-2"
+    return {"@id": f"http://id.loc.gov/vocabulary/{vocabulary}/{code}"}
+
+
+def _licence(text: str) -> dict[str, str]:
+    """Address of a licence; one of another form is a document with this text."""
+    if _is_address(text):
+        return {"@id": text, "@type": "dct:LicenseDocument"}
+    if _DCAT_LICENCE.fullmatch(text):
+        return {"@id": f"https://spdx.org/licenses/{text}", "@type": "dct:LicenseDocument"}
+    return {"@type": "dct:LicenseDocument", "rdfs:label": text}
+
+
+def _is_address(text: str) -> bool:
+    """Whether a text is an address of the web, without characters that an IRI may not have."""
+    return re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+", text) is not None
+
+
+def _polygon_text(west: float, south: float, east: float, north: float) -> str:
+    """WKT of a rectangle; one that crosses the antimeridian continues beyond 180 degrees."""
+    east = east + 360 if east < west else east
+    corners = ((west, south), (east, south), (east, north), (west, north), (west, south))
+    return f"POLYGON(({', '.join(f'{x:.9g} {y:.9g}' for x, y in corners)}))"
+
+
+_MODELS = {
+    "curator": "central: a trusted curator holds the records",
+    "local": "local: each device randomises its own answer, and no one holds the records",
+    "given": "not known: the counts were given to the library",
+}
+
+_COMPOSITION = {
+    True: "basic composition along each path of the tree, parallel composition across its cells",
+    False: "rho adds up along each path of the tree; its largest sum is converted to epsilon and "
+    "delta",
+}
+
+_PRODUCT = ("publisher", "description", "contact", "licence", "reference_date", "language")
+
+
+def registry_entry(described: Described) -> dict[str, Any]:
+    """Fields of the registry; what the release does not state is null."""
+    record, metadata = described.record, described.metadata
+    about = {} if record.about is None else record.about.texts
+    product = {name: about.get(name) for name in _PRODUCT}
+    return {
+        "product": {"title": described.title, **product, "digest": metadata.get("digest")},
+        "unit": {
+            "protects": record.unit.kind,
+            "neighbours": "add or remove one",
+            "max_contributions": record.unit.max_contributions,
+            "counts": metadata["counts"],
+        },
+        "flavour": _flavour(metadata),
+        "epsilon": metadata["epsilon"],
+        "guarantee": described.guarantee,
+        "model": _MODELS[record.source],
+        "accounting": _accounting(described),
+        "implementation": {
+            "library": metadata["library"],
+            "mechanism": _mechanism(described),
+            "method": record.method,
+            "parameters": dict(record.parameters),
+            "post_processing": asdict(record.post_processing),
+        },
+        "justification": about.get("justification"),
+    }
+
+
+def _flavour(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Name of the definition of privacy, with its delta."""
+    if "rho" not in metadata:
+        return {"name": "pure differential privacy", "delta": "0"}
+    name = "zero-concentrated differential privacy"
+    return {"name": name, "delta": metadata["delta"], "rho": metadata["rho"]}
+
+
+def _mechanism(described: Described) -> str:
+    """Name of what draws the noise."""
+    local = described.record.local
+    if local is not None:
+        return "randomised response: " + ", ".join(sorted({each.protocol for each in local.levels}))
+    return f"{described.record.tree.noise.law.replace('_', ' ')} noise on integer counts"
+
+
+def _accounting(described: Described) -> str:
+    """How epsilon adds up, and which charge of which ledger paid for it."""
+    record = described.record
+    if record.source == "given":
+        return "epsilon is stated by the publisher; the library did not draw the counts"
+    if record.local is not None:
+        return "each device sends one report, of one level, so epsilon is that of a report"
+    parts = [_COMPOSITION[record.tree.noise.measure.is_pure]]
+    spent = [name for name in record.parameters if name in BUDGET_STATEMENTS]
+    if any(name.endswith(("epsilon", "rho")) for name in spent):
+        name = record.tree.noise.measure.name
+        parts.append(f"{name} includes what was spent before the method began")
+    if described.slices is not None:
+        parts.append(f"epsilon is that of all {len(described.slices):,} time slices together")
+    ledger, charge = (record.parameters.get(name) for name in ("ledger", "charge"))
+    if charge is not None:
+        parts.append(f"paid for by charge {charge} of ledger {ledger}")
+    return "; ".join(parts)
+
+
+_PROJECTION = "https://stac-extensions.github.io/projection/v2.0.0/schema.json"
+_LANGUAGE = "https://stac-extensions.github.io/language/v1.0.0/schema.json"
+
+# Identifiers of SPDX, as STAC takes them; another licence is "other", with a link.
+_STAC_LICENCE = re.compile(r"[\w.+-]+", re.ASCII)
+
+
+def stac_entry(described: Described) -> dict[str, Any]:
+    """Item whose asset is the release file."""
+    interval = described.interval
+    if interval is None:
+        raise ParameterError(
+            "about must have a reference_date for an item of STAC, whose format requires a time, "
+            "got none; build with it, or add it by release.replace(about=...)"
+        )
+    bbox = described.bbox
+    item: dict[str, Any] = {
+        "type": "Feature",
+        "stac_version": "1.1.0",
+        "stac_extensions": [_PROJECTION],
+        "id": described.identifier,
+        "geometry": None if bbox is None else _geometry(*bbox),
+        **({} if bbox is None else {"bbox": bbox}),
+        "properties": _properties(described, interval),
+        "links": _links(described),
+        "assets": {
+            "release": {
+                "href": f"./{quote(described.file)}",
+                "type": "application/vnd.apache.parquet",
+                "title": "noisy counts of the cells",
+                "roles": ["data"],
+            }
+        },
+    }
+    if "language" in item["properties"]:
+        item["stac_extensions"].append(_LANGUAGE)
+    return item
+
+
+def _properties(described: Described, interval: tuple[datetime, datetime]) -> dict[str, Any]:
+    """Properties of the item: common metadata, the projection, and the guarantee."""
+    metadata, domain = described.metadata, described.record.domain
+    properties: dict[str, Any] = {
+        "datetime": None,
+        "start_datetime": _moment(interval[0]),
+        "end_datetime": _moment(interval[1]),
+        "title": described.title,
+        "description": described.description,
+    }
+    if "licence" in metadata:
+        is_name = _STAC_LICENCE.fullmatch(metadata["licence"]) is not None
+        properties["license"] = metadata["licence"] if is_name else "other"
+    if "publisher" in metadata:
+        properties["providers"] = [{"name": metadata["publisher"], "roles": ["producer"]}]
+    if "language" in metadata:
+        properties["language"] = {"code": metadata["language"]}
+    properties["proj:code"] = domain.crs if re.fullmatch(r"[A-Z]+:\d+", domain.crs) else None
+    properties["proj:bbox"] = list(domain.bounds)
+    stated = {key: text for key, text in metadata.items() if key not in ("title", "description")}
+    return {**properties, **{f"psd:{key}": text for key, text in stated.items()}}
+
+
+def _links(described: Described) -> list[dict[str, str]]:
+    """Link to a licence that is an address."""
+    licence = described.metadata.get("licence", "")
+    if not licence.startswith(("https://", "http://")):
+        return []
+    return [{"rel": "license", "href": licence}]
+
+
+def _moment(moment: datetime) -> str:
+    """Time by RFC 3339."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _geometry(west: float, south: float, east: float, north: float) -> dict[str, Any]:
+    """Rectangle; two of them if it crosses the antimeridian (RFC 7946)."""
+    if west <= east:
+        return {"type": "Polygon", "coordinates": [_ring(west, south, east, north)]}
+    parts = [_ring(west, south, 180.0, north)], [_ring(-180.0, south, east, north)]
+    return {"type": "MultiPolygon", "coordinates": list(parts)}
+
+
+def _ring(west: float, south: float, east: float, north: float) -> list[list[float]]:
+    """Corners of a rectangle, counterclockwise and closed."""
+    return [[west, south], [east, south], [east, north], [west, north], [west, south]]

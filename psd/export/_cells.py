@@ -1,25 +1,176 @@
-"""The cells of a release as a table, which every format writes."""
+"""Tables of a release, which every format writes: its cells and its named regions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
 
+import geopandas as gpd
 import numpy as np
+import shapely
+from geopandas.plotting import GeoplotAccessor
 
 from psd._util.declared_parameters import choice
+from psd._util.extras import require_matplotlib
 from psd.errors import ParameterError
-from psd.export._reliability import judge_nodes
-from psd.query.reliability import Threshold, relative_to, reliability_limits
-from psd.space.ground_areas import ground_areas, ground_densities
+from psd.export._formats import find_format, is_database, is_raster, write_answers
+from psd.export._maps import classes_of
+from psd.query.answer_table import (
+    Limits,
+    Reliability,
+    Threshold,
+    answer_intervals,
+    judge_estimates,
+    relative_to,
+    reliability_limits,
+)
+from psd.query.areas import answer_areas, read_areas
+from psd.query.index import QueryIndex
+from psd.query.totals import QueryTotals
+from psd.space.ground_areas import area_unit, ground_areas, ground_densities, shape_ground_areas
+from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
+    import folium
     import geopandas
 
-    from psd._util.arrays import Integers
+    from psd._util.arrays import Floats, Integers
     from psd.estimation.fit import Fit
+    from psd.release.record import ReleaseRecord
     from psd.space.box_tree import Tree
+    from psd.statistics.raster import Raster
 
-__all__ = ["cells_table"]
+__all__ = [
+    "CONFIDENCE",
+    "FLAG",
+    "TREATMENTS",
+    "CellTable",
+    "cells_table",
+    "check_treatment",
+    "export_regions",
+    "judge_nodes",
+    "judge_raster",
+    "named_regions_table",
+    "treat_unreliable",
+]
+
+
+class CellTable(gpd.GeoDataFrame):  # type: ignore[misc]
+    """A GeoDataFrame of cells.
+
+    `plot` without the name of a column shows the density in classes, with a legend, and `explore`
+    a map of classes that can be moved.
+    """
+
+    _metadata = [*gpd.GeoDataFrame._metadata, "_record"]  # noqa: RUF012, SLF001
+
+    @classmethod
+    def of(cls, cells: gpd.GeoDataFrame, record: ReleaseRecord) -> CellTable:
+        """Make a table of the cells of a release."""
+        table = cls(cells)
+        table.attrs = dict(cells.attrs)
+        object.__setattr__(table, "_record", record)
+        return table
+
+    def plot(self, column: str | None = None, **options: Any) -> Any:
+        """Draw the cells; see `geopandas.GeoDataFrame.plot` for a column or a colour."""
+        require_matplotlib("a map")
+        if column is None and "color" not in options:
+            areas = shapely.area(self.geometry.to_numpy())
+            classes = classes_of(self._record, "density", self["density"], areas)
+            colours, norm = classes.colour_map()
+            legend = {"label": classes.label, "shrink": 0.8, "spacing": "uniform"}
+            defaults = {"cmap": colours, "norm": norm, "legend": True, "legend_kwds": legend}
+            column, options = (
+                "density",
+                defaults | {"edgecolor": "face", "linewidth": 0.2} | options,
+            )
+        return GeoplotAccessor(self)(column=column, **options)
+
+    def explore(self, column: str = "density", *, tiles: Any = None) -> folium.Map:
+        """Make an interactive map for a notebook, with folium.
+
+        Parameters
+        ----------
+        column : {"density", "estimate", "relative_error", "reliable", "quality"}
+            What the colours show.
+        tiles : str or folium.TileLayer, optional
+            Background, such as ``"OpenStreetMap"``; none by default. The browser fetches it, and
+            folium's own scripts, from servers on the internet; this library fetches nothing.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such column.
+        MissingExtraError
+            If folium is not installed.
+        """
+        from psd.export._views import explore_release
+
+        return explore_release(self._record, gpd.GeoDataFrame(self), column, tiles=tiles)
+
+
+CONFIDENCE = 0.95
+"""Confidence of the intervals of tables and rasters that have none."""
+
+TREATMENTS = ("keep", "mark", "drop")
+
+FLAG = "u"
+"""Mark of an unreliable estimate: low reliability, in the list of flags of Eurostat and SDMX."""
+
+
+def check_treatment(treatment: str, threshold: Threshold) -> Limits:
+    """Check that a treatment exists; return the limits of a threshold."""
+    choice(*TREATMENTS)("unreliable", treatment)
+    return reliability_limits(threshold)
+
+
+def judge_nodes(fit: Fit, nodes: Integers, relative: Floats, limits: Limits) -> Reliability:
+    """Classify the estimates of nodes as answers to queries of them are, at 95 % confidence."""
+    nothing = np.zeros(len(nodes))
+    totals = QueryTotals(
+        estimate=fit.estimates.count[nodes],
+        signed=fit.estimates.signed[nodes],
+        perturbation_variance=fit.estimates.variance[nodes],
+        published_variance=fit.published_covariance.variance[nodes],
+        leaf_variance=nothing,
+        shift=nothing,
+        line_variance=nothing,
+        beyond=nothing,
+    )
+    lower, _ = answer_intervals(totals, CONFIDENCE)
+    return judge_estimates(relative, lower, limits)
+
+
+def judge_raster(raster: Raster, limits: Limits) -> Reliability:
+    """Classify the counts of a raster; their intervals are those of their errors alone."""
+    reach = -NormalDist().inv_cdf((1 - CONFIDENCE) / 2)
+    relative = relative_to(raster.count, raster.error)
+    return judge_estimates(relative, raster.count - reach * raster.error, limits)
+
+
+def treat_unreliable(table: Any, treatment: str, threshold: Threshold) -> Any:
+    """Keep, mark or leave out the rows of a table whose column ``reliable`` is false.
+
+    ``keep`` changes nothing; ``mark`` adds the column ``flag``, which is ``u`` in such rows and
+    otherwise empty; ``drop`` leaves them out. Marked and shortened tables state the limit of
+    reliable estimates in the column ``threshold``.
+    """
+    if treatment == "keep":
+        return table
+    stated = {"threshold": reliability_limits(threshold).reliable}
+    for name in ("threshold", *(("flag",) if treatment == "mark" else ())):
+        if name in table:
+            raise ParameterError(
+                f"regions must not have a column {name}, which unreliable={treatment!r} adds; "
+                "rename it"
+            )
+    if treatment == "mark":
+        marks = np.where(table["reliable"].to_numpy(bool), "", FLAG)
+        return table.assign(flag=marks, **stated)
+    return table[table["reliable"].to_numpy(bool)].assign(**stated)
 
 
 def cells_table(
@@ -78,3 +229,66 @@ def _select_cells(tree: Tree, cells: str, level: int | str | None) -> Integers:
             f"{level}"
         )
     return np.flatnonzero((tree.level == level) | (tree.is_leaf & (tree.level < level)))
+
+
+def named_regions_table(
+    index: QueryIndex,
+    level: int | str | None,
+    *,
+    confidence: float,
+    threshold: Threshold,
+) -> geopandas.GeoDataFrame:
+    """Regions of a level with estimates and polygons; see `Release.to_geopandas`."""
+    import geopandas as gpd
+
+    domain, source = index.record.domain, index.record.source
+    regions = read_areas(None, domain, index.record.tree, level=level)
+    answers = regions.table(
+        answer_areas([index], regions, confidence=confidence, threshold=threshold)
+    )
+    shapes = regions.shapes(domain)
+    areas = shape_ground_areas(domain, shapes)
+    answers.insert(2, "density", ground_densities(answers["estimate"].to_numpy(), areas))
+    if source != "curator":
+        answers["release_source"] = source
+    return gpd.GeoDataFrame(answers, geometry=shapes, crs=domain.crs)
+
+
+def export_regions(
+    record: ReleaseRecord,
+    regions: geopandas.GeoDataFrame,
+    path: str | os.PathLike[str],
+    *,
+    metadata: Mapping[str, str],
+    crs: Any,
+    unreliable: str,
+    threshold: Threshold,
+    overwrite: bool,
+) -> int:
+    """Write the table of a level; number of rows left out; see `Release.export`."""
+    limits = check_treatment(unreliable, threshold)
+    writer = find_format(path)
+    if is_raster(writer) or is_database(writer):
+        raise ParameterError(
+            f"output must be a file of a table for a release with regions, got {path}; such as "
+            ".gpkg, .parquet or .csv"
+        )
+    table = treat_unreliable(regions, unreliable, threshold)
+    if crs is not None:
+        table = transform_table(table, crs)
+    counted = "users" if record.unit.weight else "records"
+    stated = {
+        **metadata,
+        **limits.texts,
+        "unreliable": unreliable,
+        "density_unit": f"{counted} per {area_unit(record.domain)}",
+    }
+    write_answers(
+        table,
+        path,
+        suffix=writer.SUFFIX,
+        content="regions",
+        metadata=stated,
+        overwrite=overwrite,
+    )
+    return len(regions) - len(table)

@@ -1,22 +1,44 @@
-"""Formats of exports, selected by the ending of a name."""
+"""What formats of exports share: endings of names, metadata, plain tables, files of GDAL."""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from psd._util import plugins
-from psd.errors import ParameterError
+from psd._util.atomic_write import temporary_target
+from psd._util.column_kinds import held_columns
+from psd.errors import ParameterError, PsdError, WriteError
+from psd.privacy.loss import RHO, delta_text, epsilon_text
+from psd.query.answer_table import COLUMNS
+from psd.release.record import guarantee_note
+
+if TYPE_CHECKING:
+    import geopandas
+    import pandas
+
+    from psd.release.record import ReleaseRecord
 
 __all__ = [
+    "describe",
     "find_format",
+    "finite_errors",
     "is_database",
     "is_raster",
+    "layer_bytes",
+    "plain_columns",
     "raster_suffixes",
+    "release_metadata",
     "suffixes",
+    "write_answers",
 ]
+
 
 _PACKAGE = "psd.export"
 
@@ -66,3 +88,97 @@ def _modules(faults: list[str] | None = None) -> Iterator[ModuleType]:
         except ParameterError as error:
             if faults is not None:
                 faults.append(str(error))
+
+
+def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
+    """Facts about a release that its exports carry, in every format that has room for them.
+
+    All exports, reports and `Release.metadata` read this function: a new public field of a release
+    is added to its exports by an entry of this mapping. What the publisher states comes first. The
+    SHA-256 of the content of the release file is left out if it is empty.
+    """
+    return {
+        **({} if record.about is None else record.about.texts),
+        "epsilon": epsilon_text(record.epsilon),
+        **_concentrated(record),
+        "unit_of_privacy": record.unit_text,
+        "source": record.source + guarantee_note(record.source),
+        "counts": record.counted_text,
+        "method": record.method,
+        "library": f"psd {record.library}",
+        **({"digest": digest} if digest else {}),
+    }
+
+
+def _concentrated(record: ReleaseRecord) -> dict[str, str]:
+    """Delta and rho; nothing of a release in epsilon alone."""
+    if record.rho is None or record.delta is None:
+        return {}
+    return {"delta": delta_text(record.delta), "rho": RHO.text(record.rho)}
+
+
+def describe(metadata: dict[str, str]) -> str:
+    """Metadata as a text of one line, for formats whose only room is a description."""
+    return "; ".join(f"{key.replace('_', ' ')} {value}" for key, value in metadata.items())
+
+
+def plain_columns(table: geopandas.GeoDataFrame) -> pandas.DataFrame:
+    """Columns but the geometry; of cells their four sides after cell and level."""
+    import pandas as pd
+
+    plain = pd.DataFrame(table.drop(columns=table.geometry.name))
+    if table.attrs.get("content") == "cells":
+        sides = table.geometry.bounds.set_axis(["west", "south", "east", "north"], axis=1)
+        plain = plain[["cell", "level"]].join(sides).join(plain.drop(columns=["cell", "level"]))
+    return pd.DataFrame(plain)
+
+
+def write_answers(
+    answers: geopandas.GeoDataFrame,
+    path: str | os.PathLike[str],
+    *,
+    suffix: str,
+    metadata: Mapping[str, str],
+    content: str = "answers",
+    overwrite: bool = False,
+) -> None:
+    """Write answers, from `Release.query`, with the caller's columns, order and CRS.
+
+    The suffix is that of a format that holds a table, such as ``".gpkg"``; `content` is the name of
+    the layer or sheet. The file states the metadata as far as its format has room.
+    """
+    writer, table = find_format(f"answers{suffix}"), answers.copy(deep=False)
+    table.attrs = {"content": content, **metadata}
+    with temporary_target(path, overwrite=overwrite) as target:
+        try:
+            writer.write(table, target)
+        except PsdError:  # a refusal, most of which are ValueErrors too
+            raise
+        except (RuntimeError, ValueError, TypeError) as error:  # what GDAL's and Arrow's raise
+            raise WriteError(f"cannot write {path}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> Any:
+    """First line of an error of a writer."""
+    return str(error).partition("\n")[0][:200]
+
+
+def finite_errors(table: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
+    """Table in which infinite errors of answers, such as those relative to 0, have no value."""
+    names = [name for name in COLUMNS if name in table and table[name].dtype.kind == "f"]
+    finite = {name: table[name].where(np.isfinite(table[name])) for name in names}
+    errors = table.assign(**finite)
+    errors.attrs = table.attrs
+    return errors
+
+
+def layer_bytes(table: geopandas.GeoDataFrame, driver: str, form: str, **options: Any) -> bytes:
+    """Content of a file in a format of GDAL; GDAL itself does not always report a full disk.
+
+    Infinite relative errors have no value: JSON has no infinity, and databases sort it variously.
+    By Arrow, dates and bytes keep their type.
+    """
+    content = io.BytesIO()
+    table = held_columns(finite_errors(table), form)
+    table.to_file(content, driver=driver, engine="pyogrio", use_arrow=True, **options)
+    return content.getvalue()

@@ -13,11 +13,9 @@ from psd._util.atomic_write import temporary_target
 from psd._util.declared_parameters import choice
 from psd.errors import ParameterError, WriteError
 from psd.estimation.fit import fit
-from psd.export._cells import cells_table
-from psd.export._formats import find_format, is_database, is_raster
-from psd.export._metadata import release_metadata
-from psd.export._reliability import check_treatment, judge_raster, treat_unreliable
-from psd.query.reliability import Threshold, reliability_limits
+from psd.export._cells import cells_table, check_treatment, judge_raster, treat_unreliable
+from psd.export._formats import find_format, is_database, is_raster, release_metadata
+from psd.query.answer_table import Threshold, reliability_limits
 from psd.release.allow_list import check_release
 from psd.release.record import ReleaseRecord
 from psd.space.ground_areas import area_unit

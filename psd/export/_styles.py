@@ -12,7 +12,7 @@ import shapely
 
 from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
 from psd.export._maps import named_rows
-from psd.space.region_frame import ELSEWHERE
+from psd.space.region_tree import ELSEWHERE
 
 if TYPE_CHECKING:
     import geopandas

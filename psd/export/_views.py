@@ -15,7 +15,7 @@ from pyproj import CRS
 from psd._util.declared_parameters import choice
 from psd._util.extras import install_text
 from psd.errors import MissingExtraError
-from psd.export._gdal import finite_errors
+from psd.export._formats import finite_errors
 from psd.export._maps import KINDS, classes_of, named_rows, shown_values
 from psd.space.shape_transforms import transform_table
 from psd.statistics.raster import density_raster

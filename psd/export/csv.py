@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psd._util.csv_text import csv_text
-from psd.export._plain import plain_columns
+from psd.export._formats import plain_columns
 
 if TYPE_CHECKING:
     import geopandas

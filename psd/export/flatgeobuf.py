@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd.export._gdal import layer_bytes
-from psd.export._metadata import describe
+from psd.export._formats import describe, layer_bytes
 
 if TYPE_CHECKING:
     import geopandas

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd.export._gdal import layer_bytes
-from psd.export._metadata import describe
+from psd.export._formats import describe, layer_bytes
 from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd.export._gdal import layer_bytes
-from psd.export._metadata import describe
+from psd.export._formats import describe, layer_bytes
 from psd.export._styles import Style, layer_styles
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psd.errors import PsdWarning
-from psd.export._gdal import layer_bytes
-from psd.export._metadata import describe
+from psd.export._formats import describe, layer_bytes
 from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from psd._util.column_kinds import held_columns, plain_values
 from psd._util.extras import install_text
 from psd.errors import MissingExtraError
-from psd.export._gdal import finite_errors
-from psd.export._plain import plain_columns
+from psd.export._formats import finite_errors, plain_columns
 
 if TYPE_CHECKING:
     import geopandas

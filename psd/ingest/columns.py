@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
-from psd._util.csv_header import DELIMITERS, match_name
+from psd._util.csv_text import DELIMITERS, match_name
 from psd._util.declared_parameters import choice, integer_between
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.user_ids import ID_RULES
@@ -80,7 +80,7 @@ class Columns:
         Time of the record.
     bid : str, optional
         Number that the record bids or is willing to pay, by which strata may count it, see
-        `psd.ingest.strata`. A value that is not a finite number is missing; it never stops a
+        `psd.ingest.tally`. A value that is not a finite number is missing; it never stops a
         reading.
     time_zone : str
         Zone to whose local time all times are converted; times without a zone are local.

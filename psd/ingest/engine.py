@@ -14,8 +14,7 @@ from psd._util import plugins
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
-    from psd.ingest.strata import Area, Strata
-    from psd.ingest.tally import Tally
+    from psd.ingest.tally import Area, Strata, Tally
     from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices

@@ -21,7 +21,7 @@ from psd.errors import PsdError
 from psd.ingest.input_paths import STDIN, file_kind, is_path
 from psd.ingest.sources import files_of
 from psd.ingest.sources._arrow import geometry_columns
-from psd.ingest.sources._csv_header import header_file, read_header
+from psd.ingest.sources._csv_file import header_file, read_header
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

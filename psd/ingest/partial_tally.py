@@ -14,7 +14,7 @@ from psd.errors import InputDataError
 from psd.ingest.columns import Reading
 from psd.ingest.sources import OnCopy, refuse_copy
 from psd.ingest.tally import Tally, add_tallies
-from psd.ingest.user_rows import UserRows, merge_user_rows
+from psd.ingest.user_partitions import UserRows, merge_user_rows
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit, counted_unit
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain

@@ -40,12 +40,11 @@ from psd.ingest.quadrant_codes import (
 from psd.ingest.row_hash import user_salts
 from psd.ingest.tally import Batch, Tally, split_columns, widen_columns
 from psd.ingest.user_ids import normalise_ids
-from psd.ingest.user_partitions import UserPartition, UserPartitions
-from psd.ingest.user_rows import UserRows, keep_user_rows
+from psd.ingest.user_partitions import UserPartition, UserPartitions, UserRows, keep_user_rows
 from psd.privacy.unit import PrivacyUnit
 
 if TYPE_CHECKING:
-    from psd.ingest.strata import Area, Strata
+    from psd.ingest.tally import Area, Strata
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
@@ -186,7 +185,7 @@ class TallyBuilder:
     """Collects the records of a source, then makes one tally of them.
 
     Strata, such as regions, are public: records are counted by cell and stratum, at the cost of
-    counts by cell, as `psd.ingest.strata.Strata` proves. Records of users get a third of `memory`,
+    counts by cell, as `psd.ingest.tally.Strata` proves. Records of users get a third of `memory`,
     the limit for records and cells; `limits_cells` tells whether occupied cells that do not fit are
     refused.
 

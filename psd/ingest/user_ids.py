@@ -20,7 +20,7 @@ INVISIBLE = WHITE_SPACE + "\u200b\u200c\u200d\u2060\ufeff"
 # Marks of a missing id, in lower case.
 MISSING = ("", "null", "nan", "none", "<na>", r"\n")
 
-_LONGEST = max(map(len, MISSING))
+_LONGEST_MARK = max(map(len, MISSING))
 
 # First letters of marks, small and large.
 _STARTS = [ord(case) for mark in MISSING if mark for case in (mark[0], mark[0].upper())]
@@ -62,12 +62,12 @@ def _may_be_missing(ids: Any) -> bool:
     edges = np.frombuffer(offsets, np.int32)[ids.offset : ids.offset + len(ids) + 1]
     letters = np.frombuffer(data, np.uint8)
     length = np.diff(edges)
-    if length.min() > _LONGEST or (length.min() > 0 and letters.max() < min(_STARTS)):
+    if length.min() > _LONGEST_MARK or (length.min() > 0 and letters.max() < min(_STARTS)):
         return False
     first = letters.take(edges[:-1], mode="clip")
     is_start = np.zeros(256, bool)
     is_start[_STARTS] = True
-    return bool(((length <= _LONGEST) & (is_start[first] | (length == 0))).any())
+    return bool(((length <= _LONGEST_MARK) & (is_start[first] | (length == 0))).any())
 
 
 def _is_plain(ids: Any) -> bool:

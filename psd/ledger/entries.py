@@ -15,13 +15,11 @@ from hashlib import blake2b
 from typing import Any
 
 from psd.errors import LedgerError
-from psd.ledger.charged_slices import parse_slices
 from psd.ledger.charges import Charge, Dataset, DrawnSlice
 from psd.ledger.entry_schema import validate_entry
+from psd.ledger.extents import parse_region, parse_slices
 from psd.ledger.file import Row
-from psd.ledger.readings import fits_unit
-from psd.ledger.regions import parse_region
-from psd.ledger.state import LedgerState
+from psd.ledger.state import LedgerState, fits_unit
 from psd.privacy.loss import Loss, epsilon_text, parse_delta
 
 __all__ = ["entry", "replay_entries"]

@@ -14,8 +14,8 @@ from typing import Any
 from psd.accounting import PICO
 from psd.errors import ParameterError
 from psd.ingest.columns import is_reading
-from psd.ledger.charged_slices import is_slices
 from psd.ledger.charges import is_name
+from psd.ledger.extents import is_slices
 from psd.privacy.loss import MAX_EPSILON, NANO, delta_text, parse_delta
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.space.domain import MAX_LATTICE

@@ -2,20 +2,268 @@
 
 Private side, reads no points. A charge depends on the records of a region, `psd.ledger.regions`,
 and of time slices, `psd.ledger.charged_slices`. Charges add up where both have a common point.
+
+A charge states them for its dataset before a record is read; they are those of the request and
+never those that occur in the data.
+
+If a record is the unit of privacy, releases of regions without a common point cost each record only
+the epsilon of the region that contains it. All other charges add up, because code cannot check any
+other reason to count less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.ledger.charged_slices import ChargedSlices, Span
-from psd.ledger.regions import Region, spent_within
+from psd._util.wall_clock import is_zone_name, zone_rules
+from psd.space.time_slices import MAX_SLICES, By, TimeSlices, slice_name
 
-__all__ = ["ALWAYS_AND_EVERYWHERE", "Extent", "extent_for_unit", "largest_sum"]
+__all__ = [
+    "ALWAYS_AND_EVERYWHERE",
+    "BY_FIELDS",
+    "ChargedSlices",
+    "Extent",
+    "Region",
+    "extent_for_unit",
+    "is_slices",
+    "largest_sum",
+    "parse_region",
+    "parse_slices",
+    "region_fields",
+    "slices_fields",
+    "slices_of",
+    "spent_within",
+]
+
+
+Span = tuple[int, int]
+
+_HOUR = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}")
+_TEXTS = ("column", "time_zone", "rules", "by")
+_LONGEST = 1000
+_DAY = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedSlices:
+    """Hours of local time to which the records of a charge belong. Public."""
+
+    column: str  # column of times
+    time_zone: str  # zone of the local times
+    rules: str  # digest of the clock changes of the zone; by other rules a record has another slice
+    by: By  # length of a slice
+    # First and last hour of local time since 1970 of each run; ascending, with gaps.
+    spans: tuple[Span, ...]
+
+    @property
+    def frame(self) -> tuple[str, str, str]:
+        """Column, zone and rules, which two charges must share for their hours to be comparable."""
+        return self.column, self.time_zone, self.rules
+
+    @property
+    def are_whole_days(self) -> bool:
+        """Whether every slice is a whole day, week or month."""
+        return self.by != "hour"
+
+    def contain(self, slices: TimeSlices | None) -> bool:
+        """Whether slices of the same zone and length are among these; all times are not."""
+        if slices is None or (slices.by, slices.time_zone) != (self.by, self.time_zone):
+            return False
+        begins, ends = np.array(self.spans, np.int64).T
+        first, last = _first_and_last_hours(slices)
+        at = np.searchsorted(begins, first, side="right") - 1
+        return bool(((at >= 0) & (last <= ends[at])).all())
+
+    @property
+    def text(self) -> str:
+        """Runs of slices by their names, such as ``2026-01..2026-03, 2026-05``."""
+        runs = [(_name(self.by, first), _name(self.by, last)) for first, last in self.spans]
+        return ", ".join(a if a == b else f"{a}..{b}" for a, b in runs)
+
+
+def slices_of(slices: TimeSlices, column: str) -> ChargedSlices:
+    """Slices of a request as a charge states them."""
+    first, last = _first_and_last_hours(slices)
+    begins = np.append(True, first[1:] > last[:-1] + 1)
+    ends = np.append(begins[1:], True)
+    return ChargedSlices(
+        column=column,
+        time_zone=slices.time_zone,
+        rules=zone_rules(slices.time_zone),
+        by=slices.by,
+        spans=tuple(zip(first[begins].tolist(), last[ends].tolist(), strict=True)),
+    )
+
+
+def _first_and_last_hours(slices: TimeSlices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First and last hour of each slice, as hours of local time since 1970."""
+    return slices.begins.astype(np.int64), slices.ends.astype(np.int64) - 1
+
+
+def slices_fields(slices: ChargedSlices | None) -> dict[str, Any] | None:
+    """Return the fields of slices, for the entry of a charge; hours as texts."""
+    if slices is None:
+        return None
+    texts = {name: getattr(slices, name) for name in _TEXTS}
+    return {**texts, "spans": [[_name("hour", hour) for hour in span] for span in slices.spans]}
+
+
+def parse_slices(fields: Mapping[str, Any] | None) -> ChargedSlices | None:
+    """Parse the slices of the entry of a charge; None counts always."""
+    if fields is None:
+        return None
+    spans = tuple((_hour(first), _hour(last)) for first, last in fields["spans"])
+    return ChargedSlices(**{name: fields[name] for name in _TEXTS}, spans=spans)
+
+
+def is_slices(value: object) -> bool:
+    """Whether a value of JSON is slices of an entry that this library writes."""
+    if not isinstance(value, dict) or value.keys() != {*_TEXTS, "spans"}:
+        return False
+    if not all(isinstance(value[name], str) and len(value[name]) <= _LONGEST for name in _TEXTS):
+        return False
+    if value["by"] not in get_args(By) or not is_zone_name(value["time_zone"]):
+        return False
+    return _is_spans(value["by"], value["spans"])
+
+
+def _is_spans(by: str, value: object) -> bool:
+    """Whether a value is a list of runs of hours, of whole days unless slices are hours."""
+    if not (isinstance(value, list) and 0 < len(value) <= MAX_SLICES):
+        return False
+    if not all(isinstance(span, list) and len(span) == 2 for span in value):
+        return False
+    if not all(isinstance(text, str) and _HOUR.fullmatch(text) for span in value for text in span):
+        return False
+    hours = [_hour(text) for span in value for text in span]  # ValueError for 30 February
+    gaps = [later - earlier for earlier, later in pairwise(hours)]
+    if not (all(gap >= 0 for gap in gaps[::2]) and all(gap > 1 for gap in gaps[1::2])):
+        return False
+    ends = [*hours[::2], *(hour + 1 for hour in hours[1::2])]
+    return by == "hour" or not any(hour % _DAY for hour in ends)
+
+
+def _hour(text: str) -> int:
+    """Hours of local time since 1970."""
+    return int(np.datetime64(text, "h").astype(np.int64))
+
+
+def _name(by: By, hour: int) -> str:
+    """Name of the slice of an hour."""
+    return slice_name(by, np.datetime64(hour, "h"))
+
+
+Bounds = tuple[float, float, float, float]
+
+BY_FIELDS = "reader=csv"
+"""Item among the columns of a region: positions come only from the fields of CSV."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Area of the records on which a release can depend. Public."""
+
+    bounds: Bounds  # west, south, east, north; the edges belong to the region
+    crs: str  # CRS of the bounds, in its canonical text
+    # Reader, columns and other options that decide the position of a record.
+    columns: tuple[str, ...]
+    lattice: tuple[int, int] = (1, 1)  # columns and rows of the release; not used for sums
+
+    @property
+    def frame(self) -> tuple[str, tuple[str, ...]]:
+        """CRS and columns, which two regions must share for their bounds to be comparable."""
+        return self.crs, self.columns
+
+
+def region_fields(region: Region | None) -> dict[str, Any] | None:
+    """Return the fields of a region, for the entry of a charge."""
+    return None if region is None else asdict(region)
+
+
+def parse_region(fields: Mapping[str, Any] | None) -> Region | None:
+    """Parse the region of the entry of a charge; None if geometries may have placed records."""
+    # A geometry may differ from the columns beside it, so such a charge counts everywhere.
+    if fields is None or BY_FIELDS not in fields["columns"]:
+        return None
+    lists = {name: tuple(fields[name]) for name in ("bounds", "columns", "lattice")}
+    return Region(crs=fields["crs"], **lists)
+
+
+def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | None) -> int:
+    """Compute the largest sum of epsilon, in nano-epsilon, over the points of a region.
+
+    P1. A record at a point is charged by every release whose region contains that point. Regions
+    that touch have points in common, since the far edges of a domain belong to it.
+
+    P2. Regions in another CRS or of other columns, and releases without a region, are treated as if
+    they contained all points.
+
+    Proof. Let record z lie at point p in frame f, and at some point in every other frame. A release
+    whose region does not contain the point of z does not depend on z. Any other release loses at
+    most its epsilon. So by basic composition [1]_ the loss is at most the sum over the charges
+    everywhere plus, for each frame, the sum over its regions that contain the point of z in that
+    frame. The latter is at most the largest such sum of the frame, taken within the region for the
+    frame of the region. The sum is checked against a budget before every release, so the bound
+    holds in every transcript. The choice of releases may depend on earlier answers: with pure
+    epsilons the check is a filter [2]_.
+
+    A dataset registers how its records are read. A charge with another rule for positions has no
+    region, see `psd.ledger.state`. So its charges have regions of one frame for each CRS.
+    Charges from before the registration may have other frames, which the proof covers.
+
+    References
+    ----------
+    .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
+    .. [2] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go
+       Composition." NeurIPS 2016.
+    """
+    everywhere = 0
+    frames: dict[object, dict[Bounds, int]] = defaultdict(lambda: defaultdict(int))
+    for charged, loss in charges:
+        if charged is None:
+            everywhere += loss
+        else:
+            frames[charged.frame][charged.bounds] += loss
+    for frame, sums in frames.items():
+        is_same = region is not None and region.frame == frame
+        everywhere += _largest_sum(sums, region.bounds if is_same and region else None)
+    return everywhere
+
+
+def _largest_sum(charges: dict[Bounds, int], within: Bounds | None) -> int:
+    """Largest sum over points of closed boxes; it is reached at a west and a south edge."""
+    boxes = np.array(list(charges), np.float64).reshape(-1, 4)
+    loss = np.array(list(charges.values()), np.int64)
+    if within is not None:
+        low, high = np.maximum(boxes[:, :2], within[:2]), np.minimum(boxes[:, 2:], within[2:])
+        meets = (low <= high).all(axis=1)
+        boxes, loss = np.hstack([low, high])[meets], loss[meets]
+    largest = 0
+    for west in np.unique(boxes[:, 0]):
+        met = (boxes[:, 0] <= west) & (boxes[:, 2] >= west)
+        largest = max(largest, _largest_sum_on_line(boxes[met, 1], boxes[met, 3], loss[met]))
+    return largest
+
+
+def _largest_sum_on_line(
+    south: NDArray[np.float64], north: NDArray[np.float64], loss: NDArray[np.int64]
+) -> int:
+    """Largest sum over points of closed intervals: those begun minus those ended before."""
+    begun, ended = np.argsort(south), np.argsort(north)
+    edges = south[begun]
+    sums = np.append(0, np.cumsum(loss[begun])), np.append(0, np.cumsum(loss[ended]))
+    at = sums[0][np.searchsorted(edges, edges, side="right")]
+    at = at - sums[1][np.searchsorted(north[ended], edges, side="left")]
+    return int(at.max(initial=0))
+
 
 Hours = NDArray[np.int64]
 
@@ -62,7 +310,7 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     hour that clocks repeat, which is one hour here. A release with slices is made from the records
     whose local time lies in one of them; the others are dropped one by one, whatever else is in the
     data. So a release whose slices do not contain t does not depend on z. Any other release is
-    handled as in `psd.ledger.regions.spent_within`: at time t, the loss is at most the largest sum
+    handled as in `psd.ledger.extents.spent_within`: at time t, the loss is at most the largest sum
     over positions of the charges that contain t. The loss of z is at most the largest of these sums
     over t. Charges of further frames are bounded by sums of their own, since z may have any time
     there, and these are added.

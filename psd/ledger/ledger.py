@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psd.errors import LedgerError, ParameterError, RandomnessError
 from psd.ingest.sources import Columns
-from psd.ledger.charged_slices import slices_fields
 from psd.ledger.charges import ChargeRequest, DrawnSlice, check_drawn, check_name
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.entry_schema import validate_entry
+from psd.ledger.extents import region_fields, slices_fields
 from psd.ledger.file import (
     append,
     create_file,
@@ -32,8 +32,7 @@ from psd.ledger.file import (
     rows,
     snapshot,
 )
-from psd.ledger.receipts import check_releases
-from psd.ledger.regions import region_fields
+from psd.ledger.receipts import check_releases, check_seal, write_seal
 from psd.ledger.registration import (
     UnitKind,
     budget_nano,
@@ -41,7 +40,6 @@ from psd.ledger.registration import (
     dataset_body,
     input_marks,
 )
-from psd.ledger.seal import check_seal, write_seal
 from psd.ledger.state import LedgerState
 from psd.privacy.loss import Loss, delta_text, epsilon_text
 
@@ -162,7 +160,7 @@ class Ledger:
             records of a user.
         delta : str, float or Decimal, optional
             Probability with which the bound of the budget may fail, in all releases together; it
-            allows charges of Gaussian noise with this delta, see `psd.ledger.balances`. Far below
+            allows charges of Gaussian noise with this delta, see `psd.ledger.charges`. Far below
             one over the number of users. It never changes.
         caps : mapping, optional
             Epsilon that each analyst may spend; with caps, other analysts cannot spend.
@@ -448,7 +446,7 @@ class Ledger:
         return Decimal(epsilon_text(self.state().balance(dataset).largest_pure))
 
     def seal(self, key: str | os.PathLike[str]) -> int:
-        """Seal all entries with a key of the owner, see `psd.ledger.seal`.
+        """Seal all entries with a key of the owner, see `psd.ledger.receipts`.
 
         The file of the seal has the name of the ledger with ``.seal`` after it. Without the key, a
         chain with a changed entry cannot be sealed. Keep the key where people who may write the

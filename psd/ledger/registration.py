@@ -13,8 +13,7 @@ from psd.errors import ParameterError
 from psd.ingest.input_names import NAMELESS, input_names
 from psd.ingest.sources import Columns
 from psd.ledger.charges import check_name
-from psd.ledger.readings import registered_reading
-from psd.ledger.state import LedgerState
+from psd.ledger.state import LedgerState, registered_reading
 from psd.privacy.loss import delta_text, epsilon_text, parse_delta, parse_epsilon, rho_within
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 

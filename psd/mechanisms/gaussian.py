@@ -25,8 +25,7 @@ from psd.accounting import PICO
 from psd.errors import ParameterError
 from psd.mechanisms.base import Uniform
 from psd.mechanisms.bernoulli import bernoulli_exp_of_any, invert, refuse_beyond_limit
-from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE
-from psd.mechanisms.gaussian_thresholds import GaussianSurvival
+from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE, GaussianSurvival
 from psd.mechanisms.laplace import discrete_laplace_each
 from psd.mechanisms.random_words import random_words
 from psd.privacy.count_noise import CountNoise

@@ -20,11 +20,21 @@ from numpy.typing import NDArray
 from psd._util.arrays import Integers
 from psd.mechanisms.approximations import index_by_logs, log_sum
 from psd.mechanisms.base import Uniform
-from psd.mechanisms.choice_laws import map_log_probability
-from psd.mechanisms.enclosed_branches import Enclosures, draw_branch
-from psd.mechanisms.exponential_tables import ExponentialTable, exponential_table
+from psd.mechanisms.choice_laws import (
+    Layout,
+    Span,
+    State,
+    map_log_probability,
+    sums_over_maps,
+    zone_layout,
+)
+from psd.mechanisms.exponential_tables import (
+    Enclosures,
+    ExponentialTable,
+    draw_branch,
+    exponential_table,
+)
 from psd.mechanisms.permute_and_flip import choice_rate
-from psd.mechanisms.zone_layouts import Layout, Span, State, sums_over_maps, zone_layout
 from psd.privacy.loss import NANO
 
 __all__ = ["MapWeights", "PriceMaps", "Total", "mechanism"]
@@ -57,7 +67,7 @@ class PriceMaps:
     general both factors lie in exp(-rate D) to exp(rate D), hence half the rate. The base measure
     is public. [1]_
 
-    Law: all maps of k zones are in one of the pairs of `psd.mechanisms.zone_layouts.Layout.pairs`,
+    Law: all maps of k zones are in one of the pairs of `psd.mechanisms.choice_laws.Layout.pairs`,
     and weights of joined maps are products, so that sums over all maps follow by dynamic
     programming. A number of zones is drawn by its share, then a pair, zone by zone, and a price for
     each zone.

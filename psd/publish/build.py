@@ -9,16 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd.ingest.partial_tally import PartialTally
+from psd.publish.area import with_stated_crs
 from psd.publish.charging import own_account
-from psd.publish.counting import count_input
+from psd.publish.counting import check_public_files, count_input, inputs_and_engine, points_of
 from psd.publish.drawing import draw_counts
 from psd.publish.fields import FIELDS, answer_guesses
-from psd.publish.inputs import check_public_files, inputs_and_engine, points_of
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import run_build
 from psd.publish.request_values import DEFAULT_METHOD, terms_from_values
 from psd.publish.request_warnings import warn_of_columns, warn_of_request
-from psd.publish.stated_crs import with_stated_crs
 from psd.publish.tally_files import tallies_in
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def build(
         estimated for a share of epsilon. By default those of the boundary, or else of the regions.
     crs : str, optional
         CRS of the release, its bounds, and coordinate columns. By default what the tables state,
-        see `psd.publish.stated_crs`: that of a GeoDataFrame of points; "EPSG:4326" where none does.
+        see `psd.publish.area`: that of a GeoDataFrame of points; "EPSG:4326" where none does.
     method : Decomposition or str
         How space is divided, such as ``"grid"`` or ``psd.decompositions.Quadtree(height=8)``. With
         regions, what is inside the lowest ones: "auto", "cascade" or "none".

@@ -13,10 +13,9 @@ from psd.ingest.columns import Reading, reading_of
 from psd.ingest.input_names import input_names, tally_names
 from psd.ingest.input_paths import STDIN, expand_paths, is_csv, is_path
 from psd.ledger.account import Account
-from psd.ledger.charged_slices import ChargedSlices, slices_of
 from psd.ledger.charges import ChargeRequest
-from psd.ledger.readings import placing_options
-from psd.ledger.regions import BY_FIELDS, Region
+from psd.ledger.extents import BY_FIELDS, ChargedSlices, Region, slices_of
+from psd.ledger.state import placing_options
 from psd.privacy.loss import Loss, epsilon_text
 from psd.publish.fields import public_files
 from psd.space.domain import Domain

@@ -24,10 +24,14 @@ from psd.privacy.budget import method_parameters
 from psd.privacy.loss import Loss, delta_text, epsilon_text, parse_delta, parse_epsilon
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.noise_choice import Law, NoisePlan, chosen_law
-from psd.publish.public_files import BoundaryFile, CovariateFile
-from psd.publish.public_inputs import default_density, resolve_post_processing
+from psd.publish.public_inputs import (
+    BoundaryFile,
+    CovariateFile,
+    default_density,
+    resolve_post_processing,
+)
+from psd.regions.files import CellRegions, RegionFiles
 from psd.regions.hierarchy import RegionHierarchy
-from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import About, about_from_mapping
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypedDict
 
 from psd._util.declared_parameters import choices_text
 from psd._util.instances import check_instance, shown, type_text
-from psd._util.toml_text import toml_text
-from psd._util.toml_values import read_toml, values_of
+from psd._util.toml_text import read_toml, toml_text, values_of
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition, as_method, as_region_method, region_method
@@ -24,7 +23,7 @@ from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import Count, PrivacyUnit, privacy_unit
-from psd.publish.bounds_text import (
+from psd.publish.area import (
     bounds_from_file,
     bounds_from_polygons,
     bounds_from_text,
@@ -40,8 +39,9 @@ from psd.publish.fields import (
     is_workload_file,
     values_of_request,
 )
-from psd.publish.public_files import BoundaryFile, CovariateFile
 from psd.publish.public_inputs import (
+    BoundaryFile,
+    CovariateFile,
     boundary_of,
     check_regions,
     covariate_of,
@@ -51,15 +51,14 @@ from psd.publish.public_inputs import (
     resolve_post_processing,
 )
 from psd.publish.request import SLICES_EXAMPLE, BuildRequest, BuildTerms, NoiseChoice, as_domain
-from psd.regions.files import read_boxes
+from psd.regions.files import CellRegions, RegionFiles, read_boxes
 from psd.regions.hierarchy import RegionHierarchy
-from psd.regions.inputs import CellRegions, RegionFiles
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.bounds import four_numbers
 from psd.space.covariate import Covariate
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
-from psd.space.region_repair import repair_polygons
+from psd.space.regions import repair_polygons
 from psd.space.time_slices import TimeSlices, slices_from_text
 
 __all__ = [

@@ -17,10 +17,9 @@ from psd.ingest.id_columns import headers_of, id_columns
 from psd.publish.recipe import PER_RECORD
 from psd.publish.request import BuildTerms
 from psd.publish.tally_parts import TallyRequest
-from psd.space.bounds import may_be_degrees
+from psd.space.bounds import beyond_the_world, may_be_degrees
 from psd.space.crs import check_plane_crs
 from psd.space.domain import Domain
-from psd.space.world import beyond_the_world
 
 __all__ = [
     "odds_text",

@@ -17,17 +17,15 @@ import numpy as np
 from psd._util.file_endings import file_of
 from psd.errors import ParameterError
 from psd.ingest.input_paths import is_path
-from psd.publish.bounds_text import bounds_from_text
+from psd.publish.area import bounds_from_text, with_stated_crs
 from psd.publish.charging import own_account
-from psd.publish.counting import RecordInput
+from psd.publish.counting import RecordInput, check_public_files, inputs_of, points_of
 from psd.publish.drawing import draw_counts
 from psd.publish.fields import FIELDS, answer_guesses
-from psd.publish.inputs import check_public_files, inputs_of, points_of
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import run_build
 from psd.publish.request_values import request_from_values
 from psd.publish.request_warnings import warn_of_columns, warn_of_request
-from psd.publish.stated_crs import with_stated_crs
 
 if TYPE_CHECKING:
     import os

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from psd._util.atomic_write import check_targets
 from psd.errors import ParameterError
-from psd.ingest.hash_key import load_key
 from psd.ingest.partial_tally import PartialTally
 from psd.ingest.partial_tally import merge as merge_tallies
+from psd.ingest.row_hash import load_key
 from psd.ingest.sources import files_of
 from psd.ingest.tally_file import read_tally, write_tally
+from psd.publish.area import with_stated_crs
 from psd.publish.charging import own_account, tally_charge
-from psd.publish.counting import coarsest_step
+from psd.publish.counting import check_public_files, coarsest_step, inputs_of, points_of
 from psd.publish.fields import answer_guesses, check_known
-from psd.publish.inputs import check_public_files, inputs_of, points_of
 from psd.publish.request_values import (
     RequestArguments,
     hierarchy_from_values,
@@ -31,7 +31,6 @@ from psd.publish.request_values import (
     with_gaps,
 )
 from psd.publish.request_warnings import warn_of_columns, warn_of_degrees
-from psd.publish.stated_crs import with_stated_crs
 from psd.publish.tally_parts import TallyRequest, tally_rows
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from psd._util.wall_clock import zone_rules
 from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.ingest.columns import reading_of
-from psd.ingest.hash_key import key_fingerprint
 from psd.ingest.input_paths import STDIN, is_csv, is_path, refuse_changes
 from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
 from psd.ingest.partial_tally import (
@@ -28,6 +27,7 @@ from psd.ingest.partial_tally import (
     PartialTally,
     PartOrigin,
 )
+from psd.ingest.row_hash import key_fingerprint
 from psd.ingest.sources import Columns, files_of, read
 from psd.ingest.sources._copies import content_digest
 from psd.ingest.sources._csv_file import find_compression

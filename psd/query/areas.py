@@ -21,15 +21,12 @@ from psd._util.declared_parameters import choice
 from psd._util.file_endings import split_layer
 from psd._util.instances import type_text
 from psd.errors import ParameterError
-from psd.query.answer_table import COLUMNS, answer_columns, check_levels
+from psd.query.answer_table import COLUMNS, Threshold, answer_columns, check_levels
 from psd.query.boxes import are_boxes_outside, checked_totals, parse_boxes
-from psd.query.region_nodes import NamedQueries, find_named_regions, union_traversal
-from psd.query.region_unions import TOLERANCE
-from psd.query.reliability import Threshold
+from psd.query.region_nodes import TOLERANCE, NamedQueries, find_named_regions, union_traversal
 from psd.query.totals import QueryTotals, query_totals, sum_over_slices
-from psd.space.region_checks import to_release_crs
 from psd.space.region_tree import RegionTree
-from psd.space.regions import check_box_crs, is_region, regions_table
+from psd.space.regions import check_box_crs, is_region, regions_table, to_release_crs
 
 if TYPE_CHECKING:
     import geopandas
@@ -233,7 +230,7 @@ class NamedAreas:
 
     def overlaps(self, fit: Fit) -> Regions:
         """What unions have in common; see `Areas`."""
-        from psd.query.named_overlaps import NamedUnions
+        from psd.query.region_nodes import NamedUnions
 
         return NamedUnions(tree=self.tree, queries=self.queries)
 
@@ -432,7 +429,7 @@ def _named_areas(given: Any, tree: Tree, level: int | str | None, column: str | 
 
 def _ids_in(table: Any, column: str) -> list[str]:
     """Ids of regions in a column of a table."""
-    from psd.regions.ids import id_texts
+    from psd.regions.hierarchy import id_texts
 
     if not hasattr(table, "columns"):
         raise ParameterError(
@@ -479,7 +476,7 @@ def _file_name(given: Any, tree: Tree, level: int | str | None) -> Path | None:
 
 def _read_file(path: Path, crs: Any, *, is_table: bool) -> Any:
     """Table of a file: of ids of regions, of polygons, or of boxes."""
-    from psd._util.csv_header import match_name
+    from psd._util.csv_text import match_name
     from psd._util.file_endings import split_layer
     from psd.regions import files
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psd.errors import ParameterError
 from psd.query.constants import COMPILED_FROM
-from psd.query.region_cells import region_box_fraction
+from psd.query.region_nodes import region_box_fraction
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Fraction, Traversal, traverse_within, weighted_total
 from psd.space.box_tree import SIDES

@@ -22,7 +22,7 @@ from psd.query import compiled_shares
 from psd.query import constants as query_constants
 from psd.query.compiled_shares import apply_covariate, apply_smooth, measure_area
 from psd.query.constants import SHARE_ROUNDING
-from psd.query.flat_tree import COVARIATE, SMOOTH, ChildRanges, Errors, FlatTree
+from psd.query.index import COVARIATE, SMOOTH, ChildRanges, Errors, FlatTree
 from psd.query.totals import QueryTotals
 from psd.space.box_tree import MAX_CHILDREN
 

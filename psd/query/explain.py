@@ -25,7 +25,7 @@ from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
 from psd.query.boxes import box_fraction
 from psd.query.constants import FINER_SHIFT
-from psd.query.polygon_sides import Sides
+from psd.query.lines import Sides
 from psd.query.polygons import outline_sides, polygon_fraction
 from psd.query.totals import QueryTotals, query_totals
 from psd.query.traversal import Fraction, Traversal, perturbation_variance, traverse

@@ -6,20 +6,180 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats
+from psd._util.arrays import Floats, Integers
 from psd.errors import InternalError
+from psd.estimation.covariate import CovariateDensity
+from psd.estimation.density import PARTS, SmoothDensity
 from psd.estimation.fit import Fit, fit, fit_least_squares
 from psd.estimation.fit_cache import FitCache
-from psd.query.flat_tree import FlatTree, flatten_tree
-from psd.query.summed_area import Mesh, leaf_mesh
+from psd.estimation.nonuniformity import cell_ceiling
+from psd.query.traversal import Mesh, leaf_mesh
 from psd.release.record import ReleaseRecord
+from psd.space.box_tree import MAX_CHILDREN, Tree
 from psd.space.region_tree import RegionTree
 
-__all__ = ["QueryIndex"]
+if TYPE_CHECKING:
+    from psd.estimation.least_squares import Estimates
+
+__all__ = [
+    "COVARIATE",
+    "EVEN",
+    "SMOOTH",
+    "ChildRanges",
+    "Errors",
+    "FlatTree",
+    "LeafDensity",
+    "QueryIndex",
+    "flatten_tree",
+]
+
+
+EVEN, SMOOTH, COVARIATE = range(3)
+"""Kinds of density inside the leaves."""
+
+
+class LeafDensity(NamedTuple):
+    """Density inside the leaves; arrays that a kind does not need are empty."""
+
+    kind: int
+    rank: Integers
+    share: Floats
+    mass: Floats
+    surface: Integers
+    cells: Floats
+    lattice: Floats
+
+
+class ChildRanges(NamedTuple):
+    """First child of each node and the node after its last child; equal for a leaf."""
+
+    start: Integers
+    stop: Integers
+
+
+class Errors(NamedTuple):
+    """Arrays by node for the errors: slope, variance given the parent, overdispersion.
+
+    `other` says whether published counts differ from signed ones; then they have their own.
+    `aligned` says whether records lie along lines; then `lines` has the deviations of cuts, and
+    `columns` the records in one column and row; zeros unless the lattice was chosen.
+    `shift_share` is the relative error of what the density moves; 0 for none. `ceiling` has the
+    records that a cell hardly exceeds.
+    """
+
+    slope: Floats
+    variance: Floats
+    other: bool
+    other_slope: Floats
+    other_variance: Floats
+    signed: Floats
+    overdispersion: Floats
+    cluster_size: float
+    shift_share: float
+    ceiling: Floats
+    aligned: bool
+    lines: Floats
+    columns: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FlatTree:
+    """Arrays of a release for the compiled walk."""
+
+    boxes: NDArray[np.int32]  # (nodes, 4) int32; of the tree
+    children: ChildRanges  # of each node
+    # Children of each node, or grandchildren where these are no more than a family may have: fewer
+    # lists for estimates without errors.
+    descendants: ChildRanges
+    levels: int  # of the tree
+    inside: LeafDensity  # density of the fit
+    errors: Errors  # of the estimates
+
+
+def flatten_tree(fit: Fit) -> FlatTree:
+    """Flatten a fit for the compiled walk; the arrays of the tree are not copied.
+
+    The walk begins at a virtual parent of the root that is known exactly: there the root has the
+    slope 0 and its own variance, and the recursion of `psd.query.traversal` ends without a special
+    case.
+    """
+    tree, estimates = fit.tree, fit.estimates
+    children = ChildRanges(tree.first_child, tree.first_child + tree.children)
+    slope, variance = _recursion_arrays(estimates)
+    other_slope, other_variance = _recursion_arrays(fit.published_covariance)
+    none = np.zeros((2, 0))
+    none.flags.writeable = False  # as arrays of a fit are: the walk is compiled for one kind
+    return FlatTree(
+        boxes=np.ascontiguousarray(tree.boxes),
+        children=children,
+        descendants=_descendants(tree, children),
+        levels=len(tree.levels),
+        inside=_leaf_density(fit),
+        errors=Errors(
+            slope=slope,
+            variance=variance,
+            other=fit.published_covariance is not estimates,
+            other_slope=other_slope,
+            other_variance=other_variance,
+            signed=estimates.signed,
+            overdispersion=fit.dispersion.overdispersion,
+            cluster_size=fit.dispersion.cluster_size,
+            shift_share=fit.shift_share,
+            ceiling=cell_ceiling(estimates.count, estimates.variance),
+            aligned=fit.line_deviation is not None,
+            lines=none if fit.line_deviation is None else fit.line_deviation,
+            columns=_column_records(fit),
+        ),
+    )
+
+
+def _recursion_arrays(estimates: Estimates) -> tuple[Floats, Floats]:
+    """Slope of each node and its variance given its parent; the root has slope 0."""
+    slope = estimates.slope.copy()
+    variance = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    slope[0], variance[0] = 0.0, estimates.variance[0]
+    return slope, variance
+
+
+def _column_records(fit: Fit) -> Floats:
+    """Records in one column and row of each node, where lines cut them."""
+    if fit.column_records is not None:
+        return np.ascontiguousarray(fit.column_records)
+    columns = np.zeros((2, 0 if fit.line_deviation is None else len(fit.tree)))
+    columns.flags.writeable = False
+    return columns
+
+
+def _descendants(tree: Tree, children: ChildRanges) -> ChildRanges:
+    """Nodes that the walk goes on to from each node if it need not stop at every level."""
+    start, stop = children
+    inner = np.concatenate([[0], np.cumsum(~tree.is_leaf)])
+    divided = ~tree.is_leaf & (inner[stop] - inner[start] == tree.children)
+    first = start[np.minimum(start, len(tree) - 1)]
+    last = np.maximum(stop[np.maximum(stop, 1) - 1], first)
+    skip = divided & (last - first <= MAX_CHILDREN)
+    return ChildRanges(np.where(skip, first, start), np.where(skip, last, stop))
+
+
+def _leaf_density(fit: Fit) -> LeafDensity:
+    """Density of a release, for the compiled walk."""
+    density, none = fit.density, np.zeros(0, np.int64)
+    kind, rank, share, mass = EVEN, none, np.zeros((0, PARTS, PARTS)), np.zeros(0)
+    surface, cells = np.zeros((0, 0), np.int64), np.ones(2)
+    if isinstance(density, SmoothDensity):
+        kind, rank, share = SMOOTH, density.rank, density.share
+    elif isinstance(density, CovariateDensity):
+        covariate = density.covariate
+        kind, mass, surface = COVARIATE, covariate.mass(fit.tree.boxes), covariate.surface
+        cells = np.array([covariate.columns, covariate.rows], float)
+    lattice = np.array(fit.domain.lattice, float)
+    return LeafDensity(kind, rank, share, mass, surface, cells, lattice)
+
 
 # Questions about a few boxes that are answered from a fit near them. The fit of all cells takes
 # five times as long, and then answers every later one in milliseconds.
@@ -64,7 +224,7 @@ class QueryIndex:
 
     @cached_property
     def mesh(self) -> Mesh | None:
-        """The leaves as rows and columns, or None; see `psd.query.summed_area`."""
+        """The leaves as rows and columns, or None; see `psd.query.traversal`."""
         if isinstance(self.record.tree, RegionTree):
             return None
         return leaf_mesh(self.record.tree, self.fit.density)
@@ -78,5 +238,5 @@ class QueryIndex:
 
     @cached_property
     def flat_tree(self) -> FlatTree:
-        """Arrays for the compiled walk; see `psd.query.flat_tree`."""
+        """Arrays for the compiled walk; see `psd.query.index`."""
         return flatten_tree(self.fit)

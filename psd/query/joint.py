@@ -1,4 +1,4 @@
-"""Joint answers of one call: their covariance, totals, differences and ratios.
+"""Joint answers of one call: their covariance, totals, differences, ratios and joint intervals.
 
 Answers that share cells share noise. The errors of totals, differences and ratios of answers follow
 from the covariance of the answers, and so does the level at which all intervals hold together.
@@ -6,28 +6,399 @@ from the covariance of the answers, and so does the level at which all intervals
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import linalg, sparse
 
-from psd._util.arrays import Floats
+from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
-from psd.query.answer_table import answer_columns, check_levels
-from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
-from psd.query.derived import Derived, combine_answers, divide_answers
-from psd.query.region_overlaps import check_size
-from psd.query.reliability import Threshold
-from psd.query.simultaneous import simultaneous_level
+from psd.estimation.least_squares import Estimates
+from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.query.answer_table import Threshold, answer_columns, check_levels
+from psd.query.lines import divides_records
+from psd.query.region_overlaps import Regions, check_size, cut_leaves
+from psd.query.traversal import Traversal, TraversalLevel
 
 if TYPE_CHECKING:
     import pandas
 
+    from psd.estimation.fit import Fit
     from psd.query.areas import Areas
     from psd.query.index import QueryIndex
 
-__all__ = ["Joint", "answer_jointly"]
+__all__ = [
+    "Derived",
+    "Joint",
+    "answer_jointly",
+    "combine_answers",
+    "divide_answers",
+    "fieller_interval",
+    "nonuniformity_covariance",
+    "part_variance",
+    "perturbation_covariance",
+    "records_moved",
+    "simultaneous_level",
+    "two_sided_quantile",
+]
+
+
+# Rows of a matrix, and pairs of regions in one leaf, worked on together.
+_ROWS = 256
+_PAIRS = 1 << 20
+
+# Relative to the diagonal; what is less negative than this is rounding.
+_ROUNDING = 1e-9
+
+
+def perturbation_covariance(fit: Fit, regions: Regions) -> Floats:
+    """Compute the covariance of the answers by the noise.
+
+    Returns (m, m) float64, records squared; exact for signed least-squares answers, see
+    `psd.estimation.least_squares.published_covariance` for others.
+
+    P1. It is Z Z' for a sparse matrix Z with a row for each answer and a column for each cell. The
+    errors of the estimates are sums of independent innovations, one for each cell [1]_: the root's
+    own error, and for each child what its parent's estimate does not explain. An answer that takes
+    a_c of each child of an opened cell, a of it on average, takes s_c (a_c - a) of the innovation
+    of child c, where s_c^2 is its upward variance; nothing else. These coefficients are the rows of
+    Z.
+
+    References
+    ----------
+    .. [1] Chou, Willsky, Benveniste. "Multiscale Recursive Estimation, Data Fusion, and
+       Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
+    """
+    rows = [
+        _innovation_coefficients(traversal, fit.noise_covariance)
+        for _, traversal in regions.traversals()
+    ]
+    coefficients = sparse.vstack(rows or [sparse.csr_array((0, len(fit.tree)))], format="csr")
+    across = coefficients.T.tocsr()
+    covariance = np.empty((len(regions), len(regions)))
+    for start in range(0, len(regions), _ROWS):
+        batch = slice(start, start + _ROWS)
+        covariance[batch] = (coefficients[batch] @ across).toarray()
+    return covariance
+
+
+def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr_array:
+    """Coefficients of the cells' innovations in each answer, shape (queries, nodes).
+
+    The recursion is that of `psd.query.traversal.perturbation_variance`.
+    """
+    slope = np.zeros(0)
+    below: TraversalLevel | None = None
+    query, node, value = [], [], []
+    for level in reversed(traversal.levels):
+        answer_slope = np.where(level.opened, 0.0, level.fraction)
+        if below is not None:
+            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(level.node))
+            variance = estimates.upward_variance[below.node]
+            deviation = np.sqrt(np.where(np.isinf(variance), 0.0, variance))
+            query.append(below.query)
+            node.append(below.node)
+            value.append(deviation * (slope - mean[below.parent]))
+            answer_slope += mean
+        slope, below = answer_slope, level
+    if below is not None:
+        query.append(below.query)
+        node.append(below.node)
+        # The innovation of the root is its own error.
+        value.append(slope * np.sqrt(estimates.variance[0]))
+    triples = (np.concatenate(value), (np.concatenate(query), np.concatenate(node)))
+    coefficients = sparse.csr_array(triples, shape=(traversal.queries, len(estimates.slope)))
+    coefficients.eliminate_zeros()
+    return coefficients
+
+
+def part_variance(fit: Fit, node: Integers, part: Floats) -> Floats:
+    """Compute the variance of the points in parts of leaves.
+
+    node: (n,) int64, leaves; part: (2, n) float64, shares of their points and of their area, of
+    which those of the points alone matter; returns (n,) float64, records squared.
+    """
+    count, uneven = fit.estimates.count[node], fit.dispersion
+    return nonuniformity_variance(
+        count, part[0], part[1], uneven.overdispersion[node], uneven.cluster_size
+    )
+
+
+def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
+    """Compute the covariance of the answers by leaves that two regions both cut.
+
+    Returns (m, m) float64, records squared.
+
+    P2. By polarisation, so that one model of the variance V of a part of a leaf says all: cov(A, B)
+    = (V(A or B) + V(A and B) - V(A less B) - V(B less A)) / 2. Where V is n (1 + phi n) f (1 - f)
+    this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a leaf cancel.
+
+    What the neighbours of leaves say of them is off in all regions alike; see
+    `psd.estimation.nonuniformity.shift_variance`. Records along a line that two boxes share are
+    missing in one and too many in the other; see `psd.query.lines`. A V that is no variance
+    of a measure is made positive semi-definite.
+    """
+    query, node, part = cut_leaves(regions.traversals())
+    covariance = np.zeros((len(regions), len(regions)))
+    np.add.at(np.einsum("ii->i", covariance), query, part_variance(fit, node, part))
+    for first, second in _pairs_in_leaves(node):
+        leaf, a, b = node[first], query[first], query[second]
+        parts = part[:, first], part[:, second]
+        both = np.clip(regions.common_parts(leaf, a, b), 0.0, np.minimum(*parts))
+        shared = _part_covariance(fit, leaf, *parts, both)
+        np.add.at(covariance, (a, b), shared)
+        np.add.at(covariance, (b, a), shared)
+    moved = np.bincount(query, records_moved(fit, node, part), len(regions))
+    common = float(shift_variance(np.ones(1))[0])
+    result = _nearest_covariance(covariance) + common * np.outer(moved, moved)
+    divided = divides_records(*part)
+    lines = regions.lines(query[divided], node[divided])
+    if lines is not None:
+        result += (lines @ lines.T).toarray()
+    return result
+
+
+def records_moved(fit: Fit, node: Integers, part: Floats) -> Floats:
+    """Count the records that the density adds to parts of leaves, compared with a uniform one.
+
+    node: (n,) int64, leaves; part: (2, n) float64, shares of their points and of their area;
+    returns (n,) float64, times the relative error of that density,
+    `psd.estimation.fit.Fit.shift_share`.
+    """
+    if not fit.shift_share:
+        return np.zeros(len(node))
+    count = np.maximum(fit.estimates.count[node], 0.0)
+    moved: Floats = fit.shift_share * count * (part[0] - part[1])
+    return moved
+
+
+def _part_covariance(
+    fit: Fit, node: Integers, first: Floats, second: Floats, both: Floats
+) -> Floats:
+    """Covariance of the points in two parts of each leaf, from variances of parts."""
+    union = np.minimum(first + second - both, 1.0)
+    together = part_variance(fit, node, union) + part_variance(fit, node, both)
+    apart = part_variance(fit, node, first - both)
+    apart = apart + part_variance(fit, node, second - both)
+    covariance: Floats = (together - apart) / 2
+    return covariance
+
+
+def _pairs_in_leaves(node: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Indices of all pairs of entries of one leaf, the earlier first, a batch at a time."""
+    index = np.arange(len(node))
+    later = np.searchsorted(node, node, side="right") - index - 1
+    turn = np.cumsum(later) // _PAIRS
+    for batch in np.split(index, np.flatnonzero(np.diff(turn)) + 1):
+        first = np.repeat(batch, later[batch])
+        if len(first):
+            yield first, ranges(batch + 1, later[batch])
+
+
+def _nearest_covariance(covariance: Floats) -> Floats:
+    """The same matrix if it is positive semi-definite; else the nearest, its diagonal kept."""
+    diagonal = np.diagonal(covariance).copy()
+    slack = _ROUNDING * diagonal.max(initial=0.0)
+    if slack == 0:
+        return covariance
+    try:
+        # It succeeds of positive definite matrices alone, up to rounding.
+        linalg.cholesky(covariance + slack * np.eye(len(covariance)), check_finite=False)
+    except linalg.LinAlgError:
+        # Negative eigenvalues become 0, which adds to the diagonal; it is scaled back.
+        values, vectors = np.linalg.eigh(covariance)
+        covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        fixed = np.diagonal(covariance)
+        scale = np.sqrt(diagonal / np.where(fixed > 0, fixed, 1.0))
+        covariance = covariance * scale * scale[:, None]
+    return covariance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """A number derived from answers, with its errors.
+
+    Parameters
+    ----------
+    estimate : float
+        In records, or a ratio.
+    perturbation_error, nonuniformity_error, error : float
+        Predicted standard deviations, as those of answers.
+    lower, upper : float
+        Interval at the requested confidence.
+    """
+
+    estimate: float
+    perturbation_error: float
+    nonuniformity_error: float
+    error: float
+    lower: float
+    upper: float
+
+
+def two_sided_quantile(confidence: float) -> float:
+    """Standard deviations to each side of a two-sided normal interval."""
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
+
+
+def combine_answers(
+    estimates: Floats, parts: Sequence[Floats], weights: Floats, confidence: float
+) -> Derived:
+    """Compute a weighted sum of answers.
+
+    estimates, weights: (m,) float64; parts: two of (m, m) float64, the covariance from the noise,
+    and from uneven cells. Without a negative weight the interval does not go below 0.
+    """
+    estimate = float(weights @ estimates)
+    noise, spread = (math.sqrt(max(float(weights @ part @ weights), 0.0)) for part in parts)
+    error = math.hypot(noise, spread)
+    least = 0.0 if (weights >= 0).all() else -math.inf
+    return Derived(
+        estimate=estimate,
+        perturbation_error=noise,
+        nonuniformity_error=spread,
+        error=error,
+        lower=max(estimate - two_sided_quantile(confidence) * error, least),
+        upper=estimate + two_sided_quantile(confidence) * error,
+    )
+
+
+def divide_answers(estimates: Floats, parts: Sequence[Floats], confidence: float) -> Derived:
+    """Divide the first of two answers by the second; errors over a denominator of 0 are infinite.
+
+    estimates: (2,) float64; parts: two of (2, 2) float64, as in `combine_answers`.
+    """
+    x, y = (float(value) for value in estimates)
+    ratio = x / y if y > 0 else math.nan
+    slope = np.array([1.0, -ratio]) / y if y > 0 else np.full(2, np.inf)
+    noise, spread = (_deviation(slope, part) for part in parts)
+    both = parts[0] + parts[1]
+    var_x, cov, var_y = (np.atleast_1d(both[cell]) for cell in ((0, 0), (0, 1), (1, 1)))
+    low, high = fieller_interval(np.atleast_1d(x), np.atleast_1d(y), var_x, var_y, cov, confidence)
+    return Derived(
+        estimate=ratio,
+        perturbation_error=noise,
+        nonuniformity_error=spread,
+        error=math.hypot(noise, spread),
+        lower=float(low[0]),
+        upper=float(high[0]),
+    )
+
+
+def _deviation(slope: Floats, covariance: Floats) -> float:
+    """Standard deviation of a linear function; infinite slopes have infinite ones."""
+    if not np.isfinite(slope).all():
+        return math.inf
+    return math.sqrt(max(float(slope @ covariance @ slope), 0.0))
+
+
+def fieller_interval(
+    x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, confidence: float
+) -> tuple[Floats, Floats]:
+    """Compute intervals of ratios x / y of non-negative counts.
+
+    x, y, their variances and their covariance: (n,) float64; returns (n,) float64 twice, from 0 to
+    infinity where the denominator is not significantly above 0.
+
+    P1. Exact for normal errors: all ratios r for which x - r y is within its own normal interval
+    [1]_. These are between the roots of a r^2 - 2 b r + q where a > 0, and beyond them where a < 0.
+
+    References
+    ----------
+    .. [1] Fieller. "Some Problems in Interval Estimation." Journal of the Royal Statistical
+       Society B 16(2), 1954.
+    """
+    square = two_sided_quantile(confidence) ** 2
+    a, b, q = y**2 - square * var_y, x * y - square * cov, x**2 - square * var_x
+    root = np.sqrt(np.maximum(b**2 - a * q, 0.0))
+    safe = np.where(a == 0, 1.0, a)
+    low, high = np.sort([(b - root) / safe, (b + root) / safe], axis=0)
+    # Beyond the roots, all ratios up to the lower one are negative if it is.
+    beyond = (a < 0) & (b**2 > a * q) & (low < 0)
+    lower = np.where(a > 0, low, np.where(beyond, high, 0.0))
+    return np.maximum(lower, 0.0), np.where(a > 0, np.maximum(high, 0.0), np.inf)
+
+
+# Number of directions, limited so that they have at most _COORDINATES coordinates in all.
+_DIRECTIONS = 1 << 14
+_COORDINATES = 1 << 24
+
+# Keeps the factor of a correlation that is singular; far below what directions resolve.
+_JITTER = 1e-10
+
+_SEED = 20_240_229
+
+
+def simultaneous_level(correlation: Floats, confidence: float) -> float:
+    """Compute the level of each interval so that all of them hold together.
+
+    correlation: (m, m) float64, of errors that are taken to be jointly normal; returns 2 Phi(c) -
+    1, where |z_i| <= c for all i with the confidence.
+
+    P1. Not below the confidence asked for, and not above what independent answers would need (Sidak
+    [1]_), which is below Bonferroni's and enough whatever the correlation.
+
+    P2. The same for the same correlation: the directions are fixed.
+
+    A normal vector is a length times a direction. For a direction the length may grow until the
+    first |z_i| reaches c, so the probability is the mean over directions of a chi distribution,
+    which is smooth in c and exact for one answer. Directions are from a scrambled Sobol sequence.
+
+    References
+    ----------
+    .. [1] Sidak. "Rectangular Confidence Regions for the Means of Multivariate Normal
+       Distributions." Journal of the American Statistical Association 62(318), 1967.
+    """
+    from scipy import optimize, stats
+
+    size = len(correlation)
+    if size <= 1:
+        return confidence
+    longest = _largest_components(correlation)
+
+    def beyond(c: float) -> float:
+        return float(stats.chi.cdf(c / longest, size).mean()) - confidence
+
+    single, apart = (_critical_value(level) for level in (confidence, confidence ** (1 / size)))
+    if beyond(single) >= 0 or single >= apart:
+        return confidence
+    if beyond(apart) <= 0:
+        return float(confidence ** (1 / size))
+    critical = optimize.brentq(beyond, single, apart, xtol=1e-6)
+    return float(np.clip(_level_of(critical), confidence, confidence ** (1 / size)))
+
+
+def _critical_value(level: float) -> float:
+    """The c of a level."""
+    return -NormalDist().inv_cdf((1 - level) / 2)
+
+
+def _level_of(critical: float) -> float:
+    """The level of a c."""
+    return 1 - 2 * NormalDist().cdf(-critical)
+
+
+def _largest_components(correlation: Floats) -> Floats:
+    """Largest |z_i| in each of some directions of length 1, shape (directions,)."""
+    from scipy import special
+    from scipy.stats import qmc
+
+    size = len(correlation)
+    factor = np.linalg.cholesky((correlation + _JITTER * np.eye(size)) / (1 + _JITTER))
+    sequence = qmc.Sobol(size, scramble=True, seed=_SEED)
+    directions = min(_DIRECTIONS, max(1 << 10, _COORDINATES // size))
+    reached = []
+    for _ in range(max(1, directions >> 10)):
+        inside = np.clip(sequence.random(1 << 10), 1e-12, 1 - 1e-12)
+        normal = special.ndtri(inside)
+        length = np.linalg.norm(normal, axis=1)
+        reached.append(np.abs(normal @ factor.T).max(axis=1) / length)
+    return np.concatenate(reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,24 +1,44 @@
-"""Errors along the sides of boxes, where records lie along lines.
+"""Records along lines: errors along the sides of boxes and polygons, and what boxes have in common.
 
 A side of a box cuts leaves, and the records beside it in all of them may be on its other side
 together: their errors add up, while those of different lines do not.
+
+A side of a polygon along an axis errs as that of a box: the records beside it in all leaves that
+it cuts may be on its other side together. Along a slanting side, leaves hold their records at the
+values of rounded coordinates, on the same side of their middle in neighbouring leaves; that shifts
+the whole side, by less.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from psd._util.arrays import Floats, Integers, sum_by
-from psd.query.constants import SHARE_ROUNDING
+from psd.query.constants import LINE_PLACES, SHARE_ROUNDING, SIDE_SLANT, SLANTING_SHIFT
 from psd.query.traversal import Traversal
+from psd.space.domain import Domain
 
 if TYPE_CHECKING:
     from psd.estimation.fit import Fit
 
-__all__ = ["cut_deviation", "cut_pairs", "divides_records", "line_variance", "side_deviations"]
+__all__ = [
+    "Sides",
+    "cut_deviation",
+    "cut_pairs",
+    "divides_records",
+    "find_sides",
+    "line_matrix",
+    "line_variance",
+    "side_deviations",
+    "side_matrix",
+    "side_variance",
+]
+
 
 # Pairs of a box and a leaf worked on together; bounds the memory, not the result.
 _PAIRS_PER_BATCH = 2**18
@@ -103,3 +123,202 @@ def line_variance(fit: Fit, traversal: Traversal, boxes: Floats) -> Floats:
             total[side] += sum_by(query, sides[:, side], traversal.queries)
     variance: Floats = (total**2).sum(axis=0)
     return variance
+
+
+def line_matrix(fit: Fit, box: Integers, node: Integers, boxes: Floats) -> sparse.csr_array | None:
+    """Deviations of boxes along lines, for errors that different boxes have in common.
+
+    box, node: (n,) int64, pairs of a box and a leaf that it cuts; boxes: (m, 4) float64, lattice
+    units; returns a sparse Z, (m, lines) float64, None where no records lie along lines.
+
+    P1. Z Z' is the covariance: records that are on the other side of a line are missing on one side
+    of it and too many on the other. Different lines err independently.
+    """
+    if fit.line_deviation is None:
+        return None
+    cells = fit.tree.boxes[node].astype(np.float64)
+    sides = side_deviations(fit, node, cells, boxes[box])
+    rows, columns, values, first = [], [], [], 0
+    for axis in (0, 1):
+        # Boxes with a side on one line share its column. What the line lets in at a west side it
+        # takes at an east side, so their signs differ.
+        position = np.concatenate([boxes[box, axis], boxes[box, axis + 2]])
+        lines, number = np.unique(position, return_inverse=True)
+        rows.append(np.tile(box, 2))
+        columns.append(first + number)
+        values.append(np.concatenate([-sides[:, axis], sides[:, axis + 2]]))
+        first += len(lines)
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    return sparse.csr_array(entries, shape=(len(boxes), first))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sides:
+    """Sides of regions, in lattice units."""
+
+    region: Integers  # (n,) int64; number of the region that each side belongs to
+    ends: Floats  # (n, 4) float64; x and y of both ends
+    # (2, n) int64; number of the line that records are on the other side of, for shifts along x and
+    # along y; sides of one line err together.
+    line: Integers
+    # (2, n) float64; part of the deviation of a cut along each axis: above 0 on the east or north
+    # of a region, below 0 on its west or south.
+    weight: Floats
+    # (2, n) bool; whether each side is a line that cuts columns, and rows.
+    straight: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.region)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Outlines:
+    """Parts of the outlines between two corners each."""
+
+    region: Integers  # (n,) int64; number of the region
+    ring: Integers  # (n,) int64; number of the ring
+    ends: Floats  # (n, 4) float64; x and y of both ends
+    left: Floats  # (n,) float64; 1 where the region is on the left, else -1
+
+
+def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
+    """Find the sides of polygons, clipped to the domain.
+
+    shapes: (m,), valid polygons and multi-polygons in the CRS of the domain.
+    """
+    outlines = _find_outlines(shapes, domain)
+    change = outlines.ends[:, 2:] - outlines.ends[:, :2]
+    number, line, weight, straight_on = 0, [], [], []
+    for axis in (0, 1):
+        along = change[:, 1 - axis]
+        straight = (along != 0) & (np.abs(change[:, axis]) <= SIDE_SLANT * np.abs(along))
+        slanting = ~straight & (np.abs(along) > SIDE_SLANT * np.abs(change[:, axis]))
+        # The region is on the left of its outline: on the west of a side that goes north.
+        sign = np.sign(along) * outlines.left * (1.0 if axis == 0 else -1.0)
+        kind = np.where(straight, 1, np.where(slanting, 2, 0))
+        run = _runs(outlines.ring, kind, sign)
+        position = _run_means(run, (outlines.ends[:, axis] + outlines.ends[:, 2 + axis]) / 2, along)
+        key = np.where(straight, np.round(position, LINE_PLACES), run)
+        _, numbers = np.unique(np.stack([kind, key]), axis=1, return_inverse=True)
+        line.append(number + numbers.ravel())
+        weight.append(sign * np.choose(kind, [0.0, 1.0, SLANTING_SHIFT]))
+        straight_on.append(straight)
+        number = int(line[-1].max(initial=number - 1)) + 1
+    return Sides(
+        region=outlines.region,
+        ends=outlines.ends,
+        line=np.stack(line),
+        weight=np.stack(weight),
+        straight=np.stack(straight_on),
+    )
+
+
+def _find_outlines(shapes: NDArray[np.object_], domain: Domain) -> _Outlines:
+    """Outlines of polygons in lattice units, between two corners each."""
+    import shapely
+
+    parts, of_shape = shapely.get_parts(shapes, return_index=True)
+    rings, of_part = shapely.get_rings(parts, return_index=True)
+    points, of_ring = shapely.get_coordinates(rings, return_index=True)
+    # A point and the next one are the ends of a part, unless a ring ends between them.
+    within = np.flatnonzero(np.diff(of_ring) == 0)
+    ring = of_ring[within]
+    outer = np.append(True, np.diff(of_part) > 0)[: len(rings)]
+    return _Outlines(
+        region=of_shape[of_part[ring]],
+        ring=ring,
+        ends=domain.to_lattice(np.concatenate([points[within], points[within + 1]], axis=1)),
+        left=np.where(shapely.is_ccw(rings) == outer, 1.0, -1.0)[ring],
+    )
+
+
+def _runs(ring: Integers, kind: Integers, sign: Floats) -> Integers:
+    """Number of each run of neighbours in a ring that are of one kind and sign."""
+    values = (ring, kind, sign)
+    changes = np.any([np.diff(value) != 0 for value in values], axis=0)
+    run: Integers = np.append(0, np.cumsum(changes))[: len(ring)]
+    first = np.flatnonzero(np.diff(ring, prepend=-1))
+    last = np.flatnonzero(np.diff(ring, append=-1))
+    # A ring has no end: its last run and its first one are one if they are of one kind.
+    closed = (kind[first] == kind[last]) & (sign[first] == sign[last])
+    number = np.arange(len(run))
+    number[run[last[closed]]] = run[first[closed]]
+    return number[run]
+
+
+def _run_means(run: Integers, values: Floats, weight: Floats) -> Floats:
+    """Mean of each run, for each of its members."""
+    size = np.abs(weight)
+    total = np.maximum(np.bincount(run, size), np.finfo(float).tiny)
+    means: Floats = (np.bincount(run, size * values) / total)[run]
+    return means
+
+
+def side_matrix(
+    fit: Fit, region: Integers, node: Integers, sides: Sides, regions: int
+) -> sparse.csr_array | None:
+    """Deviations of regions along lines; see `psd.query.lines.line_matrix`.
+
+    region, node: (n,) int64, pairs of a region and a leaf that it cuts; returns a sparse Z,
+    (regions, lines) float64, such that Z Z' is the covariance; None where no records lie along
+    lines.
+    """
+    if fit.line_deviation is None:
+        return None
+    cells = fit.tree.boxes[node].astype(np.float64)
+    pair, side = _meetings(region, cells, sides, fit.domain.lattice[0])
+    parts = _parts_inside(sides.ends[side], cells[pair])
+    rows, columns, values = [], [], []
+    for axis in (0, 1):
+        share, other = (parts[:, axis] + parts[:, 2 + axis]) / 2, 1 - axis
+        along = np.abs(parts[:, 2 + other] - parts[:, other])
+        # A side that slants cuts columns at all places, wrong in either direction.
+        width = np.where(sides.straight[axis, side], cells[pair, 2 + axis] - cells[pair, axis], 0.0)
+        error = cut_deviation(fit, axis, node[pair], share, width) * along
+        rows.append(sides.region[side])
+        columns.append(sides.line[axis, side])
+        values.append(sides.weight[axis, side] * error)
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    return sparse.csr_array(entries, shape=(regions, int(sides.line.max(initial=-1)) + 1))
+
+
+def side_variance(fit: Fit, region: Integers, node: Integers, sides: Sides, regions: int) -> Floats:
+    """Variance of the records of regions by records along their sides, shape (m,)."""
+    matrix = side_matrix(fit, region, node, sides, regions)
+    if matrix is None:
+        return np.zeros(regions)
+    variance: Floats = np.asarray(matrix.power(2).sum(axis=1), np.float64)
+    return variance
+
+
+def _meetings(
+    region: Integers, cells: Floats, sides: Sides, width: int
+) -> tuple[Integers, Integers]:
+    """Pairs of a cell of a region and a side of the same region that may meet it."""
+    import shapely
+
+    # Regions lie beside each other here, so that a search finds sides of the same one alone.
+    east, both = 2.0 * width, np.array([1, 0, 1, 0])
+    ends = sides.ends + (east * sides.region)[:, None] * both
+    moved = cells + (east * region)[:, None] * both
+    tree = shapely.STRtree(shapely.linestrings(ends.reshape(-1, 2, 2)))
+    pair, side = tree.query(shapely.box(*moved.T))
+    return pair, side
+
+
+def _parts_inside(ends: Floats, cells: Floats) -> Floats:
+    """Ends of the parts of sides inside cells, as shares of the cells; equal ones where none is."""
+    size = cells[:, 2:] - cells[:, :2]
+    start, stop = (ends[:, :2] - cells[:, :2]) / size, (ends[:, 2:] - cells[:, :2]) / size
+    change = stop - start
+    # The part of the side, from 0 to 1, that is between both sides of the cell on each axis.
+    still = change == 0
+    steps = np.where(still, 1.0, change)
+    first, last = -start / steps, (1 - start) / steps
+    outside = still & ((start < 0) | (start > 1))
+    low = np.where(still, np.where(outside, 1.0, 0.0), np.minimum(first, last)).max(axis=1)
+    high = np.where(still, np.where(outside, 0.0, 1.0), np.maximum(first, last)).min(axis=1)
+    low = np.clip(low, 0.0, 1.0)
+    high = np.maximum(np.clip(high, 0.0, 1.0), low)
+    ends = np.concatenate([start + low[:, None] * change, start + high[:, None] * change], axis=1)
+    return np.clip(ends, 0.0, 1.0)

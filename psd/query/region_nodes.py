@@ -1,29 +1,48 @@
-"""Named regions and unions of them: answers are sums of whole nodes, without partial cells."""
+"""Named regions and unions of them: sums of whole nodes, what they share, and their clipped cells.
+
+Polygons from another file or CRS differ from the regions that they mean by a little area along
+their outlines. Up to a tolerance the polygon is the union of these regions.
+
+A cell that lies inside its region, or that a query covers or misses altogether, is measured by its
+box. Of a cell that the outline of its region cuts, only the part inside its region counts.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
-from psd._util.arrays import Floats, Integers, ranges
+from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
 from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
-    from psd.space.region_frame import NamedLevel
+    from psd.space.domain import Domain
+    from psd.space.region_tree import NamedLevel
 
 __all__ = [
+    "TOLERANCE",
     "NamedQueries",
+    "NamedUnions",
+    "RegionPieces",
+    "clipped_share",
     "find_named_regions",
+    "find_unions",
+    "is_clipped",
     "member_fraction",
+    "region_box_fraction",
     "union_traversal",
+    "with_unions",
 ]
+
 
 # Ids that are compared with one that does not exist, for its message.
 _MAX_SUGGESTIONS = 10_000
@@ -132,3 +151,204 @@ def _refuse_id(name: Any, levels: Sequence[NamedLevel], tier: int) -> NoReturn:
 def _label(row: Any) -> str:
     """Id of an answer: that of its region, or those of a union with plus signs between them."""
     return row if isinstance(row, str) else " + ".join(row)
+
+
+TOLERANCE = 0.001
+"""Share of the area of a polygon, and of that of each region, up to which they may differ."""
+
+# Regions across the outline of a polygon that are cut first; one of them refutes most polygons.
+_FIRST_PAIRS = 4
+
+
+def with_unions(tree: RegionTree, shapes: NDArray[np.object_], cells: Fraction) -> Fraction:
+    """Measure covered shares of polygons; those that are unions of regions cut no cell.
+
+    shapes: (m,), in the CRS of the release; `cells` measures the others.
+    """
+    is_union, query, region = find_unions(tree, shapes)
+    if not is_union.any():
+        return cells
+    regions = member_fraction(tree, query, region)
+
+    def fraction(query: Integers, node: Integers) -> tuple[Floats, Floats]:
+        share, area = np.empty(len(query)), np.empty(len(query))
+        for chosen, measure in ((is_union[query], regions), (~is_union[query], cells)):
+            pairs = np.flatnonzero(chosen)
+            if len(pairs):
+                share[pairs], area[pairs] = measure(query[pairs], node[pairs])
+        return share, area
+
+    return fraction
+
+
+def find_unions(
+    tree: RegionTree, shapes: NDArray[np.object_]
+) -> tuple[NDArray[np.bool_], Integers, Integers]:
+    """Find the polygons that are unions of lowest regions, and these regions.
+
+    shapes: (m,), valid, in the CRS of the release; returns whether each is a union, (m,) bool, and
+    the pairs of a polygon and a lowest region, (n,) int64 twice.
+
+    P1. The area in which a union differs from its polygon is at most `TOLERANCE` of the polygon,
+    and in each region at most `TOLERANCE` of the region. Areas in no region have no records and are
+    not compared.
+    """
+    import shapely
+
+    shapely.prepare(shapes)
+    query, region = tree.region_index.query(shapes, predicate="intersects")
+    inside = shapely.covers(shapes[query], tree.region_shapes[region])
+    differs, is_union = np.zeros(len(shapes)), np.ones(len(shapes), bool)
+    limit = TOLERANCE * shapely.area(shapes)
+    for pairs in _rounds(query, np.flatnonzero(~inside)):
+        pairs = pairs[is_union[query[pairs]]]
+        area = shapely.area(tree.region_shapes[region[pairs]])
+        common = shapely.intersection(tree.region_shapes[region[pairs]], shapes[query[pairs]])
+        covered = shapely.area(common)
+        inside[pairs] = covered > area / 2
+        wrong = np.minimum(covered, np.maximum(area - covered, 0.0))
+        is_union[query[pairs[wrong > TOLERANCE * area]]] = False
+        differs += sum_by(query[pairs], wrong, len(shapes))
+        is_union &= differs <= limit
+    member = np.flatnonzero(inside & is_union[query])
+    return is_union, query[member], region[member]
+
+
+def _rounds(query: Integers, pairs: Integers) -> tuple[Integers, Integers]:
+    """A few pairs of each query, and the other ones."""
+    pairs = pairs[np.argsort(query[pairs], kind="stable")]
+    ordered = query[pairs]
+    number = np.arange(len(pairs)) - np.searchsorted(ordered, ordered)
+    return pairs[number < _FIRST_PAIRS], pairs[number >= _FIRST_PAIRS]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NamedUnions:
+    """Unions of regions of a level; see `psd.query.region_overlaps.Regions`."""
+
+    tree: RegionTree
+    queries: NamedQueries
+
+    def __len__(self) -> int:
+        return len(self.queries.rows)
+
+    def traversals(self) -> Iterator[tuple[int, Traversal]]:
+        """One traversal: unions stop at their regions, above all cells."""
+        yield 0, union_traversal(self.tree, self.queries)
+
+    def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
+        """Nothing, since no leaf is cut."""
+        return np.zeros((2, len(node)))
+
+    def lines(self, region: Integers, node: Integers) -> None:
+        """Nothing, since no leaf is cut."""
+
+    def overlapping_pairs(self) -> Integers:
+        """Unions with a region in common, the smaller number first."""
+        member = self._members()
+        common = sparse.triu(member @ member.T, k=1).tocoo()
+        return np.stack([common.row, common.col], axis=1).astype(np.int64)
+
+    def lie_within(self, inner: Integers, outer: Integers) -> NDArray[np.bool_]:
+        """Whether all regions of unions are regions of others."""
+        member = self._members()
+        size = member.sum(axis=1)[inner]
+        inside: NDArray[np.bool_] = member[inner].multiply(member[outer]).sum(axis=1) == size
+        return inside
+
+    def _members(self) -> sparse.csr_array:
+        """Regions of each union, shape (unions, regions)."""
+        size = [len(row) for row in self.queries.rows]
+        row = np.repeat(np.arange(len(size)), size)
+        column = np.concatenate([np.empty(0, np.int64), *map(np.array, self.queries.rows)])
+        shape = (len(size), len(self.tree.regions.levels[self.queries.tier].ids))
+        return sparse.csr_array((np.ones(len(row), np.int64), (row, column)), shape=shape)
+
+
+# Shares of a piece below which, and above one less which, it is taken as missed or covered:
+# outlines that a query has in common with a region differ by rounding.
+_ROUNDING = 1e-9
+
+_TINY = 1e-300
+
+
+def region_box_fraction(tree: RegionTree, boxes: Floats) -> Fraction:
+    """Measure covered shares of nodes by boxes; records lie evenly in the part inside a region.
+
+    boxes: (m, 4) float64, lattice units, clipped to the lattice.
+    """
+
+    def fraction(query: Integers, node: Integers) -> tuple[Floats, Floats]:
+        cell, box = tree.boxes[node].astype(np.float64), boxes[query]
+        part = np.concatenate(
+            [np.maximum(cell[:, :2], box[:, :2]), np.minimum(cell[:, 2:], box[:, 2:])], axis=1
+        )
+        sides = np.maximum(part[:, 2:] - part[:, :2], 0.0)
+        area: Floats = (sides / (cell[:, 2:] - cell[:, :2])).prod(axis=1)
+        cut = (area > 0) & (area < 1)
+        opened = cut & ~tree.is_leaf[node]
+        area[opened] = 0.5  # any share between 0 and 1 opens a cell
+        clipped = np.flatnonzero(cut & ~opened)
+        area[clipped] = clipped_share(tree, node[clipped], part[clipped], area[clipped])
+        return area, area
+
+    return fraction
+
+
+def clipped_share(tree: RegionTree, node: Integers, part: Floats, share: Floats) -> Floats:
+    """Share of the area of leaves inside their regions that lies in parts of their boxes.
+
+    node: (n,) int64, leaves; part: (n, 4) float64, parts of their boxes in lattice units; share:
+    (n,) float64, of each box in its part: the answer for a leaf that is not clipped; returns (n,)
+    float64.
+    """
+    clipped = np.flatnonzero(is_clipped(tree, node))
+    leaf, result = node[clipped], share.copy()
+    inside = tree.regions.clipped_area(tree.region[leaf], part[clipped])
+    total = tree.clipped_area[leaf]
+    measured = inside / np.maximum(total, _TINY)
+    result[clipped] = _settle(np.where(total > 0, measured, share[clipped]))
+    return result
+
+
+def is_clipped(tree: RegionTree, node: Integers) -> NDArray[np.bool_]:
+    """Which cells are not altogether inside their region."""
+    clipped: NDArray[np.bool_] = tree.clipped_area[node] < tree.area[node] * (1 - _ROUNDING)
+    return clipped
+
+
+class RegionPieces:
+    """Polygons of the cells that are clipped, each made once."""
+
+    def __init__(self, tree: RegionTree, domain: Domain) -> None:
+        self._tree, self._domain = tree, domain
+        self._regions = tree.region_shapes
+        self._pieces: dict[int, Any] = {}
+
+    def shares(self, shapes: NDArray[np.object_], query: Integers, node: Integers) -> Floats:
+        """Share of each cell inside its region that a polygon covers.
+
+        shapes: (m,), in the CRS of the release; query, node: (n,) int64, pairs of a query and a
+        leaf that is clipped; returns (n,) float64.
+        """
+        import shapely
+
+        self._make(np.unique(node))
+        pieces = np.array([self._pieces[leaf] for leaf in node.tolist()], dtype=object)
+        area = shapely.area(pieces)
+        inside = shapely.area(shapely.intersection(pieces, shapes[query]))
+        return _settle(inside / np.maximum(area, _TINY))
+
+    def _make(self, nodes: Integers) -> None:
+        """Cut the pieces of cells that were not measured before."""
+        import shapely
+
+        fresh = np.array([node for node in nodes.tolist() if node not in self._pieces], np.int64)
+        boxes = shapely.box(*self._domain.from_lattice(self._tree.boxes[fresh]).T)
+        cut = shapely.intersection(self._regions[self._tree.region[fresh]], boxes)
+        self._pieces.update(zip(fresh.tolist(), cut.tolist(), strict=True))
+
+
+def _settle(share: Floats) -> Floats:
+    """Shares in [0, 1], those near an end moved to it."""
+    return np.where(share < _ROUNDING, 0.0, np.where(share > 1 - _ROUNDING, 1.0, share))

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.boxes import box_fraction
-from psd.query.line_matrix import line_matrix
-from psd.query.polygon_sides import side_matrix
+from psd.query.lines import line_matrix, side_matrix
 from psd.query.polygons import outline_sides, traverse_polygons
 from psd.query.traversal import Traversal, traverse
 

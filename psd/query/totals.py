@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, sum_by
 from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
-from psd.query.lines import cut_pairs, line_variance
-from psd.query.polygon_sides import Sides, side_variance
+from psd.query.lines import Sides, cut_pairs, line_variance, side_variance
 from psd.query.traversal import Traversal, perturbation_variance, weighted_total
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -17,23 +17,30 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, from_arrow
 from psd._util.plugins import load_member
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.space.certain_cells import CertainCells
 from psd.space.domain import Domain
+from psd.space.raster_density import CertainCells
+from psd.space.regions import check_kinds, check_sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
     "KINDS",
+    "MAX_ID",
     "MAX_NODES",
     "NO_REGION",
     "RegionGeometry",
     "RegionHierarchy",
     "RegionLevel",
+    "check_ids",
+    "id_texts",
+    "read_levels",
+    "write_levels",
 ]
+
 
 KINDS = "psd.regions.kinds"
 """Family of the kinds of regions, see `psd._util.plugins`."""
@@ -202,7 +209,7 @@ class RegionHierarchy:
             In the CRS of the domain, inside its bounds. Private. With a coordinate resolution the
             rounded coordinates decide, as in `psd.space.boundary`.
         value : ndarray, optional
-            Not read; regions are strata, see `psd.ingest.strata`.
+            Not read; regions are strata, see `psd.ingest.tally`.
         """
         return self.geometry.assign(x, y)
 
@@ -333,3 +340,112 @@ def _are_names(names: Any) -> bool:
     return isinstance(names, list) and all(
         isinstance(name, str) and 0 < len(name) <= 100 and name.isprintable() for name in names
     )
+
+
+MAX_ID = 200
+"""Limit of the characters of an id."""
+
+
+def id_texts(values: Iterable[Any], column: str) -> list[str]:
+    """Texts of a column of ids; numbers without a fraction become integers."""
+    from pandas import isna
+
+    texts = []
+    for number, value in enumerate(values, 1):
+        if isna(value):
+            raise ParameterError(
+                f"region {number} must have an id in column {column}, got a missing value"
+            )
+        is_integer = isinstance(value, float | np.floating) and float(value).is_integer()
+        texts.append(str(int(value)) if is_integer else str(value))
+    return texts
+
+
+def check_ids(ids: Sequence[str], level: str) -> None:
+    """Refuse ids of a level that are empty, long, not printable, or used twice."""
+    for number, text in enumerate(ids, 1):
+        if not text.strip():
+            raise ParameterError(f"region {number} of level {level} must have an id, got blanks")
+        if len(text) > MAX_ID:
+            raise ParameterError(
+                f"ids of level {level} must have at most {MAX_ID} characters, got {len(text):,} "
+                f"in region {number}"
+            )
+        if not text.isprintable():
+            raise ParameterError(
+                f"ids of level {level} must be printable, got {text[:80]!r} in region {number}"
+            )
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        twice = next(text for text in ids if text in seen or seen.add(text))  # type: ignore[func-returns-value]
+        raise ParameterError(
+            f"ids of level {level} must be unique, got {twice[:80]!r} twice; merge its polygons "
+            "into one region, or name another column"
+        )
+
+
+# Limits of what a file may fill memory with: 2^24 vertices of 16 bytes.
+_MAX_GEOMETRY = 2**28
+
+
+def write_levels(levels: tuple[RegionLevel, ...], polygons: NDArray[np.object_]) -> pa.Table:
+    """Write levels, top first, and polygons of the lowest one, (n,)."""
+    import pyarrow as pa
+    import shapely
+
+    level = np.repeat(np.arange(len(levels)), [len(each) for each in levels]).astype(np.int16)
+    wkb = [None] * (len(level) - len(polygons))
+    wkb += shapely.to_wkb(shapely.force_2d(polygons), byte_order=1).tolist()
+    return pa.table(
+        {
+            "level": level,
+            "id": pa.array([text for each in levels for text in each.ids], pa.string()),
+            "parent": np.concatenate([each.parent for each in levels]).astype(np.int32),
+            "geometry": pa.array(wkb, pa.binary()),
+        }
+    )
+
+
+def read_levels(
+    names: tuple[str, ...], table: pa.Table, domain: Domain
+) -> tuple[tuple[RegionLevel, ...], NDArray[np.object_]]:
+    """Read levels and polygons, which are untrusted."""
+    import pyarrow as pa
+
+    types = {"level": pa.int16(), "id": pa.string(), "parent": pa.int32(), "geometry": pa.binary()}
+    if dict(zip(table.schema.names, table.schema.types, strict=True)) != types:
+        raise ReleaseFormatError("regions must have columns level, id, parent and geometry")
+    if not 0 < table.num_rows <= MAX_NODES or table.column("geometry").nbytes > _MAX_GEOMETRY:
+        raise ReleaseFormatError("regions are too many, or none")
+    if any(table.column(name).null_count for name in ("level", "id", "parent")):
+        raise ReleaseFormatError("regions must have levels, ids and parents")
+    level, parent = (from_arrow(table.column(name)) for name in ("level", "parent"))
+    if not np.isin(np.diff(level, prepend=0, append=len(names) - 1), (0, 1)).all():
+        raise ReleaseFormatError("levels of regions must be in their order")
+    ids, sizes = table.column("id").to_pylist(), np.bincount(level, minlength=len(names))
+    ends = np.cumsum(sizes)
+    levels = []
+    for number, name in enumerate(names):
+        rows = slice(int(ends[number] - sizes[number]), int(ends[number]))
+        check_ids(ids[rows], name)
+        levels.append(RegionLevel(name=name, ids=tuple(ids[rows]), parent=parent[rows].copy()))
+    lowest = table.column("geometry").slice(len(ids) - sizes[-1])
+    return tuple(levels), _read_polygons(lowest.to_pylist(), domain)
+
+
+def _read_polygons(wkb: list[bytes | None], domain: Domain) -> NDArray[np.object_]:
+    """Read polygons, after their sizes are checked."""
+    import shapely
+
+    try:
+        with np.errstate(all="ignore"):  # vertices that are not finite are refused below
+            polygons = np.asarray(shapely.from_wkb(np.array(wkb, dtype=object)), dtype=object)
+    except (shapely.errors.ShapelyError, TypeError, ValueError):
+        raise ReleaseFormatError("a region has no readable geometry") from None
+    check_kinds(polygons)
+    check_sizes(polygons)
+    if not shapely.is_valid(polygons).all():
+        raise ReleaseFormatError("a region is not a valid polygon")
+    if not shapely.intersects(polygons, shapely.box(*domain.bounds)).all():
+        raise ReleaseFormatError("a region lies outside the bounds")
+    return polygons

@@ -8,13 +8,21 @@ The value of regions is base64 of zlib of the table of the hierarchy. Its bytes 
 types of the columns as JSON, then each column: integers little-endian, or texts and bytes after
 their lengths. The header states the parameters of the hierarchy, and the number of bytes of the
 table and their SHA-256.
+
+The header states the size of the bytes and their SHA-256, so that a value from a stranger unpacks
+to at most what is stated.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
 import re
+import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +37,6 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import RHO, delta_text, parse_delta
 from psd.privacy.noise_laws import noise_law
 from psd.regions.hierarchy import RegionHierarchy
-from psd.release.footer_value import FooterValue, digest_of, is_digest, pack
 from psd.release.record import ReleaseRecord
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.domain import Domain
@@ -38,17 +45,20 @@ from psd.space.region_tree import RegionTree
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
 __all__ = [
     "COVARIATE_KEY",
     "REGIONS_KEY",
+    "FooterValue",
     "covariate_header",
+    "digest_of",
     "is_covariate",
+    "is_digest",
     "is_factor",
     "is_noise",
     "is_regions",
     "noise_fields",
     "noise_header",
+    "pack",
     "pack_covariate",
     "pack_regions",
     "regions_header",
@@ -56,6 +66,68 @@ __all__ = [
     "unpack_covariate",
     "unpack_regions",
 ]
+
+
+_HEX = set("0123456789abcdef")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FooterValue:
+    """Reader of the value of one footer key, with the words of its messages."""
+
+    exists: str  # such as ``there are regions``
+    subject: str  # such as ``its regions``
+    plural: bool  # whether the subject is plural
+
+    @property
+    def damaged(self) -> str:
+        """Message of a value that cannot be read."""
+        return f"{self.subject} {'are' if self.plural else 'is'} damaged"
+
+    def pair(
+        self, described: dict[str, Any] | None, value: bytes | None
+    ) -> tuple[dict[str, Any], bytes] | None:
+        """Entry of the header and value of the footer, or None for both; one alone is refused."""
+        if described is not None and value is not None:
+            return described, value
+        if described is not None or value is not None:
+            raise ReleaseFormatError(f"header and footer disagree on whether {self.exists}")
+        return None
+
+    def unpack(self, value: bytes, size: int, digest: str) -> bytes:
+        """Bytes of a value: exactly as many as the header states, of the digest in it.
+
+        At most one byte more than ``size`` is unpacked.
+        """
+        do = "do" if self.plural else "does"
+        inflate = zlib.decompressobj()
+        try:
+            content = inflate.decompress(base64.b64decode(value, validate=True), size + 1)
+        except (binascii.Error, zlib.error):
+            raise ReleaseFormatError(self.damaged) from None
+        if len(content) != size or not inflate.eof or inflate.unused_data:
+            raise ReleaseFormatError(
+                f"{self.subject} {do} not have the size that the header states"
+            )
+        if digest_of(content) != digest:
+            raise ReleaseFormatError(f"{self.subject} {do} not match the digest in the header")
+        return content
+
+
+def pack(content: bytes) -> bytes:
+    """Value of bytes; the same bytes give the same value."""
+    return base64.b64encode(zlib.compress(content, 9))
+
+
+def digest_of(content: bytes) -> str:
+    """SHA-256 of bytes, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_digest(value: object) -> bool:
+    """Whether a JSON value has the form of a digest."""
+    return isinstance(value, str) and len(value) == 64 and set(value) <= _HEX
+
 
 _NAMES: Final = {"law", "squared_sensitivity", "factor", "rho", "delta"}
 _LAWS: Final = "psd.privacy.noise_laws"

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import to_arrow
 from psd._util.atomic_write import write_file
-from psd._util.strict_json import strict_json
-from psd._util.untrusted_parquet import (
+from psd._util.parquet_bytes import (
     ARROW_KEY,
     MAX_ROWS,
     check_size,
@@ -41,6 +40,7 @@ from psd._util.untrusted_parquet import (
     open_parquet,
     read_bytes,
 )
+from psd._util.strict_json import strict_json
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.release.allow_list import check_release
 from psd.release.codecs import (
@@ -52,14 +52,14 @@ from psd.release.codecs import (
     unpack_covariate,
     unpack_regions,
 )
-from psd.release.node_limit import (
+from psd.release.node_reader import (
     MAX_NODES,
     NODE_BYTES,
     check_max_nodes,
     check_node_count,
     max_file_bytes,
+    read_trees,
 )
-from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
 from psd.release.schema import record_fields, record_header
 from psd.space.box_tree import Tree
@@ -194,7 +194,7 @@ _MAX_REGIONS = 2**25 - 2**22
 """Limit on the regions in the footer, which readers limit to 2^25 bytes."""
 
 NODES = {"floor": 2**20, "each": 12}
-"""Limits on the nodes of a file, see `psd._util.untrusted_parquet.check_size`; where counts take a
+"""Limits on the nodes of a file, see `psd._util.parquet_bytes.check_size`; where counts take a
 bit or less, a byte holds ten nodes."""
 
 SCHEMA = pa.schema(

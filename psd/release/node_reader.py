@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,21 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from psd._util.arrays import from_arrow, nulls_as_zeros
-from psd.errors import ReleaseFormatError
+from psd.errors import ParameterError, ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
-from psd.space.box_tree import Tree
-from psd.space.partial_tree import check_next_nodes
+from psd.space.box_tree import Tree, check_next_nodes
 
-__all__ = ["StoredNodes", "nodes_of", "read_trees"]
+__all__ = [
+    "MAX_NODES",
+    "NODE_BYTES",
+    "StoredNodes",
+    "check_max_nodes",
+    "check_node_count",
+    "max_file_bytes",
+    "nodes_of",
+    "read_trees",
+]
+
 
 _ROWS_PER_BATCH = 2**16
 
@@ -144,4 +154,39 @@ class _Nodes:
             count=self.count[rows],
             loss=self.loss[rows],
             noise=self.noise,
+        )
+
+
+MAX_NODES: Final = 2**22
+"""Default limit on the nodes of a file, of all slices together."""
+
+NODE_BYTES: Final = 64
+"""Limit on the bytes of a node without compression: 42 of its columns, and some of the pages."""
+
+_OTHER_BYTES = 2**26
+
+
+def max_file_bytes(max_nodes: int) -> int:
+    """Limit on the bytes of a file with so many nodes, its header and its covariate included.
+
+    >>> max_file_bytes(MAX_NODES) / 2**20
+    320.0
+    """
+    return _OTHER_BYTES + NODE_BYTES * max_nodes
+
+
+def check_max_nodes(max_nodes: object) -> None:
+    """Refuse a limit that is not a positive integer."""
+    value: Any = max_nodes
+    if type(value) is not int or value < 1:
+        raise ParameterError(f"max_nodes must be an integer of at least 1, got {str(value)[:100]}")
+
+
+def check_node_count(nodes: int, max_nodes: int) -> None:
+    """Refuse a file that states more nodes than the limit, before anything is decoded."""
+    if nodes > max_nodes:
+        raise ReleaseFormatError(
+            f"a release must have at most {max_nodes:,} nodes in all slices together, got "
+            f"{nodes:,}; allow more with max_nodes= if its sender is trusted, since "
+            "memory and time grow with them"
         )

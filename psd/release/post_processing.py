@@ -44,7 +44,7 @@ class PostProcessing:
         (`psd.estimation.least_squares`); or medians under a prior with many empty cells
         (`psd.estimation.posterior`); or unprojected least squares, where a cell may be negative
         and an answer is not. In a release with regions also "integer": the medians, rounded so
-        that they add up on every level (`psd.estimation.integer_counts`).
+        that they add up on every level (`psd.estimation.least_squares`).
     density : {"uniform", "smooth", "covariate"}
         Points are spread evenly in a leaf; or the density changes smoothly from leaf to leaf
         (`psd.estimation.density`); or it follows a public covariate (`psd.space.covariate`).

@@ -2,13 +2,15 @@
 
 The footer key ``psd-series`` holds strict JSON: the slices, the header of a release once for all
 slices, and the parameters of each slice that not all share. Reading is as strict as for a release.
+
+Bytes and digests are those of `psd.release.series_file.encode_series`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -18,14 +20,16 @@ import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_file
 from psd._util.declared_parameters import DeclaredParameters, parameters_from_file
-from psd._util.strict_json import strict_json
-from psd._util.untrusted_parquet import (
+from psd._util.parquet_bytes import (
     MAX_ROWS,
+    append_table,
     check_size,
     footer_keys,
+    max_rows,
     open_parquet,
     read_bytes,
 )
+from psd._util.strict_json import strict_json
 from psd.errors import ReleaseFormatError
 from psd.privacy.budget import TOTALS_FACTOR
 from psd.privacy.unit import ContributionScope
@@ -38,7 +42,10 @@ from psd.release.codecs import (
     unpack_regions,
 )
 from psd.release.file import (
+    DIGEST_KEY,
+    KEY,
     NODES,
+    PARQUET,
     SCHEMA,
     SERIES_KEY,
     canonical_json,
@@ -53,14 +60,15 @@ from psd.release.file import (
     slice_digest,
     stating_path,
 )
-from psd.release.node_limit import (
+from psd.release.node_reader import (
     MAX_NODES,
     NODE_BYTES,
     check_max_nodes,
     check_node_count,
     max_file_bytes,
+    nodes_of,
+    read_trees,
 )
-from psd.release.node_reader import read_trees
 from psd.release.record import ReleaseRecord
 from psd.release.schema import FORMAT, check_format, is_parameters, record_fields, record_header
 from psd.release.series import SeriesRecord
@@ -71,12 +79,14 @@ from psd.space.time_slices import TimeSlices
 __all__ = [
     "MAX_HEADER",
     "SERIES_SCHEMA",
+    "append_slice",
     "check_header",
     "decode_series",
     "digest_of",
     "encode_series",
     "is_series",
     "join_headers",
+    "join_releases",
     "parameters_of",
     "read_series",
     "series_header",
@@ -84,6 +94,7 @@ __all__ = [
     "with_parameters",
     "write_series",
 ]
+
 
 MARK = "psd_series"
 """Key of the format in the header, where older formats had ``series``, 1 or 2."""
@@ -269,3 +280,113 @@ def _series_fields(
 
 
 _NAMES = {MARK, "by", "time_zone", "slices", "bound", "parameters", "release"}
+
+
+_ORDER = (SERIES_KEY, REGIONS_KEY, DIGEST_KEY, COVARIATE_KEY)
+
+
+def append_slice(content: bytes, series: SeriesRecord, digests: Sequence[str]) -> tuple[bytes, str]:
+    """Return the file of a series with one slice more, and its digest.
+
+    `content` is a file that this library has written and nothing has changed since. `series` has
+    its last slice and the one that is added. `digests` are those of its slices,
+    `psd.release.file.slice_digest`; if they are not, which the digest of the file shows, its slices
+    are read.
+
+    P1. The slice agrees with those before it in all that the slices of a series share: the one
+    before it does, and it agrees with that.
+
+    P2. Every value of the slice is public, see `psd.release.allow_list`.
+    """
+    check_series(series)
+    file = _opened(content)
+    footer = file.metadata.metadata
+    earlier = strict_json(footer[SERIES_KEY], MAX_HEADER)
+    header = _with_last(earlier, series_header(series))
+    check_header(header)
+    stated = footer[DIGEST_KEY].decode()
+    is_whole = series_digest(SERIES_KEY, earlier, digests) == stated
+    if not (_is_packed(file) and is_whole):
+        return _written_anew(content, series)
+    record, number = series.releases[-1], len(earlier["slices"])
+    added = slice_digest(series.slices.names[-1], record.tree)
+    digest = series_digest(SERIES_KEY, header, [*digests, added])
+    keys = _footer_of(file, header, digest)
+    table = slice_table(number, record)
+    grown = append_table(content, file.metadata, table, keys, PARQUET)
+    if file.metadata.num_rows + len(table) > max_rows(len(grown), **NODES):
+        return _written_anew(content, series)
+    return grown, digest
+
+
+def join_releases(
+    contents: Callable[[], Iterable[bytes]], slices: TimeSlices, scope: ContributionScope
+) -> tuple[bytes, str]:
+    """Return the file of a series, from the files of the releases of its slices, and its digest.
+
+    `contents` yields the bytes of each release, which this library has written, in the order of
+    time.
+    """
+    parameters = []
+    for content in contents():
+        last = _opened(content)
+        release = strict_json(last.metadata.metadata[KEY])
+        parameters.append(release["parameters"])
+    header = join_headers(slices, scope, parameters, release)
+    tables = _Tables(contents)
+    digest = series_digest(SERIES_KEY, header, map(slice_digest, slices, map(nodes_of, tables)))
+    return encode_tables(tables, SERIES_SCHEMA, _footer_of(last, header, digest)), digest
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Nodes of the slices, read from the file of each release."""
+
+    contents: Callable[[], Iterable[bytes]]
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Yield the table of each slice."""
+        for number, content in enumerate(self.contents()):
+            nodes = _opened(content).read(use_threads=False).combine_chunks()
+            numbers = pa.repeat(pa.scalar(number, pa.int32()), len(nodes))
+            yield pa.Table.from_arrays([numbers, *nodes.columns], schema=SERIES_SCHEMA)
+
+
+def _opened(content: bytes) -> pq.ParquetFile:
+    """Open a file that this library has written."""
+    return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+
+
+def _footer_of(file: pq.ParquetFile, header: Mapping[str, Any], digest: str) -> dict[bytes, bytes]:
+    """Keys of the footer of a series, in the order of a writer, with regions and covariate."""
+    keys: dict[bytes, bytes] = {
+        **file.metadata.metadata,
+        SERIES_KEY: canonical_json(header),
+        DIGEST_KEY: digest.encode(),
+    }
+    return {name: keys[name] for name in _ORDER if name in keys}
+
+
+def _with_last(earlier: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
+    """Header of a file, with the slice that stands last in another header."""
+    names = [*earlier["slices"], last["slices"][-1]]
+    parameters = [*parameters_of(earlier), parameters_of(last)[-1]]
+    return with_parameters({**last, "slices": names}, parameters)
+
+
+def _is_packed(file: pq.ParquetFile) -> bool:
+    """Whether the columns have the usual layout, and not the one without compression."""
+    column = file.metadata.row_group(0).column(0)
+    return bool(column.compression.lower() == PARQUET["compression"])
+
+
+def _written_anew(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:
+    """File of all slices; for other layouts, and where a digest has to be found."""
+    earlier = decode_series(content, max_nodes=MAX_ROWS)[0]
+    names = (*earlier.slices.names, series.slices.names[-1])
+    joined = replace(
+        series,
+        slices=replace(series.slices, names=names),
+        releases=(*earlier.releases, series.releases[-1]),
+    )
+    return encode_series(joined), digest_of(joined)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
 from psd.space.box_tree import quadrants
-from psd.space.certain_cells import CertainCells
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.crs import beyond_world, explain_proj_errors
 from psd.space.even_odd import EdgeIndex
+from psd.space.raster_density import CertainCells
 from psd.space.shape_transforms import transform_shapes
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Boundary:
         `psd.space.even_odd`: of areas that share an outline one has the point. On the east and
         north bound of the domain a point is decided just inside it. With a coordinate resolution
         rounded coordinates decide, those on the outline by the rule of queries, see
-        `psd.query.polygon_values`.
+        `psd.query.polygons`.
         """
         columns, rows, _ = self.mask.domain.quantise(x, y)
         touched = [

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd._util.arrays import Integers
 from psd.errors import ParameterError
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain, public_domain
 from psd.space.growing_tree import Cells, GrowingTree
 
-__all__ = ["Cutter", "cut_grid", "cut_grids", "grid_tree"]
+__all__ = [
+    "BinGrid",
+    "Cutter",
+    "cut_grid",
+    "cut_grids",
+    "grid_tree",
+]
 
 
 class Cutter(Protocol):
@@ -128,3 +136,25 @@ def grid_tree(domain: Domain, size: int | tuple[int, int]) -> Tree:
         raise ParameterError(f"size must be at least 1 on each side, got {columns} x {rows}")
     cut_grid(cut, growing.root(), domain.lattice, (columns, rows))
     return growing.tree()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinGrid:
+    """A grid of bins on the lattice."""
+
+    lattice: tuple[int, int]  # columns and rows
+    bins: int  # bins per side; the lattice cells themselves if the lattice is coarser
+
+    def line(self, axis: int, number: Integers) -> Integers:
+        """First lattice line of bins."""
+        cells = self.lattice[axis]
+        return number * cells // min(self.bins, cells)
+
+    def number(self, axis: int, cell: NDArray[np.integer]) -> Integers:
+        """Bin of lattice columns or rows: the last bin that begins at or before the cell."""
+        cells = self.lattice[axis]
+        return ((cell.astype(np.int64) + 1) * min(self.bins, cells) - 1) // cells
+
+    def reach(self, axis: int, boxes: Integers) -> tuple[Integers, Integers]:
+        """First bin that boxes meet, and the one after the last."""
+        return self.number(axis, boxes[:, axis]), self.number(axis, boxes[:, axis + 2] - 1) + 1

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, ranges, sum_by
+from psd.space.bounds import are_places, beyond_the_world
 from psd.space.crs import metres_per_unit, offline, parse_crs, radians_per_unit
-from psd.space.world import are_places, beyond_the_world
 
 if TYPE_CHECKING:
     from pyproj import Geod, Transformer

@@ -19,7 +19,7 @@ from psd.space.box_tree import Tree, quadrants
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
-    from psd.space.region_frame import RegionFrame, Regions
+    from psd.space.region_tree import RegionFrame, Regions
 
 __all__ = ["Cells", "Cut", "GrowingTree"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
 from psd.query.areas import Areas, NamedAreas, answer_areas
-from psd.query.derived import fieller_interval, two_sided_quantile
+from psd.query.joint import fieller_interval, two_sided_quantile
 
 if TYPE_CHECKING:
     import pandas

@@ -22,7 +22,7 @@ from psd.space.box_tree import Hierarchy
 
 if TYPE_CHECKING:
     from psd.query.joint import Joint
-    from psd.statistics.overlay import Overlay
+    from psd.statistics.raster import Overlay
 
 __all__ = [
     "check_draws",

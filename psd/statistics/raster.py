@@ -1,4 +1,8 @@
-"""Density rasters: records in equal cells over the domain, with their errors."""
+"""Density rasters: records in equal cells over the domain, with their errors.
+
+Each leaf is divided among the cells. Counts and both errors of all cells are computed together,
+without a query for each cell.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,279 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats, Integers, ranges, sum_by
+from psd.errors import ParameterError
+from psd.estimation.nonuniformity import shift_variance
+from psd.query.joint import part_variance, records_moved
+from psd.query.lines import divides_records, line_matrix
+from psd.query.region_nodes import clipped_share
 from psd.space.ground_areas import area_unit, ground_areas, ground_densities
-from psd.statistics.overlay import raster_overlay
+from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from psd.estimation.fit import Fit
 
-__all__ = ["Raster", "density_raster"]
+__all__ = [
+    "MAX_CELLS",
+    "Overlay",
+    "Raster",
+    "density_raster",
+    "leaf_overlay",
+    "raster_overlay",
+]
+
+
+MAX_CELLS = 1 << 24
+"""Maximum number of cells of a raster."""
+
+# Parts of leaves measured together; bounds the memory, not the result.
+_CELLS_PER_BATCH = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Overlay:
+    """Parts of leaves, each in one cell; every cell has all of its parts."""
+
+    fit: Fit  # fit of the leaves
+    cells: int  # number of cells; a raster's go row by row from the south-west
+    cell: Integers  # (n,) int64; cell of each part, by leaf
+    node: Integers  # (n,) int64; leaf of each part
+    share: Floats  # (n,) float64; share of the leaf's count in the part
+    area: Floats  # (n,) float64; share of the leaf's area in the part
+    boxes: Floats  # (cells, 4) float64; cells in lattice units
+
+    def select(self, cells: Integers) -> Overlay:
+        """Overlay of selected cells, in their order."""
+        number = np.full(self.cells, -1)
+        number[cells] = np.arange(len(cells))
+        selected = number[self.cell] >= 0
+        return Overlay(
+            fit=self.fit,
+            cells=len(cells),
+            cell=number[self.cell[selected]],
+            node=self.node[selected],
+            share=self.share[selected],
+            area=self.area[selected],
+            boxes=self.boxes[cells],
+        )
+
+    def counts(self) -> Floats:
+        """Estimated records in each cell, shape (cells,)."""
+        counted = self.fit.estimates.count[self.node] * self.share
+        return sum_by(self.cell, counted, self.cells)
+
+    def perturbation_variance(self) -> Floats:
+        """Variance of each cell's count from the noise, shape (cells,); the same as for a query."""
+        return _perturbation_variance(self)
+
+    def part_variance(self) -> Floats:
+        """Variance of the points in each part from uneven leaves, shape (n,)."""
+        variance = np.zeros(len(self.node))
+        cut = self.area < 1
+        part = np.stack([self.share[cut], self.area[cut]])
+        variance[cut] = part_variance(self.fit, self.node[cut], part)
+        return variance
+
+    def nonuniformity_variance(self) -> Floats:
+        """Variance of each cell's count from uneven leaves, shape (cells,)."""
+        leaves = sum_by(self.cell, self.part_variance(), self.cells)
+        variance = leaves + shift_variance(self.shift())
+        lines = self.lines()
+        return variance if lines is None else variance + lines.power(2).sum(axis=1)
+
+    def lines(self) -> sparse.csr_array | None:
+        """Deviations of the cells along lines, shape (cells, lines); see `line_matrix`."""
+        cut = divides_records(self.share, self.area)
+        return line_matrix(self.fit, self.cell[cut], self.node[cut], self.boxes)
+
+    def shift(self) -> Floats:
+        """Records that the density moves into each cell, by its error; see `records_moved`."""
+        moved = records_moved(self.fit, self.node, np.stack([self.share, self.area]))
+        return sum_by(self.cell, moved, self.cells)
+
+
+def leaf_overlay(fit: Fit) -> Overlay:
+    """Use the leaves as cells, in the order of the tree.
+
+    P1. Each cell has one part, all of its leaf.
+    """
+    leaves = np.flatnonzero(fit.tree.is_leaf)
+    return Overlay(
+        fit=fit,
+        cells=len(leaves),
+        cell=np.arange(len(leaves)),
+        node=leaves,
+        share=np.ones(len(leaves)),
+        area=np.ones(len(leaves)),
+        boxes=fit.tree.boxes[leaves].astype(np.float64),
+    )
+
+
+def raster_overlay(fit: Fit, columns: int, rows: int) -> Overlay:
+    """Lay equal cells, at most `MAX_CELLS`, over the domain.
+
+    P2. The parts of a leaf have shares that sum to 1, so the counts of all cells sum to the total.
+
+    P3. Counts and errors are those of `Release.query` for the cells. So with a coordinate
+    resolution a cell has the values inside it, and no lattice cell is divided.
+    """
+    size = _check_size(columns, rows)
+    if fit.domain.coordinate_resolution is not None:
+        return _value_overlay(fit, size)
+    leaves = np.flatnonzero(fit.tree.is_leaf)
+    boxes = fit.tree.boxes[leaves].astype(np.int64)
+    # Units in which the sides of leaves and cells are integers, so that edges coincide exactly.
+    scaled = boxes * np.array(size * 2)
+    side = np.array(fit.domain.lattice, np.int64)
+    first, stop = scaled[:, :2] // side, -(-scaled[:, 2:] // side)
+    across = stop - first
+    owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
+    number = ranges(np.zeros(len(leaves), np.int64), across.prod(axis=1))
+    position = first[owner] + np.stack(
+        [number % across[owner, 0], number // across[owner, 0]], axis=1
+    )
+    low = np.maximum(position * side, scaled[owner, :2]) - scaled[owner, :2]
+    high = np.minimum((position + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
+    extent = scaled[owner, 2:] - scaled[owner, :2]
+    parts = _Parts(fit=fit, leaves=leaves, owner=owner, low=low / extent, high=high / extent)
+    mesh = _raster_boxes(size, fit.domain.lattice)
+    return parts.overlay(position[:, 1] * size[0] + position[:, 0], mesh)
+
+
+def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
+    """Overlay whose cells have the lattice cells of the values inside them."""
+    leaves = np.flatnonzero(fit.tree.is_leaf)
+    boxes, axes = fit.tree.boxes[leaves].astype(np.int64), fit.domain.axes
+    edges = [np.linspace(axes[axis].low, axes[axis].high, size[axis] + 1) for axis in (0, 1)]
+    lines = [axes[axis].to_lines(edges[axis]).astype(np.int64) for axis in (0, 1)]
+    pairs = list(zip(lines, boxes.T[:2], boxes.T[2:], strict=True))
+    first = np.stack([np.searchsorted(line, low, "right") - 1 for line, low, _ in pairs], axis=1)
+    stop = np.stack([np.searchsorted(line, high, "left") for line, _, high in pairs], axis=1)
+    across = stop - first
+    owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
+    number = ranges(np.zeros(len(leaves), np.int64), across.prod(axis=1))
+    cell = first[owner] + np.stack(np.divmod(number, across[owner, 0])[::-1], axis=1)
+    west, east = (np.stack([lines[axis][cell[:, axis] + n] for axis in (0, 1)], 1) for n in (0, 1))
+    low, high = np.maximum(west, boxes[owner, :2]), np.minimum(east, boxes[owner, 2:])
+    filled = (low < high).all(axis=1)
+    owner, cell, low, high = owner[filled], cell[filled], low[filled], high[filled]
+    corner, extent = boxes[owner, :2], boxes[owner, 2:] - boxes[owner, :2]
+    low, high = (low - corner) / extent, (high - corner) / extent
+    x, y = (axes[axis].position(edges[axis]) for axis in (0, 1))
+    parts = _Parts(fit=fit, leaves=leaves, owner=owner, low=low, high=high)
+    return parts.overlay(cell[:, 1] * size[0] + cell[:, 0], _mesh_boxes(x, y))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Parts:
+    """Parts of leaves: the number of the leaf of each, and its corners as shares of the sides."""
+
+    fit: Fit
+    leaves: Integers
+    owner: Integers
+    low: Floats
+    high: Floats
+
+    def overlay(self, cell: Integers, boxes: Floats) -> Overlay:
+        """Overlay of the parts, each in a cell with a box."""
+        tree, node = self.fit.tree, self.leaves[self.owner]
+        area: Floats = (self.high - self.low).prod(axis=1)
+        if isinstance(tree, RegionTree):
+            corner, far = np.split(tree.boxes[node].astype(np.float64), 2, axis=1)
+            ends = [corner + (far - corner) * end for end in (self.low, self.high)]
+            area = clipped_share(tree, node, np.concatenate(ends, axis=1), area)
+            share = area
+        else:
+            share = _part_shares(self.fit, node, self.low, self.high)
+        share = share / sum_by(self.owner, share, len(self.leaves))[self.owner]
+        met = np.flatnonzero(share > 0) if isinstance(tree, RegionTree) else slice(None)
+        return Overlay(
+            fit=self.fit,
+            cells=len(boxes),
+            cell=cell[met],
+            node=node[met],
+            share=share[met],
+            area=area[met],
+            boxes=boxes,
+        )
+
+
+def _check_size(columns: int, rows: int) -> tuple[int, int]:
+    """Check the size of a raster."""
+    for value in (columns, rows):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ParameterError(
+                "size must be two integers above 0, the columns and the rows of the raster, got "
+                f"{columns} and {rows}"
+            )
+    if int(columns) * int(rows) > MAX_CELLS:
+        raise ParameterError(
+            f"size must be at most {MAX_CELLS:,} cells of the raster, got {columns:,} x {rows:,}; "
+            "choose fewer columns or rows"
+        )
+    return int(columns), int(rows)
+
+
+def _raster_boxes(size: tuple[int, int], lattice: tuple[int, int]) -> Floats:
+    """Cells of a raster in lattice units, row by row from the south-west."""
+    x, y = (np.arange(n + 1) * cells / n for n, cells in zip(size, lattice, strict=True))
+    return _mesh_boxes(x, y)
+
+
+def _mesh_boxes(x: Floats, y: Floats) -> Floats:
+    """Boxes between lines along x and lines along y, row by row from the south-west."""
+    columns, rows = len(x) - 1, len(y) - 1
+    row, column = np.divmod(np.arange(columns * rows), columns)
+    return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
+
+
+def _part_shares(fit: Fit, node: Integers, low: Floats, high: Floats) -> Floats:
+    """Share of each leaf's count in a box inside it, by the density of the fit."""
+    share: Floats = (high - low).prod(axis=1)
+    if fit.density is None:
+        return share
+    cut = np.flatnonzero(share < 1)
+    for chunk in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
+        share[chunk] = fit.density.part(fit.tree, node[chunk], low[chunk], high[chunk])
+    return share
+
+
+def _perturbation_variance(overlay: Overlay) -> Floats:
+    """Variance of each cell's count from the noise, all cells together, the leaves first."""
+    tree, estimates = overlay.fit.tree, overlay.fit.noise_covariance
+    finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, finite, 0.0), len(tree))
+    # As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets.
+    variance, met = np.zeros(overlay.cells), np.bincount(overlay.cell, minlength=overlay.cells)
+    level = tree.level[overlay.node]
+    cell, node, slope, rest = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0)
+    for depth in reversed(range(len(tree.levels))):
+        arriving = np.flatnonzero((level == depth) & (overlay.share > 0))
+        cell = np.concatenate([cell, overlay.cell[arriving]])
+        node = np.concatenate([node, overlay.node[arriving]])
+        slope = np.concatenate([slope, overlay.share[arriving]])
+        rest = np.concatenate([rest, np.zeros(len(arriving))])
+        # As soon as a cell meets a single node, the variance of that node ends the recursion: most
+        # cells are done after one or two levels.
+        done = met[cell] == 1 if depth else np.ones(len(cell), bool)
+        alone = slope[done] ** 2 * estimates.variance[node[done]] + rest[done]
+        variance[cell[done]] = alone
+        cell, node, slope, rest = (a[~done] for a in (cell, node, slope, rest))
+        if not len(cell):
+            continue
+        np.subtract.at(met, cell, 1)
+        # The parts of a cell below one parent join there.
+        key, up = np.unique(cell * len(tree) + tree.parent[node], return_inverse=True)
+        mean = sum_by(up, estimates.slope[node] * slope, len(key))
+        spread = rest + finite[node] * (slope - mean[up]) ** 2
+        cell_up, node_up = np.divmod(key, len(tree))
+        beside = np.maximum(family[node_up] - sum_by(up, finite[node], len(key)), 0.0)
+        rest = sum_by(up, spread, len(key)) + mean**2 * beside
+        cell, node, slope = cell_up, node_up, mean
+        np.add.at(met, cell, 1)
+    return variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

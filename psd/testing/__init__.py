@@ -11,21 +11,30 @@ A test in another package is one line:
 """
 
 from psd.publish.insecure import SeededSampler
-from psd.testing.exact_loss import exact_loss, walks
+from psd.testing.data import (
+    data_sets,
+    neighbour_pairs,
+    neighbours,
+    release_from_counts,
+    small_domain,
+    small_tally,
+)
+from psd.testing.exact_loss import exact_loss, spent_by_cell, walks
 from psd.testing.export import check_export
 from psd.testing.method import check_method
-from psd.testing.releases import release_from_counts
-from psd.testing.replay import Run, compare_runs, replay_loss, run_method, transcript_loss
-from psd.testing.small import data_sets, neighbour_pairs, neighbours, small_domain, small_tally
 from psd.testing.source import check_source
-from psd.testing.spending import spent_by_cell
 from psd.testing.transcripts import (
     SCRIPTS,
     Draw,
     LeakError,
     RecordingSampler,
     ReplayingSampler,
+    Run,
     Script,
+    compare_runs,
+    replay_loss,
+    run_method,
+    transcript_loss,
 )
 
 __all__ = [

@@ -1,25 +1,28 @@
 """Exact loss on small spaces: all answers of selections and thresholds, and their odds.
 
-`psd.testing.replay` bounds the loss of one transcript at a time. This module enumerates all shapes
-of a build, and sums the signed log-ratios of the probabilities of the answers by the laws of the
-mechanisms. Counts are bounded as in `psd.testing.replay`, since their noise allows every answer.
+`psd.testing.transcripts` bounds the loss of one transcript at a time. This module enumerates all
+shapes of a build, and sums the signed log-ratios of the probabilities of the answers by the laws of
+the mechanisms. Counts are bounded as there, since their noise allows every answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from psd._util.arrays import Integers
+from psd.curator.curator import ChargedQuestion
 from psd.decompositions import Decomposition
 from psd.ingest.tally import Tally
 from psd.privacy.loss import NANO
 from psd.space.domain import Domain
-from psd.testing.replay import ROUNDING, run_method
-from psd.testing.small import data_sets, neighbours, small_domain, small_tally
+from psd.space.hilbert import lattice_codes
+from psd.testing.data import data_sets, neighbours, small_domain, small_tally
 from psd.testing.transcripts import (
+    ROUNDING,
     SCRIPTS,
     Draw,
     LeakError,
@@ -27,9 +30,15 @@ from psd.testing.transcripts import (
     ReplayingSampler,
     Script,
     answer_ratio,
+    run_method,
 )
 
-__all__ = ["WalkingSampler", "exact_loss", "walks"]
+__all__ = [
+    "WalkingSampler",
+    "exact_loss",
+    "spent_by_cell",
+    "walks",
+]
 
 
 class WalkingSampler(RecordingSampler):
@@ -133,3 +142,31 @@ def _pair_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> float:
         else:
             shape += answer_ratio(a, b)
     return abs(shape) + float(counts)
+
+
+def spent_by_cell(questions: Iterable[ChargedQuestion], side: int) -> Integers:
+    """Sum the nano-epsilons of all questions at each cell of a small lattice.
+
+    Parameters
+    ----------
+    questions : iterable of ChargedQuestion
+        From `Curator.questions`.
+    side : int
+        Columns and rows of the lattice.
+
+    Returns
+    -------
+    ndarray, shape (side, side), int64
+        By column and row.
+    """
+    column, row = (axis.ravel() for axis in np.indices((side, side)))
+    total = np.zeros(side * side, np.int64)
+    for question in questions:
+        x, y = column, row
+        if question.curve:
+            x, y = lattice_codes(column, row, (side, side), question.curve), np.zeros_like(row)
+        x0, y0, x1, y1 = question.boxes.T[:, :, None]
+        inside = (x >= x0) & (x < x1) & (y >= y0) & (y < y1)
+        total += (inside * question.loss[:, None]).sum(axis=0)
+    by_cell: Integers = total.reshape(side, side)
+    return by_cell

@@ -11,7 +11,7 @@ import numpy as np
 
 from psd.errors import WriteError
 from psd.statistics.raster import density_raster
-from psd.testing.releases import release_from_counts
+from psd.testing.data import release_from_counts
 
 if TYPE_CHECKING:
     import pandas as pd

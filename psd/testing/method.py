@@ -22,11 +22,18 @@ from psd.privacy.loss import NANO
 from psd.publish.counting import coarsest_step
 from psd.space.box_tree import MAX_CHILDREN, check_tree
 from psd.space.domain import Domain
-from psd.testing.exact_loss import exact_loss
-from psd.testing.replay import Run, compare_runs, replay_loss, run_method
-from psd.testing.small import small_domain, small_tally
-from psd.testing.spending import spent_by_cell
-from psd.testing.transcripts import SCRIPTS, RecordingSampler, ReplayingSampler, Script
+from psd.testing.data import small_domain, small_tally
+from psd.testing.exact_loss import exact_loss, spent_by_cell
+from psd.testing.transcripts import (
+    SCRIPTS,
+    RecordingSampler,
+    ReplayingSampler,
+    Run,
+    Script,
+    compare_runs,
+    replay_loss,
+    run_method,
+)
 
 __all__ = [
     "DATA_SETS",

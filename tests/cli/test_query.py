@@ -49,7 +49,7 @@ def test_what_is_said_of_regions_beyond_the_bounds_and_of_narrow_terminals(monke
         assert outcome.code == 0
         assert f"warning: {told} beyond the bounds" in outcome.err
     monkeypatch.setattr(
-        "psd_cli.output.columns.open_console", lambda: Console(width=60, highlight=False)
+        "psd_cli.output.tables.open_console", lambda: Console(width=60, highlight=False)
     )
     outcome = cli(f"{QUERY} --box -4 -4 5 5")
     assert (outcome.code, "too narrow" in outcome.err) == (0, False)

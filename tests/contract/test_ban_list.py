@@ -25,13 +25,13 @@ EXACT = """
     psd.apps.choosing.selection psd.curator.contribution_choice psd.curator.curator
     psd.curator.points psd.curator.path_charges psd.curator.person_sums psd.curator.private_bounds
     psd.curator.privtree_split psd.ingest.quadrant_codes psd.ingest.contribution_bounding
-    psd.apps.spark.counts psd.apps.spark.engine psd.ingest.hash_key psd.ingest.partial_tally
+    psd.apps.spark.counts psd.apps.spark.engine psd.ingest.row_hash psd.ingest.partial_tally
     psd.ingest.tally_builder psd.ingest.row_hash psd.ingest.user_partitions psd.ingest.tally
-    psd.ingest.user_ids psd.ingest.user_rows psd.ledger.account psd.ledger.entries
+    psd.ingest.user_ids psd.ingest.user_partitions psd.ledger.account psd.ledger.entries
     psd.ledger.charges psd.ledger.state psd.mechanisms psd.publish.build psd.publish.counting
-    psd.publish.drawing psd.publish.pipeline psd.publish.tally_parts psd.space.bin_grid
+    psd.publish.drawing psd.publish.pipeline psd.publish.tally_parts psd.space.grids
     psd.space.grids psd.space.growing_tree psd.space.hilbert psd.apps.streams.addition
-    psd.apps.streams.counting psd.apps.streams.drawing
+    psd.apps.streams.drawing psd.apps.streams.drawing
 """
 
 Found = Iterator[str]
@@ -301,11 +301,11 @@ ALLOWED = {
         "psd.apps.planning.plan default_rng": "populations made up from public densities",
         "psd.apps.planning.local_plan default_rng": "populations made up from public densities",
         "psd.apps.planning.region_plan default_rng": "made-up records in public regions",
-        "psd.apps.local.distributions default_rng": "samples of public tables, for errors",
-        "psd.apps.web.size_accuracy default_rng": "squares whose errors a public page states",
-        "psd.apps.web.size_accuracy random": "squares whose errors a public page states",
-        "psd.apps.suggest.factors default_rng": "where public factors of regions start, by a seed",
-        "psd.query.simultaneous random": "a Sobol sequence, over which a public law is integrated",
+        "psd.apps.local.answer_tables default_rng": "samples of public tables, for errors",
+        "psd.apps.web.methodology default_rng": "squares whose errors a public page states",
+        "psd.apps.web.methodology random": "squares whose errors a public page states",
+        "psd.apps.suggest.models default_rng": "where public factors of regions start, by a seed",
+        "psd.query.joint random": "a Sobol sequence, over which a public law is integrated",
         "psd.statistics.error_draws default_rng": "errors around a release, public by then",
         "psd.apps.evaluation.workload RandomState": "rectangles of an evaluation, which is PRIVATE",
         "psd.testing.method default_rng": "data sets of tests, made up",
@@ -323,11 +323,10 @@ ALLOWED = {
     "processes and network": {
         "psd.apps.qgis.plugin.command_line subprocess": "in QGIS, whose Python is not psd's",
         "psd.apps.spark.session socket": "asks whether the port of Spark answers",
-        "psd._util.processes concurrent.futures": "builds in processes that are started afresh",
+        "psd._util.processes concurrent.futures": "processes started afresh; threads: no draws",
         "psd._util.processes concurrent.futures.process": "says that one was ended from outside",
         "psd._util.processes multiprocessing": "starts these processes afresh, without a fork",
         "psd._util.processes multiprocessing.connection": "ends these processes with their parent",
-        "psd._util.threads concurrent.futures": "threads of this process: no draws",
         "psd.ingest.tally_builder concurrent.futures": "threads of this process: no draws",
     },
     "talk": {

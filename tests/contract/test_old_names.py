@@ -12,7 +12,7 @@ import pytest
 import psd
 import psd.query.index
 from psd._apps import MOVED, has_app
-from psd.api.old_members import MOVED as MEMBERS
+from psd.api.guesses import MOVED as MEMBERS
 from support.pages import ROOT
 from support.trees import grid_release
 

@@ -13,8 +13,8 @@ from psd.errors import BudgetError
 from psd.ingest.columns import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.charges import ChargeRequest
+from psd.ledger.extents import Region
 from psd.ledger.ledger import Ledger
-from psd.ledger.regions import Region
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
 from support.cli_runner import passes

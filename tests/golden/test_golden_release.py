@@ -22,7 +22,7 @@ from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.growing_tree import GrowingTree
-from psd.space.region_frame import region_frame
+from psd.space.region_tree import region_frame
 from support.golden import GOLDEN, check_answers, stored
 from support.releases import changed
 

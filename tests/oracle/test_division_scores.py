@@ -11,7 +11,7 @@ from psd.curator.division_scores import deviations
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.loss import NANO
-from psd.space.bin_grid import BinGrid
+from psd.space.grids import BinGrid
 from psd.testing import SCRIPTS, RecordingSampler, data_sets, neighbours, small_domain, small_tally
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import shapely
 
-from psd.query.covariance import nonuniformity_covariance, perturbation_covariance
+from psd.query.joint import nonuniformity_covariance, perturbation_covariance
 from psd.release.post_processing import PostProcessing
 from psd.statistics.error_draws import _nonuniformity_sampler, draw_node_errors, innovation_tree
-from psd.statistics.overlay import leaf_overlay, raster_overlay
+from psd.statistics.raster import leaf_overlay, raster_overlay
 from support.releases import changed
 from support.trees import (
     KINDS,

@@ -6,11 +6,11 @@ from unit.estimation.test_lines import points, release_of_points
 
 from psd.query.boxes import _traversals
 from psd.query.compiled_walk import walk_query_totals
-from psd.query.covariance import nonuniformity_covariance
+from psd.query.joint import nonuniformity_covariance
 from psd.query.totals import concatenate, query_totals
 from psd.release.post_processing import PostProcessing
 from psd.statistics.error_draws import _nonuniformity_sampler
-from psd.statistics.overlay import raster_overlay
+from psd.statistics.raster import raster_overlay
 from support.releases import changed
 from support.trees import naive_line_variance
 

@@ -10,7 +10,7 @@ from unit.estimation.test_lines import points, release_of_points
 
 from oracle.test_line_errors import boxes_of
 from psd.query.constants import SLANTING_SHIFT
-from psd.query.covariance import nonuniformity_covariance
+from psd.query.joint import nonuniformity_covariance
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 

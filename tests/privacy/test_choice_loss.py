@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from psd.mechanisms.zone_layouts import Runs
+from psd.mechanisms.choice_laws import Runs
 from support.privacy.choice_markets import (
     E,
     changed,

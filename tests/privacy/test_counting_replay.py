@@ -7,7 +7,7 @@ record, in the order of repeated halves, and no count of any cell.
 import numpy as np
 import pytest
 
-import psd.testing.replay
+import psd.testing.transcripts
 from psd.decompositions.auto import Auto
 from psd.decompositions.cascade import Cascade
 from psd.decompositions.hilbert_rtree import HilbertRTree
@@ -56,7 +56,7 @@ def test_no_answer_tells_more_than_epsilon(method, side, k, every, few, monkeypa
     monkeypatch.setattr("psd.ingest.quadrant_codes._MAX_DENSE", 0)
     monkeypatch.setattr("psd.ingest.quadrant_codes._FEW", few)
     monkeypatch.setattr("psd.ingest.quadrant_codes._LARGEST_PART", 1)
-    monkeypatch.setattr(psd.testing.replay, "small_tally", coded_tally)
+    monkeypatch.setattr(psd.testing.transcripts, "small_tally", coded_tally)
     assert replay_loss(method, side, k, every=every) == expected
     assert expected[0] <= 1
     assert expected[1] > 0

@@ -13,8 +13,7 @@ from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, RecordingSampler
-from psd.testing.regions import region_keys, region_tally, spent_by_key
-from psd.testing.small import small_domain, small_tally
+from psd.testing.data import region_keys, region_tally, small_domain, small_tally, spent_by_key
 from support.privacy.curators import small_curator
 from support.privacy.region_replay import exact_signed_loss, region_loss, run_regions
 from support.small_regions import SHAPES, Stepwise

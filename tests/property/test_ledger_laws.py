@@ -17,10 +17,9 @@ from psd.accounting import pure_rho, rho_of
 from psd.errors import BudgetError, LedgerError
 from psd.ingest.columns import reading_of
 from psd.ingest.sources import Columns
-from psd.ledger.charged_slices import ChargedSlices
 from psd.ledger.charges import ChargeRequest
+from psd.ledger.extents import BY_FIELDS, ChargedSlices, Region
 from psd.ledger.ledger import Ledger
-from psd.ledger.regions import BY_FIELDS, Region
 from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import columns_of, readings_of

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import psd
-from psd.apps.suggest.grid import RegionGrid
-from psd.apps.suggest.shared import FEATURES
+from psd.apps.suggest.models import FEATURES, RegionGrid
 from psd.apps.suggest.weights import SharedWeights, write_weights
 from robustness.commands import file, refused, taken
 

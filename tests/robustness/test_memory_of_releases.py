@@ -20,7 +20,7 @@ from psd.estimation.constants import MEDIAN_REACH
 from psd.estimation.fit import fit_least_squares
 from psd.estimation.posterior import posterior_counts
 from psd.release.file import SCHEMA, encode_release
-from psd.release.node_limit import MAX_NODES
+from psd.release.node_reader import MAX_NODES
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import Tree

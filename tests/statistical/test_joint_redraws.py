@@ -8,11 +8,10 @@ import pytest
 import psd
 from psd.estimation.least_squares import infer_counts
 from psd.privacy.loss import NANO
-from psd.query.derived import fieller_interval, two_sided_quantile
-from psd.query.simultaneous import simultaneous_level
+from psd.query.joint import fieller_interval, simultaneous_level, two_sided_quantile
 from psd.release.post_processing import PostProcessing
-from psd.statistics.overlay import raster_overlay
-from psd.statistics.quantiles import weighted_quantiles
+from psd.statistics.raster import raster_overlay
+from psd.statistics.top_cells import weighted_quantiles
 from support.releases import changed
 from support.trees import domain_of, leaf_fractions, leaf_matrix, release_of
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from psd.mechanisms import enclosed_branches
+from psd.mechanisms import exponential_tables
+from psd.mechanisms.choice_laws import zone_layout
 from psd.mechanisms.price_maps import PriceMaps
-from psd.mechanisms.zone_layouts import zone_layout
 from psd.privacy.loss import NANO
 from support.goodness_of_fit import holds
 from support.privacy.price_markets import enumerated_law, score_table
@@ -56,5 +56,5 @@ def test_law_of_scores_that_are_not_monotone():
 @pytest.mark.parametrize("bits", [2, 7])
 def test_the_law_does_not_depend_on_the_first_precision(bits, monkeypatch):
     """With two bits nearly every branch is undecided at first."""
-    monkeypatch.setattr(enclosed_branches, "FIRST_PRECISION", bits)
+    monkeypatch.setattr(exponential_tables, "FIRST_PRECISION", bits)
     assert holds(lambda: p_value("runs", 3 * NANO, 1.0))

@@ -1,6 +1,6 @@
 """Bodies of entries of a ledger: a dataset, and a charge to a region of it."""
 
-from psd.ledger.regions import BY_FIELDS
+from psd.ledger.extents import BY_FIELDS
 
 DATASET = {
     "name": "visits", "budget": 10, "unit": "record", "time_zone": None, "bound": None, "caps": {},

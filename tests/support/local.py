@@ -8,18 +8,18 @@ from fractions import Fraction
 import numpy as np
 
 from psd.apps.local.aggregation import counted_groups, release_of
-from psd.apps.local.bulk import (
+from psd.apps.local.campaigns import encode_campaign
+from psd.apps.local.collection import collect
+from psd.apps.local.counting import GroupCounts
+from psd.apps.local.device import NANO, UNIT, Campaign, Words, campaign_digest, canonical_json
+from psd.apps.local.protocols import protocol_of
+from psd.apps.local.randomization import (
     ManyWords,
     draw_groups,
     find_answers,
     format_reports,
     randomise_group,
 )
-from psd.apps.local.campaigns import encode_campaign
-from psd.apps.local.collection import collect
-from psd.apps.local.counting import GroupCounts
-from psd.apps.local.device import NANO, UNIT, Campaign, Words, campaign_digest, canonical_json
-from psd.apps.local.protocols import protocol_of
 from psd.apps.local.rounds import round_after
 
 GRID = [a + b for a in "0123" for b in "0123"]

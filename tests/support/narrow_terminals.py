@@ -14,7 +14,7 @@ SENTENCES = ("- ", "Expected", "Each", "median", "for queries")
 def printed(line, width, monkeypatch):
     """Output of a command on a terminal of this width."""
     monkeypatch.setattr(
-        "psd_cli.output.columns.open_console",
+        "psd_cli.output.tables.open_console",
         lambda: Console(width=width, markup=False, highlight=False),
     )
     outcome = cli(line)

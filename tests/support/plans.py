@@ -1,7 +1,7 @@
 """Plans that are made in a moment: one method, one density and one run."""
 
 from psd.apps.planning.plan import plan
-from psd.apps.planning.study_area import square_domain
+from psd.apps.planning.population import square_domain
 
 
 def quick(count=2_000, **arguments):

@@ -16,7 +16,7 @@ import pytest
 
 # Modules that draw noise and reports, and those that draw the key of a choice of records.
 # Identifiers, and the keys and nonces of others, stay the system's.
-DRAWING = ("psd.mechanisms.random_words", "psd.apps.local.bulk", "psd.apps.local.device")
+DRAWING = ("psd.mechanisms.random_words", "psd.apps.local.randomization", "psd.apps.local.device")
 CHOOSING = (
     "psd.ingest.tally_builder",
     "psd.apps.spark.counts",

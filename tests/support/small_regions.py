@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from psd.regions.hierarchy import RegionHierarchy
-from psd.testing.regions import LatticeRegions
+from psd.testing.data import LatticeRegions
 
 
 def drawn(pictures, parents):

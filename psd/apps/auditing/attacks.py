@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from psd._util.declared_parameters import integer_between
 from psd._util.instances import check_instance
 from psd.accounting import PICO
-from psd.apps.auditing.binomial_bounds import (
+from psd.apps.auditing.bounds import (
     accuracy_under_delta,
     epsilon_from_accuracy,
     log_ratio_limits,

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.api.release import Release
-from psd.apps.auditing.binomial_bounds import epsilon_from_accuracy, lower_limit
+from psd.apps.auditing.bounds import epsilon_from_accuracy, lower_limit
 from psd.mechanisms.random_words import random_bits
 from psd.privacy.loss import NANO, RHO
 

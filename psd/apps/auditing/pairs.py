@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd._util.processes import map_tasks
-from psd.apps.auditing.binomial_bounds import log_ratio_limits
-from psd.apps.auditing.concentrated import transcript_rho
+from psd.apps.auditing.bounds import log_ratio_limits, transcript_rho
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from psd.errors import ParameterError
-from psd.mechanisms.zone_layouts import Layout
+from psd.mechanisms.choice_laws import Layout
 
 __all__ = ["LIKELY", "base_weight", "liar_gain", "map_shortfall", "shortfall"]
 

@@ -18,10 +18,9 @@ from psd._util.declared_parameters import integer_between
 from psd._util.instances import check_names
 from psd._util.processes import available_processors, map_tasks
 from psd.apps.evaluation._constants import EPSILONS, RUNS
-from psd.apps.evaluation.arguments import parse_epsilons, resolve_methods
 from psd.apps.evaluation.true_counts import PointRecorder, TrueCounts, true_counts
 from psd.apps.evaluation.true_errors import class_errors, geometric_mean
-from psd.apps.evaluation.workload import draw_workload
+from psd.apps.evaluation.workload import draw_workload, parse_epsilons, resolve_methods
 from psd.decompositions import Decomposition
 from psd.decompositions import methods as all_methods
 from psd.errors import InputDataError, ParameterError

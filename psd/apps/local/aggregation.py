@@ -1,4 +1,4 @@
-"""From the reports of a campaign to a release."""
+"""From the reports of a campaign to a release and its tree."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from psd._util.declared_parameters import NO_PARAMETERS
 from psd.api.release import Release
 from psd.apps.local.campaigns import explain_device, load_campaign
 from psd.apps.local.counting import GroupCounts, count_support
-from psd.apps.local.device import PLACES, Campaign, check_group
+from psd.apps.local.design import regions_of_campaign
+from psd.apps.local.device import DEPTH, PLACES, Campaign, check_group
+from psd.apps.local.partitions import grow_tree
 from psd.apps.local.protocols import protocol_of
-from psd.apps.local.release_trees import grid_tree, region_tree
 from psd.errors import InputDataError, ParameterError
 from psd.privacy.unit import PrivacyUnit
 from psd.release.post_processing import PostProcessing
 from psd.release.record import LevelReports, LocalReports, ReleaseRecord
+from psd.space.bounds import beyond_the_world
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
-from psd.space.region_tree import RegionTree
-from psd.space.world import beyond_the_world
+from psd.space.region_tree import RegionTree, region_frame
 
 __all__ = [
     "METHOD",
@@ -36,8 +37,56 @@ __all__ = [
     "counted_content",
     "counted_groups",
     "earlier_groups",
+    "grid_tree",
+    "region_tree",
     "release_of",
 ]
+
+
+Counts = Sequence[NDArray[np.int64]]
+
+
+def grid_tree(
+    campaign: Campaign, cells: Sequence[Sequence[str]], support: Counts
+) -> tuple[Tree, Sequence[int]]:
+    """Tree of partitions, each at least as fine as the one before, and the level of each."""
+    grown = grow_tree(cells)
+    count, epsilon = _on_levels(campaign, support, grown.level, grown.at)
+    tree = Tree(
+        boxes=grown.boxes, parent=grown.parent, level=grown.level, count=count, loss=epsilon
+    )
+    return tree, grown.at
+
+
+def region_tree(
+    campaign: Campaign, cells: Sequence[Sequence[str]], support: Counts
+) -> tuple[RegionTree, Sequence[int]]:
+    """Tree of the named regions of a campaign, and the level of each group; see `grid_tree`."""
+    regions = regions_of_campaign(campaign)
+    frame = region_frame(regions, (2**DEPTH, 2**DEPTH))
+    at = [int(frame.level[frame.named(tier)[0]]) for tier in range(len(cells))]
+    count, epsilon = _on_levels(campaign, support, frame.level, at)
+    tree = RegionTree(
+        boxes=frame.boxes.astype(np.int32),
+        parent=frame.parent.astype(np.int32),
+        level=frame.level.astype(np.int16),
+        count=count,
+        loss=epsilon,
+        regions=regions,
+    )
+    return tree, at
+
+
+def _on_levels(
+    campaign: Campaign, support: Counts, level: NDArray[np.integer], at: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Counts and epsilons of the nodes: of each group, those of its level."""
+    count, epsilon = np.zeros((2, len(level)), np.int64)
+    for counts, number in zip(support, at, strict=True):
+        count[level == number] = counts
+        epsilon[level == number] = campaign.nano_epsilon
+    return count, epsilon
+
 
 METHOD = "local"
 

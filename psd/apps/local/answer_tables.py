@@ -1,4 +1,11 @@
-"""From the reports of options and numbers to a table of estimates with errors and intervals."""
+"""From the reports of options, numbers and words to tables of estimates with errors.
+
+Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric. "Estimating Numerical Distributions under Local
+Differential Privacy." SIGMOD 2020, section 5.
+Erlingsson, Pihur, Korolova. "RAPPOR: Randomized Aggregatable Privacy-Preserving Ordinal Response."
+CCS 2014, section 4. They select words by the LASSO; non-negative least squares has the same error
+and no setting.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +17,132 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import nnls
+from scipy.sparse import csr_array
+from scipy.stats import norm
 
 from psd._util.arrays import Floats
 from psd._util.csv_text import guard_text
 from psd.apps.local.campaigns import load_campaign
 from psd.apps.local.counting import GroupCounts, count_support
 from psd.apps.local.device import Campaign
-from psd.apps.local.distributions import BINS, estimate_distribution
 from psd.apps.local.protocols import LocalProtocol
+from psd.apps.local.protocols._base import noise_variance
 from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
+from psd.apps.local.protocols.rappor import Rappor
 from psd.errors import InputDataError, ParameterError
 
-__all__ = ["QUANTILE", "AnswerRow", "encode_table", "tabulate"]
+__all__ = [
+    "BINS",
+    "MAX_WORDS",
+    "QUANTILE",
+    "AnswerRow",
+    "DecodedWords",
+    "WordRow",
+    "decode_words",
+    "encode_table",
+    "estimate_distribution",
+    "read_list",
+    "tabulate",
+    "tabulate_words",
+]
+
+
+def read_list(path: str, name: str) -> list[str]:
+    """Lines of a file in UTF-8."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError(f"{name} must be a file of lines in UTF-8", name=name) from None
+
+
+BINS: Final = 64
+"""Even parts of the range whose shares are estimated."""
+
+_FINE = 256  # parts in which it is computed
+_OUTPUTS = 4  # outputs that are counted together
+_STEPS = 2_000
+_TOLERANCE = 1e-3  # of the log-likelihood
+_SAMPLES = 60
+_BIAS_ROUNDS = 4
+_LEAST = 1e-9  # share of a part, so that none is given up
+
+
+def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Shares of even parts of the range, and their errors, (BINS,) both.
+
+    matrix: (steps, outputs), probabilities; counts: (outputs,) int64, reports.
+    """
+    reports = int(counts.sum())
+    chances = _gather(matrix.reshape(_FINE, -1, matrix.shape[1]).mean(axis=1))
+    table = _gather(counts[None].astype(np.float64))
+    shares, steps = _maximise(chances, table, _STEPS)
+    # The variance is that of samples of as many reports from the estimated distribution (parametric
+    # bootstrap, with a fixed seed); the bias is that of the smoothing.
+    generator = np.random.default_rng(0)
+    expected = (shares @ chances)[0]
+    samples = generator.multinomial(reports, expected / expected.sum(), _SAMPLES)
+    others, _ = _maximise(chances, samples.astype(np.float64), steps)
+    variances = _bins(others).var(axis=0)
+    bias = _smoothing_bias(chances, shares, reports, steps)
+    return _bins(shares)[0], np.sqrt(variances + bias**2)
+
+
+def _bins(shares: Floats) -> Floats:
+    """Shares of the bins, of each table."""
+    binned: Floats = shares.reshape(len(shares), BINS, -1).sum(axis=2)
+    return binned
+
+
+def _smoothing_bias(chances: Floats, shares: Floats, reports: int, steps: int) -> Floats:
+    """How far estimates without noise are from the truth, in each bin."""
+    # The truth is not known, and the estimate is smoother than the truth. So a sharper distribution
+    # is looked for whose estimate without noise is the estimate at hand: what each round lacks is
+    # added. By `python lab/bench_local.py numbers`, 4 rounds cover 86 to 99 % of the bins alone and
+    # 91 % and more with neighbours; the bootstrap alone covers 79 %.
+    truth = shares
+    for _ in range(_BIAS_ROUNDS):
+        again, _ = _maximise(chances, truth @ chances * reports, steps, stops=False)
+        bias = np.abs(_bins(again - truth))
+        truth = np.maximum(truth + shares - again, _LEAST)
+        truth /= truth.sum()
+    # The bias changes its sign beside a peak: a bin has the largest of the bins beside it.
+    wide = np.pad(bias[0], 1, mode="edge")
+    largest: Floats = np.maximum(wide[1:-1], np.maximum(wide[:-2], wide[2:]))
+    return largest
+
+
+def _gather(table: Floats) -> Floats:
+    """Add neighbouring outputs."""
+    starts = np.arange(0, table.shape[1], _OUTPUTS)
+    gathered: Floats = np.add.reduceat(table, starts, axis=1)
+    return gathered
+
+
+def _maximise(
+    chances: Floats, tables: Floats, limit: int, *, stops: bool = True
+) -> tuple[Floats, int]:
+    """Shares of each table, and the number of steps; of one table until the likelihood stays."""
+    total = tables.sum(axis=1, keepdims=True)
+    shares = np.full((len(tables), len(chances)), 1 / len(chances))
+    before, step = -np.inf, 0
+    while step < limit:
+        step += 1
+        # Expectation and maximisation: each output's reports, shared among the steps by likelihood.
+        expected = np.maximum(shares @ chances, 1e-300)
+        shares *= (tables / expected) @ chances.T / total
+        # Smoothing by 1/4, 1/2, 1/4, without which peaks grow out of noise.
+        wide = np.pad(shares, ((0, 0), (1, 1)), mode="edge")
+        shares = wide[:, :-2] / 4 + wide[:, 1:-1] / 2 + wide[:, 2:] / 4
+        shares /= shares.sum(axis=1, keepdims=True)
+        likelihood = float((tables * np.log(expected)).sum())
+        if stops and len(tables) == 1 and abs(likelihood - before) < _TOLERANCE:
+            break
+        before = likelihood
+    return shares, step
+
 
 QUANTILE: Final = 1.959963984540054
 """Quantile of the normal distribution for intervals of 95 %."""
@@ -179,3 +300,247 @@ def _bin_rows(campaign: Campaign, protocol: NumberProtocol, counts: GroupCounts)
         )
         for i in range(BINS)
     ]
+
+
+_LEAST_PIVOT = 1e-9
+"""Smallest square of a pivot, relative to its word, of words that differ in their bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedWords:
+    """Shares of the devices that have each word."""
+
+    shares: Floats  # (words,); non-negative least squares
+    unbiased: Floats  # (words,); least squares, which may be negative
+    errors: Floats  # (words,); standard errors of the latter
+
+
+def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str]) -> DecodedWords:
+    """Estimate the share of each word, of which none may have the bits of another.
+
+    table: (cohorts, bits + 1) int64, reports with a 1 in each bit, and all reports of the cohort.
+    There are at most as many words as bits of all cohorts.
+
+    P1. If every device has one of the words, the least squares are unbiased where p = 1 - q, and
+    else up to the order of 1 / reports. Their errors are those of the randomised bits and of the
+    random cohorts.
+
+    Let t be the share of 1 of a bit of a cohort, (c / N - q) / (p - q), and A the 0/1 matrix of the
+    bits of words, so the mean of t is A x. Of the N devices s N have the bit, s = (A x) in this
+    bit. Given their answers, bits of reports are independent, and c is a sum of s N Bernoulli
+    variables of p and (1 - s) N of q. So the noises of t are independent, and each has the variance
+    v(s) / N, v(s) = (s p (1 - p) + (1 - s) q (1 - q)) / (p - q)^2, which is `noise_variance`. The
+    least squares of the least variance have the weights N / v(s). With p = 1 - q, v does not depend
+    on s. Else a first pass, with v(0), estimates s, and a second one has its weights. Weights of
+    any s give unbiased estimates if they do not depend on t. These depend on it through s, whose
+    errors are of the order of 1 / root N, as are those of t: the bias is of the order of their
+    product, 1 / N, and the error of the variance is of a smaller order than the variance.
+
+    The devices of a cohort are a random part of all, so the shares of words in cohort c are
+    x + d_c, with covariance S (1 / N_c - 1 / n) and -S / n between cohorts, S = diag(x) - x x'.
+    With G the matrix of least squares, G A = 1, so the covariance of the estimates is
+    G diag_c((diag(v) + A_c S A_c') / N_c) G' - S / n. With the weights W = N / v, its first part is
+    (A' W A)^-1. Words that are not given add to t; where the weighted squares of residuals are
+    larger than expected, errors are multiplied by the root of their ratio. Expected are the bits
+    less the words, for the noise, and tr(W C) - tr((A' W A)^-1 A' W C W A) for the random cohorts,
+    C = diag_c(A_c S A_c' / N_c): the term S / n is the same in all cohorts and leaves no residual.
+    """
+    bits, (reports, means) = protocol.answers, _means(protocol, table)
+    cohorts = np.flatnonzero(reports)
+    matrices = [_bits_of(protocol, words, int(cohort)) for cohort in cohorts]
+    least, most = (float(noise_variance(protocol.p, protocol.q, share)) for share in (0, 1))
+    shares = np.zeros(len(words))
+    for _ in range(1 + (least != most)):
+        held = [np.minimum(matrix @ shares, 1.0) for matrix in matrices]
+        weights = [
+            count / (least + (most - least) * share)
+            for count, share in zip(reports[cohorts], held, strict=True)
+        ]
+        normal = np.zeros((len(words), len(words)))
+        right = np.zeros(len(words))
+        for matrix, weight, mean in zip(matrices, weights, means[cohorts], strict=True):
+            normal += (matrix.T @ (matrix * weight[:, None])).toarray()
+            right += matrix.T @ (weight * mean)
+        factor = _factor(normal, len(cohorts) * bits)
+        # |R x - R^-T b| differs from the weighted residuals by a constant.
+        shares, _ = nnls(factor, solve_triangular(factor, right, trans="T"))
+    unbiased = cho_solve((factor, False), right)
+    variances, expected = _errors(factor, matrices, weights, shares, reports[cohorts])
+    misfit = sum(
+        float(weight @ (mean - matrix @ unbiased) ** 2)
+        for matrix, weight, mean in zip(matrices, weights, means[cohorts], strict=True)
+    )
+    free = len(cohorts) * bits - len(words)
+    larger = max(1.0, misfit / (free + expected)) if free else 1.0
+    return DecodedWords(shares=shares, unbiased=unbiased, errors=np.sqrt(variances * larger))
+
+
+def _means(protocol: Rappor, table: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+    """Reports of each cohort, and the estimated share of the devices with each bit."""
+    reports, p, q = table[:, -1], float(protocol.p), float(protocol.q)
+    means: Floats = (table[:, :-1] / np.maximum(reports, 1)[:, None] - q) / (p - q)
+    return reports, means
+
+
+def _bits_of(protocol: Rappor, words: Sequence[str], cohort: int) -> csr_array:
+    """Which bits each word has: a row for each bit, a column for each word."""
+    pairs = [(i, j) for j, word in enumerate(words) for i in protocol.draw.bits(word, cohort)]
+    rows, columns = np.array(pairs).T
+    shape = (protocol.answers, len(words))
+    return csr_array((np.ones(len(pairs)), (rows, columns)), shape=shape)
+
+
+def _factor(normal: Floats, bits: int) -> Floats:
+    """Upper factor of the normal matrix, whose words must differ in their bits."""
+    words = len(normal)
+    if words > bits:
+        raise ParameterError(
+            f"words must be at most the bits of all cohorts with reports, {bits:,}, got {words:,}; "
+            "design a campaign with more bits or cohorts",
+            name="words",
+        )
+    scale = np.sqrt(normal.diagonal())
+    try:
+        factor: Floats = cho_factor(normal / np.outer(scale, scale))[0]
+        is_clear = bool((factor.diagonal() ** 2 > _LEAST_PIVOT).all())
+    except np.linalg.LinAlgError:
+        is_clear = False
+    if not is_clear:
+        raise ParameterError(
+            "words must differ in their bits, got some that no report tells apart; design a "
+            "campaign with more bits or cohorts",
+            name="words",
+        )
+    upper: Floats = np.triu(factor) * scale
+    return upper
+
+
+def _errors(
+    factor: Floats,
+    matrices: Sequence[csr_array],
+    weights: Sequence[Floats],
+    shares: Floats,
+    reports: NDArray[np.int64],
+) -> tuple[Floats, float]:
+    """Variance of each word, and the weighted squares that random cohorts add to residuals."""
+    middle, squares = np.zeros_like(factor), 0.0
+    for matrix, weight, count in zip(matrices, weights, reports, strict=True):
+        together = (matrix * shares) @ matrix.T - np.outer(matrix @ shares, matrix @ shares)
+        weighted = (matrix * weight[:, None]).T
+        middle += weighted @ (weighted @ together.T).T / count
+        squares += float(weight @ together.diagonal()) / count
+    inverse = cho_solve((factor, False), np.eye(len(factor)))
+    noise = inverse.diagonal()
+    cohorts = np.einsum("ij,jk,ik->i", inverse, middle, inverse, optimize=True)
+    sampled = shares * (1 - shares) / reports.sum()
+    variances: Floats = noise + np.maximum(cohorts - sampled, 0.0)
+    return variances, squares - float((inverse * middle).sum())
+
+
+MAX_WORDS: Final = 4_096
+"""Words of a list; the time grows with the cube of their number."""
+
+NO_WORD: Final = "no word"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordRow:
+    """One word.
+
+    Parameters
+    ----------
+    word : str
+        The word; the last row is that of devices without a word.
+    estimate : float
+        Devices that have it, by non-negative least squares: the smaller error.
+    unbiased : float
+        The same by least squares, which may be negative: for sums.
+    error : float
+        Standard error of the latter.
+    low, high : float
+        Interval of 95 %, of the latter.
+    present : bool
+        Whether the word is there: at the level of the table, no word that no device has is called
+        so, over all words together (Bonferroni).
+    """
+
+    word: str
+    estimate: float
+    unbiased: float
+    error: float
+    low: float
+    high: float
+    present: bool
+
+
+def tabulate_words(
+    campaign: str, folder: str, words: Sequence[str], *, level: float = 0.05
+) -> list[WordRow]:
+    """Estimates of the words of a list, from the parts of a campaign that asks for words.
+
+    Guarantees
+    ----------
+    - It reads reports alone, so it costs no epsilon.
+    - With probability ``1 - level``, about, no word is called present that no device has, if all
+      words of the devices are in the list. Words that are not in it count for those with which
+      they share bits; errors grow with what the list leaves unexplained.
+
+    Parameters
+    ----------
+    campaign : str
+        File of the campaign.
+    folder : str
+        Folder of its parts, which `psd.apps.local.collection` wrote.
+    words : sequence of str
+        Words that devices may have. Public, never derived from their answers.
+    level : float
+        Probability of calling a word present that is not, over all words.
+
+    Raises
+    ------
+    ParameterError
+        If the campaign does not ask for words, or the words or the level are not valid.
+    InputDataError
+        If parts are missing, damaged or of another campaign, or there is no report.
+    """
+    loaded = load_campaign(campaign)
+    if loaded.question != "words":
+        raise ParameterError(f"campaign must ask for words, got {loaded.question}")
+    if not 0 < level < 1:
+        raise ParameterError(f"level must be above 0 and below 1, got {level}", name="level")
+    listed = [*_check_words(words), ""]
+    [counts] = count_support(loaded, Path(folder)).groups
+    if not counts.reports:
+        raise InputDataError("campaign must have reports; collect more lines")
+    assert isinstance(counts.protocol, Rappor)
+    decoded = decode_words(counts.protocol, counts.support, listed)
+    least = float(norm.isf(level / len(listed)))
+    columns = (decoded.shares, decoded.unbiased, decoded.errors)
+    values = zip(*((column * counts.reports).tolist() for column in columns), strict=True)
+    return [_row(word, *row, least=least) for word, row in zip(listed, values, strict=True)]
+
+
+def _row(word: str, estimate: float, unbiased: float, error: float, *, least: float) -> WordRow:
+    """Row of a word."""
+    margin = QUANTILE * error
+    return WordRow(
+        word=word or NO_WORD,
+        estimate=estimate,
+        unbiased=unbiased,
+        error=error,
+        low=unbiased - margin,
+        high=unbiased + margin,
+        present=unbiased > least * error,
+    )
+
+
+def _check_words(words: Sequence[str]) -> Sequence[str]:
+    """Words of a list, each once and none empty."""
+    if not 1 <= len(words) <= MAX_WORDS:
+        raise ParameterError(f"words must be 1 to {MAX_WORDS:,}, got {len(words):,}", name="words")
+    if not all(words) or len(set(words)) < len(words):
+        raise ParameterError(
+            "words must be stated once each, got an empty one or one that comes twice",
+            name="words",
+        )
+    return words

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from psd.apps.local.collection import drop_repeated, open_parts
 from psd.apps.local.device import Campaign
-from psd.apps.local.parts import drop_repeated, open_parts
 from psd.apps.local.protocols import ReportProtocol, report_protocol_of
 from psd.errors import InputDataError
 

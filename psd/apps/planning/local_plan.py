@@ -2,6 +2,8 @@
 
 The campaigns have their exact laws, the releases of the central model their real noise, and the
 populations are drawn from public assumptions.
+
+No report is drawn, so the time does not depend on the number of devices.
 """
 
 from __future__ import annotations
@@ -15,18 +17,20 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd._util.declared_parameters import integer_between
-from psd.apps.evaluation.arguments import check_distinct, parse_epsilons
 from psd.apps.evaluation.true_counts import (
     cell_centres,
     count_in_boxes,
     extend_to_edges,
     relative_base,
 )
-from psd.apps.evaluation.workload import AREAS, draw_workload
-from psd.apps.local.campaign_design import design
-from psd.apps.local.campaign_groups import PLANS
+from psd.apps.evaluation.workload import AREAS, check_distinct, draw_workload, parse_epsilons
+from psd.apps.local.aggregation import Counted, release_of
+from psd.apps.local.design import PLANS, design
+from psd.apps.local.device import SHARES, Campaign
+from psd.apps.local.protocols import protocol_of
+from psd.apps.local.randomization import find_answers
+from psd.apps.local.rounds import round_after
 from psd.apps.planning._constants import QUERIES
-from psd.apps.planning.local_reports import draw_campaign
 from psd.apps.planning.plan import MAX_RECORDS
 from psd.apps.planning.population import DENSITIES, AssumedDensity, draw_population
 from psd.decompositions.auto import Auto
@@ -44,7 +48,75 @@ if TYPE_CHECKING:
 
     from psd.api.release import Release
 
-__all__ = ["PUBLIC_POINTS", "LocalPlan", "plan"]
+__all__ = [
+    "PUBLIC_POINTS",
+    "LocalPlan",
+    "draw_campaign",
+    "plan",
+]
+
+
+def draw_campaign(
+    campaign: Campaign, x: Floats, y: Floats, devices: Integers, random: np.random.Generator
+) -> Release:
+    """Draw the release of a campaign and its later rounds.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        Campaign of the first round.
+    x, y : ndarray, shape (n,), float64
+        Points of an assumed population. Public.
+    devices : ndarray, shape (n,), int64
+        Devices at each point.
+    random : numpy.random.Generator
+        Generator of all draws.
+
+    Notes
+    -----
+    The devices of each point draw their groups. Of the reports of a group, a cell with k devices
+    is supported by Binomial(k, p) of these devices and Binomial(reports - k, q) of the others:
+    that is the exact law of each count. Counts of different cells are drawn independently, which
+    they are for ``unary``; for the other protocols their correlations are slightly negative.
+    """
+    shares = np.array([group.share for group in campaign.groups]) / SHARES
+    in_groups = random.multinomial(devices, shares)
+    counted: list[Counted] = []
+    for number in range(len(campaign.groups)):
+        if campaign.groups[number].draw is None:
+            campaign = round_after(campaign, release_of(campaign, counted), counted)
+        answers = find_answers(campaign, number, x, y)
+        counted.append(_draw_counts(campaign, number, answers, in_groups[:, number], random))
+    return release_of(campaign, counted)
+
+
+def _draw_counts(
+    campaign: Campaign,
+    number: int,
+    answers: Integers,
+    devices: Integers,
+    random: np.random.Generator,
+) -> Counted:
+    """Support counts of a group whose devices have these answers."""
+    group = campaign.groups[number]
+    protocol = protocol_of(group)
+    p, q = float(protocol.p), float(protocol.q)
+    assert group.partition is not None  # as its draw, by `round_after`
+    true = np.zeros(protocol.answers, np.int64)
+    np.add.at(true, answers, devices)
+    reports = int(true.sum())
+    support = random.binomial(true, p) + random.binomial(reports - true, q)
+    return Counted(
+        cells=group.partition.cells,
+        protocol=protocol.name,
+        settings=protocol.settings,
+        p=protocol.p,
+        q=protocol.q,
+        reports=reports,
+        support=support[:-1],
+        outside=int(support[-1]),
+    )
+
 
 PUBLIC_POINTS = "points"
 """Density of a plan whose populations are drawn from public points."""
@@ -128,7 +200,7 @@ def plan(
     The boxes are 200 of each of four sizes (0.01, 0.1, 1 and 10 % of the area) and two kinds of
     centres (anywhere, on a device). The relative error of a box is
     |estimate - true| / max(true, 0.001 devices). Support counts are drawn by their exact laws
-    (`psd.apps.planning.local_reports`).
+    (`psd.apps.planning.local_plan`).
 
     Examples
     --------

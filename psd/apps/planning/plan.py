@@ -15,25 +15,35 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from psd._util.declared_parameters import integer_between
-from psd.apps.evaluation.arguments import (
+from psd.apps.evaluation.workload import (
+    AREAS,
     Epsilon,
     check_distinct,
     listed,
     parse_epsilons,
     resolve_methods,
 )
-from psd.apps.evaluation.workload import AREAS
 from psd.apps.planning._constants import METHODS, RECORDS_IN_ALL_RUNS
-from psd.apps.planning.planned_series import PlannedSeries, UserArguments
-from psd.apps.planning.population import DENSITIES, AssumedDensity
-from psd.apps.planning.simulation import PlanRequest, simulate_errors, summarise_errors
-from psd.apps.planning.study_area import domain_area_km2, km2_of, square_domain
+from psd.apps.planning.population import (
+    DENSITIES,
+    AssumedDensity,
+    domain_area_km2,
+    km2_of,
+    square_domain,
+)
+from psd.apps.planning.simulation import (
+    PlannedSeries,
+    PlanRequest,
+    UserArguments,
+    simulate_errors,
+    summarise_errors,
+)
 from psd.decompositions import Decomposition
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
+from psd.publish.area import with_stated_crs
 from psd.publish.fields import check_known, refuse_tables
 from psd.publish.request_values import domain_from_values, parse_values
-from psd.publish.stated_crs import with_stated_crs
 from psd.space.bounds import check_ground
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain, public_domain
@@ -171,7 +181,7 @@ def plan(
     progress : callable
         Called with the number of finished builds and the number of all builds.
     **users
-        Bounds of users, slices and delta, as in `psd.apps.planning.planned_series.UserArguments`.
+        Bounds of users, slices and delta, as in `psd.apps.planning.simulation.UserArguments`.
 
     Returns
     -------

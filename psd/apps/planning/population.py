@@ -1,28 +1,45 @@
-"""Synthetic populations, drawn from public assumptions alone.
+"""Synthetic populations and study areas, from public assumptions alone.
 
 Plans use them because no data may be read. An assumed density divides the records of a square cell
 among its quarters, from the domain down to the lattice.
 
-References
-----------
 .. [1] Mandelbrot. "Intermittent turbulence in self-similar cascades." J. Fluid Mech. 62, 1974:
    random multiplicative cascades. https://doi.org/10.1017/S0022112074000711
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
+from psd._util.instances import type_text
 from psd.apps.planning._constants import CLUSTERING, EXTRA_COVARIATE_LEVELS, MAX_GROUPS
-from psd.errors import ParameterError
+from psd.errors import DomainError, ParameterError
 from psd.ingest.tally import Tally
+from psd.regions.files import read_polygons
+from psd.space.boundary import bounds_of
 from psd.space.covariate import Covariate
-from psd.space.domain import DEFAULT_LATTICE, Domain
+from psd.space.crs import check_plane_crs, metres_per_unit
+from psd.space.domain import DEFAULT_LATTICE, DEFAULT_MIN_CELL, Domain
+from psd.space.ground_areas import area_unit, ground_areas, shape_ground_areas
 
-__all__ = ["DENSITIES", "AssumedDensity", "draw_population", "group_size"]
+__all__ = [
+    "DENSITIES",
+    "MAX_KM2",
+    "AssumedDensity",
+    "domain_area_km2",
+    "draw_population",
+    "group_size",
+    "km2_of",
+    "square_domain",
+]
+
 
 DENSITIES = ("uniform", *CLUSTERING)
 
@@ -245,3 +262,76 @@ def _round_positions(people: Tally, even: Domain, domain: Domain) -> Tally:
     columns, rows, _ = domain.quantise(x, y)
     groups = np.stack([columns.astype(np.int64), rows.astype(np.int64), people.counts])
     return _sum_cells(groups, people.contributions, domain.lattice[0])
+
+
+MAX_KM2 = 5.2e8
+"""Limit of a study area, a little more than the surface of the Earth."""
+
+
+def square_domain(area_km2: float) -> Domain:
+    """Return a square of an area, in metres, for plans that do not depend on a location.
+
+    Raises
+    ------
+    ParameterError
+        If the area is not above 0 or is larger than the Earth.
+    """
+    if not 0 < area_km2 <= MAX_KM2:
+        raise ParameterError(
+            f"area must be above 0 and at most {MAX_KM2:,.0f}, the surface of the Earth, "
+            f"got {area_km2:g}"
+        )
+    side = 1_000 * float(np.sqrt(area_km2))
+    local = Domain(bounds=(0, 0, side, side), crs='LOCAL_CS["study area",UNIT["metre",1]]')
+    return local.with_min_cell(DEFAULT_MIN_CELL)
+
+
+def km2_of(area: Any, crs: str | None = None) -> float | None:
+    """Square kilometres as given, or those of public polygons on the ellipsoid.
+
+    Parameters
+    ----------
+    area : float, path-like, GeoDataFrame, GeoSeries or geometry, optional
+        Public; parts that overlap count once.
+    crs : str, optional
+        Of a geometry, which states none.
+
+    Raises
+    ------
+    ParameterError
+        If a geometry is not a polygon, or the value has another type.
+    DomainError
+        If polygons have no CRS.
+    """
+    if area is None or isinstance(area, Real):
+        return None if area is None else float(area)
+    if isinstance(area, str | os.PathLike):
+        area = read_polygons(Path(area), "area")
+    elif hasattr(area, "geom_type") and not hasattr(area, "geometry"):
+        import geopandas
+
+        area = geopandas.GeoSeries([area], crs=crs or "EPSG:4326")
+    if not hasattr(area, "geometry"):
+        raise ParameterError(
+            f"area must be square kilometres or public polygons, got {type_text(area)}; bounds= "
+            "takes west, south, east and north",
+            name="area",
+        )
+    if area.crs is None:
+        raise DomainError("area must have a CRS; set it with set_crs", name="area")
+    crs, _ = check_plane_crs(area.crs)
+    domain = Domain(bounds=bounds_of(area, crs, "area"), crs=crs, lattice=(1, 1))
+    union = np.array([area.geometry.union_all()], object)
+    return _in_km2(domain, float(shape_ground_areas(domain, union)[0]))
+
+
+def domain_area_km2(domain: Domain) -> float:
+    """Square kilometres inside the bounds: on the ground, or in the plane of a local CRS."""
+    return _in_km2(domain, float(ground_areas(domain, np.array([[0.0, 0, *domain.lattice]]))[0]))
+
+
+def _in_km2(domain: Domain, area: float) -> float:
+    """Square kilometres of an area on the ground, or in the plane of a local CRS."""
+    if area_unit(domain) == "km2":
+        return area
+    return area * (metres_per_unit(domain.crs) or 1.0) ** 2 / 1e6

@@ -16,22 +16,23 @@ import numpy as np
 
 from psd._util.arrays import Floats, sum_by
 from psd._util.declared_parameters import integer_between
-from psd.apps.evaluation.arguments import Epsilon, parse_epsilons
+from psd.apps.evaluation.workload import Epsilon, parse_epsilons
 from psd.apps.planning._constants import MAX_PLAN_EPSILON, SOLVE_STEPS
 from psd.apps.planning.plan import MAX_RECORDS
-from psd.apps.planning.planned_series import PlannedSeries, UserArguments
 from psd.apps.planning.region_population import (
     Populations,
     draw_region_population,
     read_populations,
     region_populations,
 )
+from psd.apps.planning.simulation import PlannedSeries, UserArguments
 from psd.decompositions import Regions, as_region_method
 from psd.errors import ParameterError
 from psd.estimation.fit import fit_least_squares
 from psd.privacy.budget import Budget
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
+from psd.publish.area import with_stated_crs
 from psd.publish.drawing import draw_release, squared_of
 from psd.publish.fields import check_known, refuse_tables
 from psd.publish.insecure import SeededSampler
@@ -44,8 +45,7 @@ from psd.publish.request_values import (
     regions_from_values,
     with_gaps,
 )
-from psd.publish.stated_crs import with_stated_crs
-from psd.query.reliability import judge_estimates, relative_to, reliability_limits
+from psd.query.answer_table import judge_estimates, relative_to, reliability_limits
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.bounds import check_ground
 from psd.space.domain import Domain
@@ -183,7 +183,7 @@ def plan_regions(
     seed : int
         Seed of the positions of the synthetic records, and of their noise.
     **users
-        Bounds of users, slices and delta, as in `psd.apps.planning.planned_series.UserArguments`.
+        Bounds of users, slices and delta, as in `psd.apps.planning.simulation.UserArguments`.
 
     Returns
     -------

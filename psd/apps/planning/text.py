@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from psd.apps.planning._constants import GOOD_ERROR
 from psd.privacy.loss import delta_text, failure_text
-from psd.query.reliability import relative_text
+from psd.query.answer_table import relative_text
 from psd.space.domain import DEFAULT_MIN_CELL
 
 if TYPE_CHECKING:

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.apps.spark.expression import add_slices, count_cells, count_faults, parse_rows
-from psd.apps.spark.places import Run, Share, count_placed, place
+from psd.apps.spark.expression import (
+    Run,
+    Share,
+    add_slices,
+    count_cells,
+    count_faults,
+    count_placed,
+    parse_rows,
+    place,
+)
 from psd.errors import InputDataError, ResourceError
 from psd.ingest.points import FINITE_RULE, column_projection, number_rule, same_points, srid_of
 from psd.ingest.tally_builder import check_counting, tally_of_codes
@@ -17,8 +25,7 @@ from psd.ingest.tally_builder import check_counting, tally_of_codes
 if TYPE_CHECKING:
     from psd.ingest.points import Projection
     from psd.ingest.sources import Columns
-    from psd.ingest.strata import Area, Strata
-    from psd.ingest.tally import Tally
+    from psd.ingest.tally import Area, Strata, Tally
     from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices

@@ -2,7 +2,7 @@
 
 Records stay on the cluster. One expression, see `psd.apps.spark.expression`, is compiled to
 SQL; only cells with their counts are returned, and coordinates that SQL cannot decide about, see
-`psd.apps.spark.places`.
+`psd.apps.spark.expression`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from psd.errors import PsdError
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
-    from psd.ingest.strata import Area, Strata
-    from psd.ingest.tally import Tally
+    from psd.ingest.tally import Area, Strata, Tally
     from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices

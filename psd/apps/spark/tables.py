@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
-from psd._util.csv_header import AUTOMATIC, DELIMITERS
+from psd._util.csv_text import AUTOMATIC, DELIMITERS
 from psd._util.wall_clock import check_zone
-from psd.apps.spark.where import role_of
+from psd.apps.spark.parse import role_of
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.columns import check_roles, resolve_columns
 from psd.ingest.input_names import NamedInput
@@ -214,7 +214,7 @@ def _set_zone(spark: Any, zone: str) -> None:
 def _frame(spark: Any, item: Any, columns: Columns) -> Any:
     """Read all columns of one input, those of CSV as text.
 
-    The delimiter is found as in `psd.ingest.sources._csv_header`: in the header line, which Spark
+    The delimiter is found as in `psd.ingest.sources._csv_file`: in the header line, which Spark
     splits into the names of the columns.
     """
     if isinstance(item, SparkTable):

@@ -24,8 +24,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from psd._util.wall_clock import zone_rules
-from psd.apps.streams.counting import CountedSlice, bounded_period, count_slice
-from psd.apps.streams.drawing import SliceDraws
+from psd.apps.streams.counters import Total, sum_of_slices
+from psd.apps.streams.drawing import CountedSlice, SliceDraws, bounded_period, count_slice
 from psd.apps.streams.outputs import Output, PublishedSeries
 from psd.apps.streams.plan import (
     StreamPlan,
@@ -33,9 +33,7 @@ from psd.apps.streams.plan import (
     fault_charge,
     read_public_inputs,
 )
-from psd.apps.streams.random_tape import RandomTape
-from psd.apps.streams.state import SLICES, TOTALS, Block, State, StoredAnswer
-from psd.apps.streams.totals import Total, sum_of_slices
+from psd.apps.streams.state import SLICES, TOTALS, Block, RandomTape, State, StoredAnswer
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account

@@ -18,8 +18,7 @@ from psd.apps.streams.counters import (
     tree_levels,
     variance_factors,
 )
-from psd.apps.streams.counting import bounded_period
-from psd.apps.streams.drawing import slices_part
+from psd.apps.streams.drawing import bounded_period, slices_part
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError

@@ -1,32 +1,193 @@
-"""Draw a slice of a stream and what its counter needs, with parts of epsilon. Private side."""
+"""Count one slice of a stream, and draw its answers with parts of epsilon. Private side."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from psd.apps.streams.counters import toeplitz_squared_sensitivity, tree_levels
-from psd.apps.streams.totals import Total, next_total
+import numpy as np
+
+from psd.apps.streams.counters import Total, next_total, toeplitz_squared_sensitivity, tree_levels
 from psd.curator.curator import Curator
+from psd.ingest.contribution_bounding import running_number
+from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
+from psd.ingest.sources import read
+from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import STATEMENTS, TOTALS_FACTOR, Budget, method_parameters
 from psd.privacy.loss import Loss
-from psd.publish.drawing import draw_release, slice_budgets, squared_of
+from psd.privacy.unit import PrivacyUnit, counted_unit
+from psd.publish.counting import coarsest_step
+from psd.publish.drawing import draw_release, slice_budgets, slice_tally, squared_of
 from psd.release.record import ReleaseRecord
+from psd.space.time_slices import By, TimeSlices
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from fractions import Fraction
 
     from psd.apps.streams.counters import Counter
     from psd.apps.streams.plan import StreamRequest
     from psd.apps.streams.state import Block
     from psd.ingest.tally import Tally
+    from psd.publish.observer import Observer
     from psd.publish.public_inputs import PublicInputs
+    from psd.space.boundary import Boundary
     from psd.space.box_tree import Tree
-    from psd.space.time_slices import TimeSlices
 
-__all__ = ["SliceDraws", "slices_part"]
+__all__ = [
+    "CountedSlice",
+    "SliceDraws",
+    "bounded_period",
+    "count_slice",
+    "first_records",
+    "slices_part",
+]
+
+
+_DAY = len("2026-01-05")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CountedSlice:
+    """Tally of a slice, and the records that it has of each unit. Private."""
+
+    tally: Tally  # private
+    # Private; kept records by id; empty if a unit lies in one slice.
+    contributions: dict[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return "<CountedSlice: private>"
+
+
+def bounded_period(unit: PrivacyUnit, by: By, name: str) -> str | None:
+    """Period over whose slices the records of a unit are bounded; None if it lies in one slice."""
+    if unit.kind == "user":
+        return "all"
+    return name[:_DAY] if unit.kind == "user-day" and by == "hour" else None
+
+
+def count_slice(
+    data: Any,
+    request: StreamRequest,
+    name: str,
+    *,
+    key: bytes,
+    contributions: Callable[[Sequence[str]], Sequence[int]],
+    boundary: Boundary | None,
+    observer: Observer,
+    memory: str | int | None = None,
+    limits_cells: bool = True,
+) -> CountedSlice:
+    """Read an input and count the records of one slice of a stream, within a limit on memory.
+
+    `data` and `contributions`, which gives the records that earlier slices have of each id, are
+    private, and so is what the observer gets. The key of the hash that chooses the kept records is
+    the same for all slices.
+
+    P1. A record of another slice is left out, by itself, and never refused.
+
+    P2. Which records of a unit are kept is a function of its own records in this slice and in
+    earlier ones, and of the key. In all slices together at most k are, and in each slice at most
+    cap: the limit of a slice, or k without one.
+
+    A record lies in one slice, a function of its time and of the clock changes of the zone, which
+    are the same in all additions where the proof needs it, see `psd.apps.streams.addition`.
+
+    Proof for a user who is bounded in all slices together. Let r be what is left of k after the
+    earlier slices, a function of the user's own records in them. The cap records of this slice with
+    the smallest hashes, and of these the first r, are a function of the user's records and the
+    key. So one user more or less changes no record of another user, and adds at most k records to
+    the tallies of all slices, at most cap of them to each: the condition under which
+    `psd.publish.drawing.draw_series` is private, in epsilon and in rho with S^2 = k cap. That a
+    later slice is read after earlier answers were seen changes nothing, since neither r nor the
+    choice depends on an answer.
+    """
+    time_slice = TimeSlices(by=request.slices.by, names=(name,), time_zone=request.slices.time_zone)
+    unit = counted_unit(request.unit, request.contribution_scope)
+    is_bounded = (
+        request.contribution_scope == "series"
+        and bounded_period(unit, time_slice.by, name) is not None
+    )
+    observer.progress("reading")
+    builder = _filled_builder(
+        data,
+        request,
+        time_slice,
+        boundary=boundary,
+        observer=observer,
+        memory=memory_for_rows(None if memory is None else parse_memory(memory)),
+        limits_cells=limits_cells,
+        step=(1, 1) if is_bounded else None,
+    )
+    counted = (
+        first_records(builder, unit, time_slice, key, contributions)
+        if is_bounded
+        else CountedSlice(tally=builder.build(key))
+    )
+    observer.private_report(counted.tally.report)
+    return replace(counted, tally=slice_tally(counted.tally, 0))
+
+
+def _filled_builder(
+    data: Any,
+    request: StreamRequest,
+    time_slice: TimeSlices,
+    *,
+    boundary: Boundary | None,
+    observer: Observer,
+    memory: int | None,
+    limits_cells: bool,
+    step: tuple[int, int] | None,
+) -> TallyBuilder:
+    """Read all records of an input."""
+    domain = request.domain
+    for_rows, for_parser = split_memory(memory)
+    builder = TallyBuilder(
+        domain,
+        unit=counted_unit(request.unit, request.contribution_scope),
+        step=coarsest_step(request.method, domain) if step is None else step,
+        area=boundary,
+        slices=time_slice,
+        strata=request.regions,
+        memory=for_rows,
+        limits_cells=limits_cells,
+    )
+    columns = replace(request.columns, memory=for_parser)
+    for batch in read(data, columns, domain, on_copy=observer.private_copy):
+        builder.add_batch(batch)
+    return builder
+
+
+def first_records(
+    builder: TallyBuilder,
+    unit: PrivacyUnit,
+    time_slice: TimeSlices,
+    key: bytes,
+    contributions: Callable[[Sequence[str]], Sequence[int]],
+) -> CountedSlice:
+    """Keep what the bound leaves for each unit after earlier slices."""
+    rows = builder.user_rows(key)
+    names = rows.names.to_pylist()
+    left = unit.max_contributions - np.array(contributions(names), np.int64)
+    first = np.flatnonzero(running_number([rows.users]) < left[rows.users])
+    columns = ("users", "hashes", "columns", "rows", "time")
+    rows = replace(rows, **{column: getattr(rows, column)[first] for column in columns})
+    records = np.bincount(rows.users, minlength=len(names))
+    width = None if builder.strata is None else builder.domain.lattice[0]
+    report = builder.report
+    report["over the limit"] = (
+        report["read"]
+        - sum(report.get(name, 0) for name in ("not selected", "without coordinates", "outside"))
+        - len(first)
+    )
+    report["kept"] = len(first)
+    tally = rows.tally(time_slice, width)
+    return CountedSlice(
+        tally=replace(tally, contributions=unit.contributions, report=report),
+        contributions={names[number]: int(records[number]) for number in np.flatnonzero(records)},
+    )
 
 
 def slices_part(epsilon: int, counter: Counter | None) -> int:
@@ -51,7 +212,7 @@ class SliceDraws:
         P1. The slices together cost at most the loss of the stream.
 
         Budgets and squared sensitivity are those of `psd.publish.drawing.draw_series`, whose proof
-        holds, in epsilon and in rho: by `psd.apps.streams.counting.count_slice` one unit has at
+        holds, in epsilon and in rho: by `psd.apps.streams.drawing.count_slice` one unit has at
         most k records in the tallies of all slices, and at most cap of them in each, though the
         tallies are made one after another. In rho every slice has all of rho, and S^2 = k cap.
         """

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyarrow import ArrowException
 
 from psd._util.atomic_write import write_file
-from psd._util.untrusted_parquet import MAX_ROWS, read_bytes
+from psd._util.parquet_bytes import MAX_ROWS, read_bytes
 from psd.api.release import Release
 from psd.apps.streams.state import State, StoredAnswer
 from psd.errors import InputDataError, ReleaseFormatError
@@ -20,8 +20,13 @@ from psd.privacy.unit import ContributionScope
 from psd.release.file import decode_release, encode_release, slice_digest, stated_digest
 from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
-from psd.release.series_file import decode_series, digest_of, encode_series
-from psd.release.series_growth import append_slice, join_releases
+from psd.release.series_file import (
+    append_slice,
+    decode_series,
+    digest_of,
+    encode_series,
+    join_releases,
+)
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["Output", "PublishedSeries"]

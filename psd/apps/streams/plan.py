@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from psd._util.file_endings import file_of
 from psd._util.strict_json import strict_json
-from psd._util.toml_values import read_toml
+from psd._util.toml_text import read_toml
 from psd.apps.streams.counters import Counter
 from psd.errors import InputDataError, LedgerError, ParameterError, PsdError
 from psd.privacy.loss import Loss, failure_text, parse_delta

@@ -1,6 +1,13 @@
 """The state of a stream: one SQLite file that its owner alone may read. Private side.
 
 All SQL of a stream is in this module. It replaces error codes of SQLite by messages.
+
+P1. A slice is drawn once. Proof. All draws of a slice take their bytes from one tape, in order. A
+byte enters the tape from the operating system, and the tape is on the disk before a draw reads the
+byte. The questions of a slice are a function of its records, of public parameters and of answers.
+So a process that is killed at any step and runs again on the same records draws the same answers.
+The tape is erased in the transaction that stores these, and from then on the slice is refused.
+Nothing is published before that transaction, so no two draws of a slice are ever seen.
 """
 
 from __future__ import annotations
@@ -8,16 +15,22 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from psd._util.atomic_write import BESIDE_DATABASES, write_file
 from psd.errors import InputDataError, WriteError
+from psd.ingest.tally import Tally, add_tallies
 from psd.ledger.charges import DrawnSlice
+from psd.mechanisms.random_words import system_bytes
 from psd.version import old_format
 
 __all__ = [
@@ -25,12 +38,19 @@ __all__ = [
     "SLICES",
     "TOTALS",
     "Block",
+    "RandomTape",
     "State",
     "StoredAnswer",
+    "add_blocks",
     "check_beside",
     "create_state",
+    "empty_tally",
+    "numbers_of",
     "opened_state",
+    "packed",
+    "tally_of",
 ]
+
 
 FORMAT = 1
 """The format that is written, and the only one that is read."""
@@ -312,3 +332,69 @@ def _check_format(path: str | os.PathLike[str], database: sqlite3.Connection) ->
         raise InputDataError(
             f"state {path} has tables, views or triggers that no stream has; restore a copy"
         )
+
+
+def packed(tally: Tally, answer: NDArray[Any]) -> Block:
+    """Block of a tally without slices and regions, and of the numbers of its nodes."""
+    cells = np.stack([tally.columns, tally.rows, tally.counts]).astype("<i8")
+    return Block(zlib.compress(cells.tobytes()), zlib.compress(answer.astype("<f8").tobytes()))
+
+
+def tally_of(block: Block, contributions: int) -> Tally:
+    """Tally of a block. Private."""
+    cells = np.frombuffer(zlib.decompress(block.tally), "<i8").reshape(3, -1)
+    columns, rows, counts = cells
+    return Tally(
+        columns=columns.astype(np.int32),
+        rows=rows.astype(np.int32),
+        counts=counts.astype(np.int64),
+        contributions=contributions,
+    )
+
+
+def numbers_of(block: Block) -> NDArray[np.float64]:
+    """Numbers of the nodes of a block."""
+    return np.frombuffer(zlib.decompress(block.answer), "<f8").astype(np.float64)
+
+
+def empty_tally(contributions: int) -> Tally:
+    """Tally of a step that was left out."""
+    nothing = np.zeros(0, np.int32)
+    counts = np.zeros(0, np.int64)
+    return Tally(columns=nothing, rows=nothing, counts=counts, contributions=contributions)
+
+
+def add_blocks(tallies: Iterable[Tally], weights: Iterable[int], contributions: int) -> Tally:
+    """Sum of tallies, private, of different steps, each times a public whole number.
+
+    P1. A unit that lies in one of the steps changes the sum by at most k times the weight of this
+    step.
+    """
+    weighted = [
+        replace(tally, counts=tally.counts * weight)
+        for tally, weight in zip(tallies, weights, strict=True)
+    ]
+    return replace(add_tallies(weighted), contributions=contributions)
+
+
+# Bytes that are stored at once; a fixed grid of 4,096 cells takes about half of them.
+_BLOCK = 2**17
+
+
+class RandomTape:
+    """Gives the random bytes of a slice in order, those of an earlier run first."""
+
+    def __init__(self, state: State, number: int) -> None:
+        self._state, self._number = state, number
+        self._bytes, self._used = state.random_words(number), 0
+
+    def __call__(self, size: int) -> bytes:
+        """Give the next bytes; store more of them first if the tape is too short."""
+        stop = self._used + size
+        if stop > len(self._bytes):
+            # At least as many as there are, so that a long tape takes few writes.
+            more = system_bytes(max(stop - len(self._bytes), len(self._bytes), _BLOCK))
+            self._state.append_random_words(self._number, more)
+            self._bytes += more
+        start, self._used = self._used, stop
+        return self._bytes[start:stop]

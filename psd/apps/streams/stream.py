@@ -69,9 +69,9 @@ class Stream:
     ----------
     - All slices together are epsilon-differentially private for adding or removing one unit, and
       (epsilon, delta)-differentially private with Gaussian noise; see
-      `psd.publish.drawing.draw_series` and `psd.apps.streams.counting.count_slice`.
+      `psd.publish.drawing.draw_series` and `psd.apps.streams.drawing.count_slice`.
     - The loss is for the whole list of slices. A ledger is charged once, at the creation.
-    - A slice is drawn once, also if processes are killed; see `psd.apps.streams.random_tape`.
+    - A slice is drawn once, also if processes are killed; see `psd.apps.streams.state`.
     - The state is readable by its owner alone; the public series holds noisy answers and public
       parameters, and is replaced as a whole.
 

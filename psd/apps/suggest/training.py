@@ -9,9 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from psd._util.arrays import Integers
-from psd.apps.suggest.factors import FactorModel, learn_factors
-from psd.apps.suggest.grid import RegionGrid
-from psd.apps.suggest.shared import FEATURES, learn_weights
+from psd.apps.suggest.models import FEATURES, FactorModel, RegionGrid, learn_factors, learn_weights
 from psd.apps.suggest.weights import SharedWeights
 from psd.curator.person_sums import PersonSums
 from psd.errors import ParameterError

@@ -10,8 +10,7 @@ from typing import Any
 
 from psd._util.atomic_write import write_file
 from psd._util.strict_json import strict_json
-from psd.apps.suggest.grid import CELLS, RegionGrid
-from psd.apps.suggest.shared import FEATURES
+from psd.apps.suggest.models import CELLS, FEATURES, RegionGrid
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.privacy.loss import parse_delta, parse_epsilon
 

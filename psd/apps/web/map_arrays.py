@@ -1,18 +1,21 @@
-"""Arrays of a release in a page: what the scripts in `assets` compute answers from."""
+"""Arrays of a release in a page: what the scripts in `assets` compute answers and colours from."""
 
 from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats
+from psd._util.arrays import Floats, Integers
+from psd._util.colours import class_breaks
 from psd.api.release import Release
+from psd.apps.web.map_outlines import RegionGroup
 from psd.estimation.constants import (
     CEILING_ERRORS,
     DENSITY_RASTER,
@@ -21,9 +24,10 @@ from psd.estimation.constants import (
     SHIFT_ERROR,
     SMOOTHING_PASSES,
 )
-from psd.estimation.covariate_density import CovariateDensity
+from psd.estimation.covariate import CovariateDensity
 from psd.estimation.density import SmoothDensity
 from psd.estimation.fit import Fit, predicts_published
+from psd.query.answer_table import Threshold, reliability_limits
 from psd.query.constants import (
     LINE_PLACES,
     MAX_BIAS,
@@ -35,17 +39,25 @@ from psd.query.constants import (
     SLANTING_SHIFT,
     TAIL_SQUARE,
 )
-from psd.query.polygon_values import MAX_VALUES
-from psd.query.region_cells import is_clipped
-from psd.query.region_unions import TOLERANCE
-from psd.query.reliability import Threshold, reliability_limits
+from psd.query.polygons import MAX_VALUES
+from psd.query.region_nodes import TOLERANCE, is_clipped
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
-from psd.space.ground_areas import ground_areas
+from psd.space.ground_areas import ground_areas, ground_densities
 from psd.space.lattice_axis import LatticeAxis, SteppedAxis
-from psd.space.region_tree import RegionTree
+from psd.space.region_tree import ELSEWHERE, RegionTree
 
-__all__ = ["PackedArrays", "cut_arrays", "pack_arrays", "release_arrays", "release_numbers"]
+__all__ = [
+    "PackedArrays",
+    "cell_classes",
+    "cut_arrays",
+    "pack_arrays",
+    "region_classes",
+    "release_arrays",
+    "release_numbers",
+    "shown_nodes",
+]
+
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
@@ -300,3 +312,61 @@ def _smallest_mass(density: SmoothDensity, fit: Fit) -> float:
     """Mass below which it is a rounding error, per record of the total."""
     total = max(float(fit.estimates.count[0]), 0.0)
     return density.least / total if total > 0 else 0.0
+
+
+# Breaks of the count and of the density.
+Breaks = dict[str, list[float]]
+
+
+def shown_nodes(tree: Tree, level: int) -> Integers:
+    """Nodes that tile the area at a level: its nodes, and the leaves above it."""
+    return np.flatnonzero((tree.level == level) | (tree.is_leaf & (tree.level < level)))
+
+
+def cell_classes(releases: Sequence[Release], deepest: int) -> list[Breaks]:
+    """Breaks of the cells of each level, over all time slices.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+        Of the time slices.
+    deepest : int
+        Lowest level that is shown.
+    """
+    return [_breaks([_cells(each, level) for each in releases]) for level in range(deepest + 1)]
+
+
+def region_classes(group: RegionGroup, estimates: Sequence[Floats]) -> Breaks:
+    """Breaks of the regions of a group, over all time slices.
+
+    Parameters
+    ----------
+    group : RegionGroup
+        n regions.
+    estimates : sequence of ndarray, shape (n,), float64
+        Of the time slices.
+    """
+    named = np.array([text != ELSEWHERE for text in group.ids])
+    named = named if named.any() else ~named
+    plane = shapely.area(group.shapes[named])
+    return _breaks([(each[named], group.areas[named], plane) for each in estimates])
+
+
+def _cells(release: Release, level: int) -> tuple[Floats, Floats, Floats]:
+    """Counts of the cells at a level, and their areas on the ground and on the map."""
+    nodes = shown_nodes(release.tree, level)
+    boxes = release.tree.boxes[nodes].astype(np.float64)
+    count, plane = (
+        release.index.fit.estimates.count[nodes],
+        release.tree.area[nodes].astype(np.float64),
+    )
+    return count, ground_areas(release.domain, boxes), plane
+
+
+def _breaks(slices: Sequence[tuple[Floats, Floats, Floats]]) -> Breaks:
+    """Breaks of the values of all slices together; by areas on the map, as for other maps."""
+    counts, areas, plane = (np.concatenate(each) for each in zip(*slices, strict=True))
+    return {
+        "count": class_breaks(counts, plane),
+        "density": class_breaks(ground_densities(counts, areas), plane),
+    }

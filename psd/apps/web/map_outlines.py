@@ -1,17 +1,39 @@
-"""ClippedPolygons of countries around a release, from Natural Earth, in the CRS of the release."""
+"""Outlines on a map page: countries around a release, and its named regions."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
+from psd.api.release import Release
+from psd.errors import InternalError, ParameterError
+from psd.query.region_overlaps import Polygons
 from psd.space.countries import border_arcs
 from psd.space.crs import metres_per_unit, offline, parse_crs
 from psd.space.domain import Domain
+from psd.space.ground_areas import shape_ground_areas
+from psd.space.region_tree import ELSEWHERE, RegionTree
+from psd.space.regions import regions_table, to_release_crs
 
-__all__ = ["country_outlines"]
+if TYPE_CHECKING:
+    import geopandas
+
+__all__ = [
+    "MAX_MAP_REGIONS",
+    "RegionGroup",
+    "answers_drawn_areas",
+    "country_outlines",
+    "given_regions",
+    "lowest_outlines",
+    "outline_arrays",
+    "release_regions",
+]
+
 
 # Widths of the domain around it in which outlines are shown.
 _AROUND = 0.6
@@ -91,3 +113,199 @@ def _transformed(vertices: Floats, domain: Domain) -> tuple[Floats, Floats]:
             return (np.full(len(vertices), np.nan),) * 2
         x, y = transformer.transform(vertices[:, 0], vertices[:, 1])
     return np.asarray(x, np.float64), np.asarray(y, np.float64)
+
+
+MAX_MAP_REGIONS = 5_000
+"""Limit of the regions of a level on a page: each is listed and drawn."""
+
+# Outlines that are only drawn are rounded to this part of the domain.
+_REGION_STEPS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegionGroup:
+    """Regions of one level.
+
+    Parameters
+    ----------
+    name : str
+        Of the level; empty for regions that are not of the release.
+    ids, names : sequence of str
+        One of each region.
+    shapes : ndarray of geometries
+        In the CRS of the release.
+    areas : ndarray, shape (n,), float64
+        On the ground.
+    nodes : list of int, optional
+        Nodes of the tree that are the regions.
+    overlaps : list of [int, int]
+        Pairs with area in common.
+    """
+
+    name: str
+    ids: Sequence[str]
+    names: Sequence[str]
+    shapes: NDArray[np.object_]
+    areas: Floats
+    nodes: list[int] | None
+    overlaps: list[list[int]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Values of the page; outlines are arrays."""
+        return {
+            "name": self.name,
+            "ids": list(self.ids),
+            "names": list(self.names),
+            "rest": self.ids.index(ELSEWHERE) if ELSEWHERE in self.ids else None,
+            "areas": [float(f"{area:.12g}") for area in self.areas],
+            "nodes": self.nodes,
+            "overlaps": self.overlaps,
+        }
+
+
+def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGroup:
+    """Regions of a table of polygons.
+
+    Parameters
+    ----------
+    release : Release
+        Without named regions.
+    table : GeoDataFrame
+        Ids are those of its column ``id``, or the numbers of its rows; names are those of its
+        column ``name``, or the ids. Other columns are not read.
+
+    Raises
+    ------
+    ParameterError
+        If there are too many, an id is repeated, or a polygon is refused, as in `Release.query`.
+    """
+    if not 1 <= len(table) <= MAX_MAP_REGIONS:
+        raise ParameterError(
+            f"regions must be 1 to {MAX_MAP_REGIONS:,} on a map page, got {len(table):,}"
+        )
+    ids = _texts(table, "id") or [str(number) for number in range(1, len(table) + 1)]
+    if len(set(ids)) < len(ids):
+        raise ParameterError("regions must have different ids in the column id")
+    shapes = to_release_crs(regions_table(table, None), release.domain, names=ids)
+    pairs = Polygons(fit=release.index.fit, shapes=shapes).overlapping_pairs()
+    return RegionGroup(
+        name="",
+        ids=ids,
+        names=_texts(table, "name") or ids,
+        shapes=_turned(shapes),
+        areas=_clipped_areas(release.domain, shapes),
+        nodes=None,
+        overlaps=pairs.tolist(),
+    )
+
+
+def _texts(table: geopandas.GeoDataFrame, column: str) -> list[str] | None:
+    """Texts of a column; None without it."""
+    return [str(value) for value in table[column]] if column in table.columns else None
+
+
+def _clipped_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
+    """Areas inside the bounds, where records were counted."""
+    import shapely
+
+    inside = shapely.intersection(shapes, shapely.box(*domain.bounds))
+    return shape_ground_areas(domain, np.asarray(inside, object))
+
+
+def release_regions(release: Release) -> list[RegionGroup]:
+    """Regions of each level of a release, the lowest one first.
+
+    Raises
+    ------
+    ParameterError
+        If a level has too many.
+    """
+    import shapely
+
+    tree = _tree_of(release)
+    regions, step = tree.regions, _step(release.domain)
+    groups = []
+    for tier, level in reversed(list(enumerate(regions.levels))):
+        if len(level.ids) > MAX_MAP_REGIONS:
+            continue
+        shapes = regions.shapes(tier)
+        groups.append(
+            RegionGroup(
+                name=level.name,
+                ids=list(level.ids),
+                names=list(level.ids),
+                shapes=_turned(shapely.simplify(shapes, step)),
+                areas=shape_ground_areas(release.domain, shapes),
+                nodes=tree.named(tier).tolist(),
+                overlaps=[],
+            )
+        )
+    if not groups:
+        raise ParameterError(
+            f"release must have a level of at most {MAX_MAP_REGIONS:,} regions for a map page"
+        )
+    return groups
+
+
+def answers_drawn_areas(release: Release) -> bool:
+    """Whether the engine of the page answers areas that are drawn over a release.
+
+    With named regions it needs the outlines of the lowest ones, which are not too many, and cells
+    of equal size.
+    """
+    if not release.levels:
+        return True
+    few = _tree_of(release).regions.size <= MAX_MAP_REGIONS
+    return few and release.domain.coordinate_resolution is None
+
+
+def lowest_outlines(release: Release) -> dict[str, NDArray[Any]]:
+    """ClippedPolygons of the lowest regions with all digits, by which cells are clipped."""
+    parts = _outlines(_turned(_tree_of(release).region_shapes))
+    return dict(zip(("begin", "ends", "x", "y"), parts, strict=True))
+
+
+def _tree_of(release: Release) -> RegionTree:
+    """Tree of a release with regions."""
+    if not isinstance(release.tree, RegionTree):
+        raise InternalError("the tree has no regions")
+    return release.tree
+
+
+def _step(domain: Domain) -> float:
+    """Length to which outlines are simplified."""
+    return max(domain.width, domain.height) / _REGION_STEPS
+
+
+def _turned(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Polygons whose outer rings are turned to the left."""
+    import shapely
+
+    turned: NDArray[np.object_] = shapely.orient_polygons(shapes, exterior_cw=False)
+    return turned
+
+
+def outline_arrays(groups: Sequence[RegionGroup]) -> dict[str, NDArray[Any]]:
+    """ClippedPolygons of groups: of each its rings by region, where they end, and their vertices.
+
+    Rings are not closed; the outer ring of a polygon stands before its holes.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    for number, group in enumerate(groups):
+        parts = _outlines(group.shapes)
+        for name, values in zip(("begin", "ends", "x", "y"), parts, strict=True):
+            arrays[f"{name}{number}"] = values
+    return arrays
+
+
+def _outlines(shapes: NDArray[np.object_]) -> tuple[NDArray[Any], ...]:
+    """First ring of each region, end of each ring, and the vertices."""
+    import shapely
+
+    polygons, of_shape = shapely.get_parts(shapes, return_index=True)
+    rings, of_polygon = shapely.get_rings(polygons, return_index=True)
+    vertices, ring = shapely.get_coordinates(rings, return_index=True)
+    last = np.append(ring[1:] != ring[:-1], True)  # that closes the ring
+    begin = np.searchsorted(of_shape[of_polygon], np.arange(len(shapes) + 1)).astype(np.int32)
+    ends = np.cumsum(np.bincount(ring[~last], minlength=len(rings))).astype(np.int32)
+    return begin, ends, vertices[~last, 0].copy(), vertices[~last, 1].copy()

@@ -20,25 +20,27 @@ from psd._util.extras import SOURCE
 from psd.api.release import Release
 from psd.apps.web.map_arrays import (
     PackedArrays,
+    cell_classes,
     cut_arrays,
     pack_arrays,
+    region_classes,
     release_arrays,
     release_numbers,
+    shown_nodes,
 )
-from psd.apps.web.map_classes import cell_classes, region_classes, shown_nodes
-from psd.apps.web.map_outlines import country_outlines
-from psd.apps.web.map_regions import (
+from psd.apps.web.map_outlines import (
     RegionGroup,
     answers_drawn_areas,
+    country_outlines,
     given_regions,
     lowest_outlines,
     outline_arrays,
     release_regions,
 )
 from psd.errors import ParameterError
-from psd.query.reliability import Threshold, reliability_limits
+from psd.query.answer_table import Threshold, reliability_limits
 from psd.space.ground_areas import area_unit, east_west_scale
-from psd.space.region_frame import ELSEWHERE
+from psd.space.region_tree import ELSEWHERE
 from psd.version import __version__
 
 if TYPE_CHECKING:
@@ -114,7 +116,7 @@ def map_page(
 
     Examples
     --------
-    >>> from psd.testing.releases import release_from_counts
+    >>> from psd.testing.data import release_from_counts
     >>> page = map_page(release_from_counts([[500, 100], [0, 200]]), title="Visits <2024>")
     >>> "<title>Visits &lt;2024&gt;</title>" in page
     True

@@ -6,23 +6,111 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import shapely
+
 from psd._util.extras import SOURCE, require_matplotlib
 from psd._util.html import figure_block, page, paragraph, section, table_block
 from psd.api.release import Release
-from psd.apps.web.size_accuracy import SQUARES, errors_by_size
 from psd.decompositions import method_class, methods
 from psd.privacy.loss import delta_text
-from psd.query.reliability import QUALITIES, relative_text, reliability_limits
-from psd.space.region_frame import ELSEWHERE
+from psd.query.answer_table import QUALITIES, relative_text, reliability_limits
+from psd.space.ground_areas import area_unit, east_west_scale, ground_areas, shape_ground_areas
+from psd.space.region_tree import ELSEWHERE
 from psd.version import __version__
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.api.release import Release
+    from psd._util.arrays import Floats
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["methodology_page"]
+__all__ = [
+    "SQUARES",
+    "errors_by_size",
+    "methodology_page",
+]
+
+
+SQUARES = 200
+"""Squares of each size."""
+
+# Areas in km2, or shares of the domain where the CRS is local.
+_AREAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+_SHARES = (1e-4, 1e-3, 1e-2, 1e-1)
+
+# Digits of the digest that choose the centres of the squares.
+_DIGITS = 16
+
+# Side of the small square, of the height of the domain, whose ground area sets the scale; and the
+# largest width of a square in degrees over its height, for centres beside a pole.
+_START, _MAX_STRETCH = 1e-3, 1e3
+
+
+def errors_by_size(release: Release) -> pandas.DataFrame:
+    """Predicted errors of squares, whose centres are where the release estimates records.
+
+    Guarantees
+    ----------
+    - Made of the release alone, so it costs no epsilon; the same release gives the same table.
+
+    Parameters
+    ----------
+    release : Release
+        Of one moment; of a series, one slice.
+
+    Returns
+    -------
+    DataFrame
+        One row for each size that fits the domain at least four times: ``size`` in words; medians
+        ``estimate``, ``error`` (predicted standard deviations) and ``relative_error``; and the
+        share of squares in each class of quality, ``good``, ``use with care`` and ``poor``.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(0, 0, 4000, 4000), crs="EPSG:3857")
+    >>> tree = psd.decompositions.grid_tree(domain, 1)
+    >>> release = psd.Release.from_counts(tree, [800], 1.0, domain=domain)
+    >>> errors_by_size(release)["size"].tolist()
+    ['0.01 km²', '0.1 km²', '1 km²']
+    """
+    import pandas as pd
+
+    domain = release.domain
+    total = float(ground_areas(domain, np.array([[0.0, 0, *domain.lattice]]))[0])
+    in_km2 = area_unit(domain) == "km2"
+    areas = np.array(_AREAS if in_km2 else [share * total for share in _SHARES])
+    rows = []
+    for area in areas[areas <= total / 4]:
+        answers = release.query(_squares(release, float(area))).table
+        median = answers[["estimate", "error", "relative_error"]].median()
+        shares = answers["quality"].value_counts(normalize=True)
+        size = f"{area:,g} km²" if in_km2 else f"{100 * area / total:g}% of the area"
+        rows.append({"size": size, **median, **{name: shares.get(name, 0.0) for name in QUALITIES}})
+    return pd.DataFrame(rows, columns=["size", "estimate", "error", "relative_error", *QUALITIES])
+
+
+def _squares(release: Release, area: float) -> Floats:
+    """Squares of an area whose centres follow the published counts, inside the bounds."""
+    domain = release.domain
+    random = np.random.default_rng(int(release.digest[:_DIGITS], 16))
+    leaves = np.flatnonzero(release.tree.is_leaf)
+    count = np.maximum(release.index.fit.estimates.count[leaves], 0.0)
+    weight = count if count.sum() > 0 else np.ones(len(leaves))
+    chosen = random.choice(leaves, SQUARES, p=weight / weight.sum())
+    boxes = domain.from_lattice(release.tree.boxes[chosen])
+    centre = boxes[:, :2] + random.random((SQUARES, 2)) * (boxes[:, 2:] - boxes[:, :2])
+    # A square on the ground is wider in degrees the farther it is from the equator.
+    stretch = 1 / east_west_scale(domain, centre[:, 1])
+    half = np.column_stack([np.minimum(stretch, _MAX_STRETCH), np.ones(SQUARES)]) * domain.height
+    half *= _START / 2
+    start = shape_ground_areas(domain, shapely.box(*(centre - half).T, *(centre + half).T))
+    half *= np.sqrt(area / start)[:, None]
+    low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
+    corner = np.clip(centre - half, low, np.maximum(high - 2 * half, low))
+    return np.hstack([corner, np.minimum(corner + 2 * half, high)])
+
 
 # Probabilities of a suspicion before the release.
 _PRIORS = (0.001, 0.01, 0.1, 0.5)
@@ -62,7 +150,7 @@ def methodology_page(release: Release) -> str:
 
     Examples
     --------
-    >>> from psd.testing.releases import release_from_counts
+    >>> from psd.testing.data import release_from_counts
     >>> "What epsilon means" in methodology_page(release_from_counts([[500, 100], [0, 200]]))
     True
     """

@@ -28,7 +28,7 @@ from psd.ingest.input_paths import (
     resolve_inputs,
 )
 from psd.ingest.sources._copies import CopyCheck, OnCopy, refuse_copy
-from psd.ingest.sources._csv_header import HeaderError
+from psd.ingest.sources._csv_file import HeaderError
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Batch

@@ -1,4 +1,8 @@
-"""Read records from Arrow record batches, for all sources that give Arrow."""
+"""Read records from Arrow record batches, for all sources that give Arrow.
+
+Whether an input is malformed does not depend on where its records lie. A lack of memory does: it
+occurs earlier if more records are counted.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.wall_clock import wall_clock
-from psd.errors import InputDataError
-from psd.ingest.columns import (
-    check_roles,
-    may_be_values,
-    refuse_two_pairs,
-    resolve_columns,
-)
+from psd.errors import InputDataError, ResourceError
+from psd.ingest.columns import check_roles, may_be_values, refuse_two_pairs, resolve_columns
 from psd.ingest.points import (
     Coordinates,
     Projection,
@@ -36,7 +35,15 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.space.domain import Domain
 
-__all__ = ["MAX_BATCH_ROWS", "Layout", "check_names", "find_columns", "geometry_columns"]
+__all__ = [
+    "MAX_BATCH_ROWS",
+    "Layout",
+    "check_names",
+    "fault_class",
+    "find_columns",
+    "geometry_columns",
+]
+
 
 MAX_BATCH_ROWS = 1_000_000
 """Limit of the records of a batch."""
@@ -251,3 +258,25 @@ def _geoarrow(field: Any) -> list[Any]:
         return [json.loads(stated or b"{}").get("crs")]
     except (ValueError, AttributeError):
         return [None]
+
+
+# Parts of messages of libraries about memory, in errors without a class for it.
+_SHORTAGES = ("out of memory", "failed to allocate", "cannot allocate", "bad_alloc", "malloc of")
+
+
+def fault_class(error: Exception) -> type[InputDataError]:
+    """Choose the class of the error that replaces an error of a library and its message.
+
+    >>> fault_class(OSError(28, "No space left on device")).__name__
+    'ResourceError'
+    >>> fault_class(ValueError("expected 3 fields")).__name__
+    'InputDataError'
+    """
+    # An error of the operating system has an errno; an error about a damaged file has none.
+    is_shortage = isinstance(error, MemoryError) or (
+        isinstance(error, OSError) and error.errno is not None
+    )
+    text = str(error).lower()
+    if is_shortage or any(words in text for words in _SHORTAGES):
+        return ResourceError
+    return InputDataError

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from psd.errors import InputDataError
 from psd.ingest.input_paths import file_kind
+from psd.ingest.sources._arrow import fault_class
 from psd.ingest.sources._csv_file import BUFFER, find_compression, open_content
-from psd.ingest.sources._faults import fault_class
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

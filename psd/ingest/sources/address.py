@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from psd.errors import InputDataError
 from psd.ingest.input_paths import ending_kind
 from psd.ingest.sources import csv, parquet
-from psd.ingest.sources._csv_header import stored_stream
+from psd.ingest.sources._csv_file import stored_stream
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

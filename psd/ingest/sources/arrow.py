@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from psd.ingest.sources import frame
-from psd.ingest.sources._arrow import find_columns, geometry_columns
-from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._arrow import fault_class, find_columns, geometry_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

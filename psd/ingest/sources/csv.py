@@ -27,9 +27,16 @@ from psd.ingest import input_paths
 from psd.ingest.memory_limit import apply_settings, open_session
 from psd.ingest.points import MISSING, SPACES, Projection, column_projection, number_rule, srid_of
 from psd.ingest.selection import matches
-from psd.ingest.sources._csv_file import CsvContent, find_compression, scan_content
-from psd.ingest.sources._csv_header import Header, plain_file, read_header, standard_input
-from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._arrow import fault_class
+from psd.ingest.sources._csv_file import (
+    CsvContent,
+    Header,
+    find_compression,
+    plain_file,
+    read_header,
+    scan_content,
+    standard_input,
+)
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from psd.errors import InputDataError
 from psd.ingest.input_paths import file_kind, partition_values, refuse_changes
-from psd.ingest.sources._arrow import Layout, find_columns, geometry_columns
-from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._arrow import Layout, fault_class, find_columns, geometry_columns
 from psd.ingest.tally_marks import refuse_private_footer
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from psd._util.postgres import (
 )
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.columns import resolve_columns
-from psd.ingest.sources._arrow import check_names, find_columns
-from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._arrow import check_names, fault_class, find_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

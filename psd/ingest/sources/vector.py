@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psd._util.untrusted_parquet import footer_keys
+from psd._util.parquet_bytes import footer_keys
 from psd.errors import InputDataError
 from psd.ingest.columns import resolve_columns
 from psd.ingest.input_paths import file_kind, refuse_changes
-from psd.ingest.sources._arrow import check_names, find_columns
-from psd.ingest.sources._csv_header import START, refuse_xml
-from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._arrow import check_names, fault_class, find_columns
+from psd.ingest.sources._csv_file import START, refuse_xml
 from psd.ingest.tally_marks import refuse_private_footer
 from psd.regions.files import refuse_pointers
 

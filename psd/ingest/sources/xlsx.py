@@ -35,8 +35,7 @@ from psd.ingest.points import (
     srid_of,
 )
 from psd.ingest.selection import matches
-from psd.ingest.sources._arrow import check_names
-from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._arrow import check_names, fault_class
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
 

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import MAX_NODES, RegionHierarchy, RegionLevel
-from psd.regions.kinds._aligned import AlignedCells, AlignedGrid
-from psd.regions.kinds._cell_levels import kept_cells, nested_levels, read_cells
+from psd.regions.kinds._aligned import (
+    AlignedCells,
+    AlignedGrid,
+    kept_cells,
+    nested_levels,
+    read_cells,
+)
 from psd.space.crs import parse_crs
 from psd.space.domain import Domain
 

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import MAX_NODES, RegionHierarchy, RegionLevel
-from psd.regions.kinds._aligned import AlignedCells, AlignedGrid
-from psd.regions.kinds._cell_levels import kept_cells, nested_levels, read_cells
-from psd.regions.kinds._numbered_levels import NumberedLevels
+from psd.regions.kinds._aligned import (
+    AlignedCells,
+    AlignedGrid,
+    NumberedLevels,
+    kept_cells,
+    nested_levels,
+    read_cells,
+)
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from scipy.stats import binom
 import psd
 from psd.accounting import PICO
 from psd.apps.auditing.attacks import audit
-from psd.apps.auditing.binomial_bounds import (
+from psd.apps.auditing.bounds import (
     accuracy_under_delta,
     epsilon_from_accuracy,
     guess_accuracy,

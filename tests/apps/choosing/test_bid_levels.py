@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from psd.apps.choosing.bid_levels import BidLevels
+from psd.apps.choosing.counts import BidLevels
 from psd.apps.choosing.price_list import PriceList
 from psd.errors import InputDataError
 from psd.ingest.sources import Columns, read

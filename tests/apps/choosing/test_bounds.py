@@ -7,8 +7,7 @@ import pytest
 
 from psd.apps.choosing.bounds import LIKELY, base_weight, liar_gain, map_shortfall, shortfall
 from psd.errors import ParameterError
-from psd.mechanisms.choice_laws import map_law, permute_and_flip_probabilities
-from psd.mechanisms.zone_layouts import HalvingTree, Runs
+from psd.mechanisms.choice_laws import HalvingTree, Runs, map_law, permute_and_flip_probabilities
 from support.privacy.price_markets import (
     all_zonings,
     area_market,

@@ -10,7 +10,7 @@ import shapely
 from pyproj import Geod
 
 from psd.apps.choosing.candidate_areas import CandidateAreas
-from psd.apps.choosing.candidate_files import read_catchments
+from psd.apps.choosing.files import read_catchments
 from psd.errors import DomainError, InputDataError, ParameterError
 from support.tables import refused_calls
 

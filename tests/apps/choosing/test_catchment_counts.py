@@ -5,7 +5,7 @@ import pytest
 import shapely
 
 from psd.apps.choosing.candidate_areas import CandidateAreas
-from psd.apps.choosing.catchment_counts import PlacedCounts
+from psd.apps.choosing.counts import PlacedCounts
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.space.domain import Domain

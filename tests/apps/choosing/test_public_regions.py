@@ -4,8 +4,7 @@ import geopandas as gpd
 import pytest
 import shapely
 
-from psd.apps.choosing.candidate_files import read_catchments
-from psd.apps.choosing.public_regions import read_order, read_public_regions
+from psd.apps.choosing.files import read_catchments, read_order, read_public_regions
 from psd.errors import InputDataError, ParameterError
 from support.layers import read_layers, two_layers
 

@@ -10,12 +10,11 @@ import psd
 import support.evaluations
 from psd._util import processes as workers
 from psd.apps.evaluation import comparison
-from psd.apps.evaluation.arguments import check_distinct, parse_epsilons
 from psd.apps.evaluation.comparison import compare
-from psd.apps.evaluation.reporting.numbers import number_or_dash, percent_text
+from psd.apps.evaluation.figures import number_or_dash, percent_text
 from psd.apps.evaluation.true_counts import relative_base, true_counts
 from psd.apps.evaluation.true_errors import class_errors, evaluate, geometric_mean
-from psd.apps.evaluation.workload import draw_workload
+from psd.apps.evaluation.workload import check_distinct, draw_workload, parse_epsilons
 from psd.errors import InputDataError, InternalError, ParameterError
 from psd.publish.observer import Observer
 from support.evaluations import DOMAIN, METHODS

@@ -88,7 +88,7 @@ def test_terminals(monkeypatch):
     told = set(re.findall(r"[a-z]+|\d+", re.sub(r"\b\d+ s\b", "s", shown)))  # of any time
     assert told <= {"reading", "builds", "finished", "s", *map(str, range(9))}
     monkeypatch.setattr(
-        "psd_cli.output.columns.open_console", lambda: Console(width=80, highlight=False)
+        "psd_cli.output.tables.open_console", lambda: Console(width=80, highlight=False)
     )
     outcome = cli(COMPARE, *QUICK, "--overwrite")
     assert outcome.code == 0
@@ -153,7 +153,7 @@ def test_overwrite_rules(here, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "place", ["psd.apps.evaluation.reporting.plots.plot_comparison", "psd._util.atomic_write._sync"]
+    "place", ["psd.apps.evaluation.figures.plot_comparison", "psd._util.atomic_write._sync"]
 )
 def test_an_interrupt_or_a_missing_library_leaves_no_file(here, monkeypatch, place):
     def interrupted(*args):

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from psd.apps.local.answer_design import design_numbers, design_options, parse_settings
-from psd.apps.local.answer_lists import read_list
-from psd.apps.local.answer_tables import encode_table, tabulate
-from psd.apps.local.distributions import estimate_distribution
+from psd.apps.local.answer_tables import encode_table, estimate_distribution, read_list, tabulate
 from psd.apps.local.protocols import protocol_class
 from psd.errors import InputDataError, ParameterError
 from support.local import campaign_bytes, collected

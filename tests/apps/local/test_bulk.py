@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from psd.apps.local.bulk import (
+from psd.apps.local.device import NANO, WINDOWS, Words, draw_report
+from psd.apps.local.randomization import (
     ManyWords,
     draw_groups,
     find_answers,
@@ -11,7 +12,6 @@ from psd.apps.local.bulk import (
     randomise_group,
     system_words,
 )
-from psd.apps.local.device import NANO, WINDOWS, Words, draw_report
 from support.local import GRID, KARY, Listed, campaign
 from support.seeded_system import check_repeated
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from psd.apps.local import counting, lines, parts
-from psd.apps.local.bulk import ManyWords, format_reports, randomise_group
+from psd.apps.local import collection, counting
 from psd.apps.local.collection import collect
 from psd.apps.local.counting import count_support
 from psd.apps.local.device import Words, draw_report, report_line
+from psd.apps.local.randomization import ManyWords, format_reports, randomise_group
 from psd.errors import InputDataError, ParameterError, WriteError
 from support.local import GRID, HASHING, KARY, campaign, campaign_bytes, support_of
 
@@ -65,7 +65,7 @@ def plain_support(one, texts):
     total = {}
     for text in texts:
         report = json.loads(text)
-        protocol = lines.report_protocol_of(one.groups[report["group"]])
+        protocol = collection.report_protocol_of(one.groups[report["group"]])
         support = support_of(protocol, json.dumps(report["answer"]))
         total[report["group"]] = total.get(report["group"], 0) + support
     return {group: support.tolist() for group, support in total.items()}
@@ -127,7 +127,7 @@ def test_refused_lines_are_counted_by_kind(folder, subtests):
 
 def test_blocks_do_not_cut_lines_and_long_ones_are_skipped(folder, monkeypatch):
     texts = reports_of(count=30)
-    monkeypatch.setattr(lines, "_BLOCK", 500)
+    monkeypatch.setattr(collection, "_BLOCK", 500)
     long = "x" * 3000
     done = gather(folder, "\n".join([*texts[:45], long, *texts[45:], long]).encode())
     assert (done.reports, done.refused["malformed"]) == (90, 2)
@@ -174,7 +174,7 @@ def test_counts_do_not_depend_on_parts_or_ranges(folder, monkeypatch):
         (folder / "l").write_text("\n".join(texts[number * 300 : (number + 1) * 300 + 50]) + "\n")
         collected(folder, "l", "many")
     monkeypatch.setattr(counting, "_RANGE_BYTES", 5000)
-    monkeypatch.setattr(parts, "_ROW_GROUP", 64)
+    monkeypatch.setattr(collection, "_ROW_GROUP", 64)
     counts = count_support(campaign(GROUPS), folder / "many")
     assert {g.group: g.support.tolist() for g in counts.groups} == whole
     assert counts.repeated == 150
@@ -263,8 +263,8 @@ def test_kills_of_the_collector_lose_and_double_no_report(folder, kills):
         child = os.fork()
         if not child:
             try:
-                parts._ROWS = 500
-                lines._BLOCK = 50_000
+                collection._ROWS = 500
+                collection._BLOCK = 50_000
                 collected(folder)
             finally:
                 os._exit(0)

@@ -15,11 +15,10 @@ import pytest
 from scipy.stats import chi2
 
 import psd.apps.local.device as device
-from psd.apps.local.bulk import ManyWords, format_reports, randomise_group
 from psd.apps.local.campaigns import encode_campaign
 from psd.apps.local.device import NANO, Campaign, DeviceError, Store, draw_report
 from psd.apps.local.protocols import protocol_of
-from psd.apps.local.randomization import client
+from psd.apps.local.randomization import ManyWords, client, format_reports, randomise_group
 from psd.errors import WriteError
 from psd.version import LAST_READER
 from support.local import GRID, HASHING, KARY, Listed, campaign_bytes, campaign_value

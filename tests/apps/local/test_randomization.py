@@ -11,8 +11,7 @@ from psd.apps.local.campaigns import load_campaign
 from psd.apps.local.collection import collect
 from psd.apps.local.counting import count_support
 from psd.apps.local.device import NANO
-from psd.apps.local.randomization import answer, client, create_store, randomize
-from psd.apps.local.row_store import RowStore
+from psd.apps.local.randomization import RowStore, answer, client, create_store, randomize
 from psd.errors import BudgetError, InputDataError, LedgerError, ParameterError, WriteError
 from support.local import GRID, HASHING, KARY, campaign, campaign_bytes
 

@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from psd.apps.local.answer_design import design_options, design_words
-from psd.apps.local.answer_tables import encode_table, tabulate
+from psd.apps.local.answer_tables import (
+    MAX_WORDS,
+    decode_words,
+    encode_table,
+    tabulate,
+    tabulate_words,
+)
 from psd.apps.local.campaigns import encode_campaign
 from psd.apps.local.device import NANO, RapporDraw
 from psd.apps.local.protocols.rappor import Rappor
-from psd.apps.local.word_decoding import decode_words
-from psd.apps.local.word_tables import MAX_WORDS, tabulate_words
 from psd.errors import InputDataError, ParameterError
 from support.local import collected, support_of
 

@@ -10,9 +10,9 @@ import pytest
 
 import psd
 from psd.apps.evaluation.workload import draw_workload
-from psd.apps.planning.figure import _draw_figure
+from psd.apps.planning.figures import _draw_figure
 from psd.apps.planning.plan import MEASURES, default_runs
-from psd.apps.planning.study_area import domain_area_km2, square_domain
+from psd.apps.planning.population import domain_area_km2, square_domain
 from psd.apps.planning.text import plan_sentences
 from psd.errors import DomainError, ParameterError
 from support.plans import quick

@@ -36,7 +36,7 @@ def test_table_words_and_terminals(monkeypatch):
     assert cli(f"{QUICK} --epsilon 1", stderr=terminal).code == 0
     assert "4/4" in terminal.getvalue()
     monkeypatch.setattr(
-        "psd_cli.output.columns.open_console", lambda: Console(width=70, highlight=False)
+        "psd_cli.output.tables.open_console", lambda: Console(width=70, highlight=False)
     )
     outcome = cli(f"{QUICK} --epsilon 1")
     assert outcome.code == 0

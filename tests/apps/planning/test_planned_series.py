@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from psd.apps.planning.planned_series import PlannedSeries
+from psd.apps.planning.simulation import PlannedSeries
 from psd.apps.planning.text import plan_sentences, plan_setting, range_columns
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError

@@ -5,8 +5,13 @@ import pytest
 
 import psd
 from psd.apps.planning._constants import CLUSTERING
-from psd.apps.planning.population import DENSITIES, AssumedDensity, draw_population, group_size
-from psd.apps.planning.study_area import square_domain
+from psd.apps.planning.population import (
+    DENSITIES,
+    AssumedDensity,
+    draw_population,
+    group_size,
+    square_domain,
+)
 from psd.errors import ParameterError
 
 DOMAIN = square_domain(100.0)

@@ -5,7 +5,7 @@ import pytest
 import shapely
 
 import psd
-from psd.apps.planning.region_figure import plot_region_plan
+from psd.apps.planning.figures import plot_region_plan
 from psd.errors import ParameterError
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 

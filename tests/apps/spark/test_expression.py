@@ -15,11 +15,10 @@ import shapely
 
 import psd
 from psd._util.wall_clock import wall_clock
-from psd.apps.spark import expression, places
+from psd.apps.spark import expression
 from psd.apps.spark.counts import tally_table
 from psd.apps.spark.expression import parse_rows, to_sql
-from psd.apps.spark.parse import COMPOSED, literal_double
-from psd.apps.spark.where import role_of
+from psd.apps.spark.parse import COMPOSED, literal_double, role_of
 from psd.errors import DomainError, InputDataError, InternalError, ParameterError, ResourceError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
@@ -230,7 +229,9 @@ def test_points_on_both_sides_of_0_in_another_crs():
 
 
 def test_coordinates_stay_where_crs_are_the_same(monkeypatch):
-    monkeypatch.setattr("psd.apps.spark.places._transform", lambda *_: pytest.fail("transformed"))
+    monkeypatch.setattr(
+        "psd.apps.spark.expression._transform", lambda *_: pytest.fail("transformed")
+    )
     same = Columns(user="user", time="time", input_crs="EPSG:4326")
     assert_same(ROWS, same, engines.DOMAIN)
     rounded = psd.Domain(bounds=engines.DOMAIN.bounds, coordinate_resolution="0.001")
@@ -240,9 +241,9 @@ def test_coordinates_stay_where_crs_are_the_same(monkeypatch):
 
 def test_an_input_that_changes_while_it_is_placed(monkeypatch):
     """What is joined to no coordinates was not there when these were brought here."""
-    brought = places._brought
+    brought = expression._brought
     monkeypatch.setattr(
-        places, "_brought", lambda *given: [values[1:] for values in brought(*given)]
+        expression, "_brought", lambda *given: [values[1:] for values in brought(*given)]
     )
     metres = Columns(user="user", time="time", input_crs=engines.METRES)
     for columns, more in ((metres, {}), (engines.COLUMNS, {"area": engines.area()})):
@@ -357,7 +358,7 @@ def test_joins_that_would_double_records_are_refused(monkeypatch):
     with pytest.raises(InternalError, match="a pair of coordinates twice"):
         by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, **options)
     monkeypatch.undo()
-    whole = places.place
+    whole = expression.place
     doubled = lambda rows, *given, **more: whole(rows, *given, **more).pipe(  # noqa: E731
         lambda placed: placed.union(placed)
     )

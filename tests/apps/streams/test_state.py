@@ -6,8 +6,15 @@ from functools import partial
 import pytest
 
 from psd._util.atomic_write import write_file
-from psd.apps.streams.random_tape import RandomTape
-from psd.apps.streams.state import FORMAT, SLICES, Block, StoredAnswer, create_state, opened_state
+from psd.apps.streams.state import (
+    FORMAT,
+    SLICES,
+    Block,
+    RandomTape,
+    StoredAnswer,
+    create_state,
+    opened_state,
+)
 from psd.errors import InputDataError, WriteError
 from psd.mechanisms.random_words import bytes_from, random_bits, random_words
 from support.ledger_edits import run_sql

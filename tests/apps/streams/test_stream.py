@@ -28,7 +28,7 @@ from psd.ledger.state import MAX_FAULTS
 from psd.privacy.count_noise import CountNoise
 from psd.publish import request
 from psd.publish.observer import Observer
-from psd.publish.public_files import BoundaryFile
+from psd.publish.public_inputs import BoundaryFile
 from support.ledger_edits import run_sql
 from support.streams import BOUNDS, DAYS, WEEK, create, day_of, totals, write_rows
 from support.tables import refuses

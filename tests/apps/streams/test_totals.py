@@ -9,11 +9,10 @@ import pytest
 
 import psd
 from psd.apps.streams import counters, drawing
-from psd.apps.streams.blocks import empty_tally
-from psd.apps.streams.counters import blocks_of, variance_factors
-from psd.apps.streams.counting import bounded_period
+from psd.apps.streams.counters import blocks_of, next_total, variance_factors
 from psd.apps.streams.creation import totals_path
-from psd.apps.streams.totals import next_total
+from psd.apps.streams.drawing import bounded_period
+from psd.apps.streams.state import empty_tally
 from psd.decompositions import Grid, Quadtree
 from psd.errors import ParameterError
 from psd.ledger.ledger import Ledger

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psd.apps.suggest.factors import FactorModel, learn_factors
+from psd.apps.suggest.models import FactorModel, learn_factors
 from psd.curator.person_sums import PersonSums
 from psd.privacy.budget import Budget
 from support.suggestions import RecordedSums

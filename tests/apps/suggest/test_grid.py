@@ -5,7 +5,7 @@ import pytest
 from pyproj import Geod
 
 import psd
-from psd.apps.suggest.grid import RegionGrid
+from psd.apps.suggest.models import RegionGrid
 from psd.errors import DomainError, ParameterError
 from psd.statistics.raster import density_raster
 from support.suggestions import DOMAIN, city_release

@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from psd.apps.suggest.grid import RegionGrid
-from psd.apps.suggest.shared import FEATURES, differences, features, person_part, solve_weights
+from psd.apps.suggest.models import (
+    FEATURES,
+    RegionGrid,
+    differences,
+    features,
+    person_part,
+    solve_weights,
+)
 from psd.privacy.noisy_sums import Statistic, deviation, fill_symmetric, triangle
 from support.suggestions import city_release
 

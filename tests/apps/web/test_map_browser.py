@@ -16,7 +16,7 @@ import psd
 from psd.api.release import Release
 from psd.apps.web.map_page import map_page
 from psd.testing import SeededSampler
-from psd.testing.releases import release_from_counts
+from psd.testing.data import release_from_counts
 from support.map_engine import DOMAIN, KINDS, NAMES, built, drawn, points, stated
 
 CHROMIUM = shutil.which("chromium")

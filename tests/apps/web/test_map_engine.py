@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import shapely
 
-from psd.testing.releases import release_from_counts
+from psd.testing.data import release_from_counts
 from support.map_engine import (
     COLUMNS,
     KINDS,

@@ -16,7 +16,7 @@ from psd.apps.web import map_page as module
 from psd.apps.web.map_page import map_page
 from psd.errors import ParameterError
 from psd.testing import SeededSampler
-from psd.testing.releases import release_from_counts
+from psd.testing.data import release_from_counts
 from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
 from support.tables import refused
 from support.web_pages import Page

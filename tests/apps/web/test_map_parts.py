@@ -11,15 +11,27 @@ import shapely
 
 import psd
 from psd._util.colours import class_breaks
-from psd.apps.web.map_arrays import cut_arrays, pack_arrays, release_arrays, release_numbers
-from psd.apps.web.map_classes import cell_classes, region_classes, shown_nodes
-from psd.apps.web.map_outlines import country_outlines
+from psd.apps.web.map_arrays import (
+    cell_classes,
+    cut_arrays,
+    pack_arrays,
+    region_classes,
+    release_arrays,
+    release_numbers,
+    shown_nodes,
+)
+from psd.apps.web.map_outlines import (
+    RegionGroup,
+    country_outlines,
+    given_regions,
+    outline_arrays,
+    release_regions,
+)
 from psd.apps.web.map_page import map_page
-from psd.apps.web.map_regions import RegionGroup, given_regions, outline_arrays, release_regions
 from psd.errors import ParameterError
 from psd.space.ground_areas import ground_areas
-from psd.space.region_frame import ELSEWHERE
-from psd.testing.releases import release_from_counts
+from psd.space.region_tree import ELSEWHERE
+from psd.testing.data import release_from_counts
 from support.map_engine import KINDS, built, of_zooms, viewed
 from support.tables import refused
 from support.trees import EQUATOR_SCALE

@@ -13,10 +13,9 @@ import shapely
 
 import psd
 from psd.apps.web import methodology
-from psd.apps.web.methodology import methodology_page
-from psd.apps.web.size_accuracy import SQUARES, errors_by_size
+from psd.apps.web.methodology import SQUARES, errors_by_size, methodology_page
 from psd.errors import MissingExtraError
-from psd.testing.releases import release_from_counts
+from psd.testing.data import release_from_counts
 from support.web_pages import Page
 
 pytestmark = pytest.mark.deep

@@ -14,9 +14,8 @@ from privacy.planted_bugs.bug import around, instead, like, planted, replaced, t
 from psd.accounting import selection_rho
 from psd.api.release import Release
 from psd.errors import BudgetError
-from psd.ledger.charged_slices import slices_of
 from psd.ledger.entries import entry, replay_entries
-from psd.ledger.extents import Extent
+from psd.ledger.extents import Extent, slices_of
 from psd.ledger.file import append, exclusive, rows
 from psd.ledger.ledger import Ledger, _body
 from psd.privacy.loss import NANO
@@ -90,7 +89,7 @@ def refund():
 @like("ids in UTF-8 that are one id when they are read as Windows-1252")
 def records_are_cut_otherwise():
     """A build may read a file by another delimiter or encoding than the dataset registers."""
-    return replaced("psd.ledger.readings._WHAT", ())
+    return replaced("psd.ledger.state._WHAT", ())
 
 
 @planted(test=UNIT + "test_exactly_the_budget_is_granted", like="budgets in floats")
@@ -167,7 +166,7 @@ def balance_after_reading():
 
 @planted(test=EXTENTS + "test_only_regions_without_a_common_point_are_apart")
 @like(APART)
-@around("psd.ledger.regions._largest_sum")
+@around("psd.ledger.extents._largest_sum")
 def touching_regions_apart(original, charges, within):
     """Regions that share an edge are accounted as if no row were in both."""
     boxes = {(w, s, e - 1e-9, n - 1e-9): loss for (w, s, e, n), loss in charges.items()}
@@ -190,7 +189,7 @@ def slices_of_users_apart(extent, unit, zone):
 
 @planted(test=TIME + "test_hours_of_a_day_of_a_user_are_added_and_hours_of_records_are_not")
 @like(APART)
-@instead("psd.ledger.charged_slices.ChargedSlices.are_whole_days")
+@instead("psd.ledger.extents.ChargedSlices.are_whole_days")
 def hours_of_a_day_apart(slices):
     """Releases of two hours of one day are parallel for the days of users."""
     return True
@@ -210,7 +209,7 @@ def charges_for_days_of_the_data(original, built, data, **more):
 
 @planted(test=EXTENTS + "test_only_slices_without_a_common_moment_are_apart")
 @like("a newer database of zones, which moves a record from one hour to the next")
-@instead("psd.ledger.charged_slices.ChargedSlices.frame")
+@instead("psd.ledger.extents.ChargedSlices.frame")
 def slices_by_any_rules(slices):
     """Slices are compared although clocks changed by other rules when records were placed."""
     return slices.column, slices.time_zone
@@ -225,7 +224,7 @@ def pure_charges_as_selections():
 
 @planted(test=CURRENCIES + "test_linear_and_rho_charges_are_not_mixed")
 @like("sums in two measures, split between them after the fact")
-@instead("psd.ledger.balances.Balance.grants")
+@instead("psd.ledger.charges.Balance.grants")
 def currencies_mixed(self, loss):
     """Pure charges are added in epsilon, Gaussian ones in rho, and each sum has a whole budget."""
     if loss.is_pure:
@@ -235,7 +234,7 @@ def currencies_mixed(self, loss):
 
 @planted(test=BALANCES + "test_a_charge_fits_by_epsilons_or_by_rhos_and_not_by_both")
 @like("sums in two measures, split between them after the fact")
-@instead("psd.ledger.balances.Balance.grants")
+@instead("psd.ledger.charges.Balance.grants")
 def epsilons_beside_gaussian_noise(self, loss):
     """Pure charges go on adding up in epsilon after a Gaussian one."""
     if loss.is_pure and self.spent.epsilon + loss.epsilon <= self.allowance.epsilon:
@@ -328,7 +327,7 @@ def series_of_several_charges():
 @planted(test=LEDGER + "test_seal.py::test_seals_of_other_keys_and_ledgers", like=EDITED)
 def seals_without_a_key():
     """A seal can be made without its key."""
-    return replaced("psd.ledger.seal._mac", lambda key, body: "00" * 32)
+    return replaced("psd.ledger.receipts._mac", lambda key, body: "00" * 32)
 
 
 @planted(test=UNIT + "test_no_charge_hides_an_end_that_was_cut_off", like=EDITED)

@@ -152,7 +152,7 @@ def one_bit_of_a_word_in_epsilon(once, self):
 
 @planted(test="tests/apps/local/test_word_tables.py::test_errors_of_a_word_are_those_of_its_law")
 @like("a wrong variance")
-@around("psd.apps.local.word_decoding.noise_variance")
+@around("psd.apps.local.answer_tables.noise_variance")
 def bits_that_are_held_as_noisy_as_others(variance, p, q, share):
     """The variance of a bit of words does not depend on how many devices have it."""
     return variance(p, q, 0)
@@ -162,7 +162,7 @@ FOREIGN = "tests/apps/local/test_rappor_csv.py::"
 
 
 @planted(test=FOREIGN + "test_bits_and_cohorts_are_those_of_their_client", like=BESIDE)
-@around("psd.apps.local.rappor_csv._answers")
+@around("psd.apps.local.collection._answers")
 def true_bits_of_other_clients_collected(answers, campaign, file, refused):
     """Of a file of other clients, the bits of the answer are kept in place of the report."""
     lines = (line.replace("bloom", "irr", 1).replace("prr,irr", "prr,", 1) for line in file)
@@ -171,7 +171,7 @@ def true_bits_of_other_clients_collected(answers, campaign, file, refused):
 
 @planted(test=FOREIGN + "test_a_file_counts_once_and_another_with_the_same_rows_again")
 @like("counted twice")
-@around("psd.apps.local.rappor_csv.keyed_words")
+@around("psd.apps.local.collection.keyed_words")
 def file_of_other_clients_counts_again(keyed, secret, text):
     """Rows get random nonces, so a file that is collected again counts twice."""
     return keyed(os.urandom(32).hex(), text)
@@ -444,7 +444,7 @@ def group_taken_over_from_other_shares(answer_place, path, campaign, *about):
 
 @planted(test="tests/apps/local/test_campaign_design.py::"
          "test_a_campaign_is_written_and_read_by_the_device", like="a divided budget")  # fmt: skip
-@around("psd.apps.local.campaign_design.campaign_content")
+@around("psd.apps.local.design.campaign_content")
 def epsilon_split_over_rounds(content, bounds, crs, title, nano, devices, groups):
     """Each round has its part of epsilon, although a device answers in one of them alone."""
     return content(bounds, crs, title, nano // len(groups), devices, groups)
@@ -452,7 +452,7 @@ def epsilon_split_over_rounds(content, bounds, crs, title, nano, devices, groups
 
 @planted(test="tests/unit/estimation/test_local_measurements.py::"
          "test_the_sampling_of_the_level_adds_its_term", like="a wrong variance")  # fmt: skip
-@instead("psd.estimation.local_measurements.share_variance")
+@instead("psd.estimation.least_squares.share_variance")
 def constant_variance_alone(share, level, reports):
     """The variance of a count lacks the term of its devices and that of the sampling."""
     p, q = level.p, level.q
@@ -462,7 +462,7 @@ def constant_variance_alone(share, level, reports):
 @planted(test="tests/apps/local/test_aggregation.py::"
          "test_variances_follow_pooled_shares_and_not_their_own_estimate",
          like="a weight that follows its estimate")  # fmt: skip
-@around("psd.estimation.local_measurements._measure_at")
+@around("psd.estimation.least_squares._measure_at")
 def weights_follow_estimates(measure_at, tree, local, shares):
     """The variance of a node is computed from its own estimate, so sums drift upward."""
     own = measure_at(tree, local, shares).value / local.reports
@@ -474,14 +474,14 @@ MEASURED = "tests/unit/estimation/test_local_measurements.py::"
 
 @planted(test=MEASURED + "test_estimates_and_variances_are_exact_for_fixed_answers")
 @like("bias of estimates that are cut off")
-@around("psd.estimation.local_measurements.share_estimate")
+@around("psd.estimation.least_squares.share_estimate")
 def estimates_clipped_before_they_are_summed(estimate, share, level):
     """Estimates below 0 become 0, so the sum over many empty cells is too large."""
     return np.maximum(estimate(share, level), 0)
 
 
 @planted(test=MEASURED + "test_the_sampling_of_the_level_adds_its_term", like="a wrong variance")
-@around("psd.estimation.local_measurements.share_variance")
+@around("psd.estimation.least_squares.share_variance")
 def sampling_of_the_group_left_out(variance, share, level, reports):
     """The variance lacks the term of the devices that were asked elsewhere."""
     return variance(share, level, level.reports)
@@ -492,7 +492,7 @@ PARTS = COLLECT + "test_parts_are_sorted_by_nonce_and_hold_nothing_else"
 
 
 @planted(test=PARTS, like=BESIDE)
-@around("psd.apps.local.parts.canonical_json")
+@around("psd.apps.local.collection.canonical_json")
 def time_beside_the_reports(canonical, value):
     """A part states when it was written, and so when its devices were online."""
     return canonical({**value, "time": 7})
@@ -501,7 +501,7 @@ def time_beside_the_reports(canonical, value):
 @planted(test=PARTS, like=BESIDE)
 def reports_in_the_order_in_which_they_came():
     """A part has the order of its lines, which says who answered before whom."""
-    return replaced("psd.apps.local.parts.drop_repeated", lambda table: (table, 0))
+    return replaced("psd.apps.local.collection.drop_repeated", lambda table: (table, 0))
 
 
 @planted(test=COLLECT + "test_a_nonce_counts_once_in_a_part_and_across_parts", like="counted twice")

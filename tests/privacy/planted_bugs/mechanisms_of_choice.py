@@ -69,7 +69,7 @@ def map_weights_underflow(original, self, numerator, denominator, bits):
     test="tests/unit/mechanisms/test_zone_layouts.py::test_the_recursion_gives_each_map_once[Runs(bins=5)]"
 )
 @like("an off-by-one at the end of a range, which counts a bidder twice")
-@instead("psd.mechanisms.zone_layouts.Runs.pairs")
+@instead("psd.mechanisms.choice_laws.Runs.pairs")
 def map_zones_overlap(self, state):
     """The last zone begins one bin before the end of the others, so that zones overlap."""
     k, first, stop = state

@@ -232,7 +232,7 @@ HEADER = "a file without a header line, whose first record stood in the message"
 @like(HEADER)
 def message_lists_a_first_line_of_values():
     """The message about a missing column lists the first line, although it may be a record."""
-    return replaced("psd.ingest.sources._csv_header.may_be_values", lambda names: False)
+    return replaced("psd.ingest.sources._csv_file.may_be_values", lambda names: False)
 
 
 @planted(test=SOURCES + "test_xlsx.py::test_cells_and_headers_that_are_refused")

@@ -160,7 +160,7 @@ def public_file_of_a_dataset_is_not_refused():
 @planted(test=INPUTS + "test_inputs_of_records_are_no_public_files", like=PUBLISHED)
 def public_file_with_the_records_is_not_refused():
     """A public file of a build may be the file that has the records."""
-    return replaced("psd.publish.inputs.refuse_record_files", lambda paths, inputs: None)
+    return replaced("psd.publish.counting.refuse_record_files", lambda paths, inputs: None)
 
 
 @planted(test=INPUTS + "test_other_columns_cost_the_price_of_a_fault")

@@ -57,7 +57,7 @@ def cells_of_a_file_overlap():
 @like("two readers of one file that take different headers of two")
 def footer_key_read_twice():
     """A key that is there twice in the footer passes; one of its values is read."""
-    return replaced("psd._util.untrusted_parquet._check_keys", lambda footer, keys: None)
+    return replaced("psd._util.parquet_bytes._check_keys", lambda footer, keys: None)
 
 
 @planted(test="tests/unit/release/test_record.py::test_given_counts_are_given_again_after_loading")

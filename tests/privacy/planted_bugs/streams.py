@@ -1,7 +1,7 @@
 """Planted bugs of streams: what is forgotten between two slices, or after a kill."""
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
-from psd.apps.streams import totals
+from psd.apps.streams import counters
 from psd.apps.streams.addition import Addition
 from psd.apps.streams.plan import stream_charge
 from psd.errors import LedgerError
@@ -16,7 +16,7 @@ KILLED = "tests/apps/streams/test_addition.py::test_a_killed_addition_draws_the_
     test=REPLAY + "test_a_user_of_many_slices_of_a_stream_costs_no_more_than_epsilon[everywhere-1]"
 )
 @like("time slices taken for disjoint users")
-@around("psd.apps.streams.counting.first_records")
+@around("psd.apps.streams.drawing.first_records")
 def k_anew_in_each_slice(first, builder, unit, day, key, contributions):
     """A stream keeps k records of a user again in each slice that is added."""
     return first(builder, unit, day, key, lambda names: [0] * len(names))
@@ -27,7 +27,7 @@ def k_anew_in_each_slice(first, builder, unit, day, key, contributions):
 def second_draw_after_a_crash():
     """A slice that a killed process has drawn is drawn anew."""
     return replaced(
-        "psd.apps.streams.random_tape.RandomTape.__call__", lambda self, size: system_bytes(size)
+        "psd.apps.streams.state.RandomTape.__call__", lambda self, size: system_bytes(size)
     )
 
 
@@ -38,12 +38,12 @@ STEPS = COUNTED + "test_a_record_of_any_step_costs_no_more_than_the_totals_were_
 
 
 @planted(test=STEPS + "[tree-grid]", like="noise of a stream added to its output")
-@around("psd.apps.streams.totals._advance_tree")
+@around("psd.apps.streams.counters._advance_tree")
 def counter_noise_on_totals(advance, step, tally, blocks, draw):
     """The counter draws noise on each running total, and not on blocks of steps."""
-    sums = [totals.tally_of(blocks[at], 1) for at in totals.blocks_of(step)]
+    sums = [counters.tally_of(blocks[at], 1) for at in counters.blocks_of(step)]
     parts = [*sums, tally]
-    everything = totals.add_blocks(parts, [1] * len(parts), 1)
+    everything = counters.add_blocks(parts, [1] * len(parts), 1)
     return advance(step, tally, blocks, lambda _: draw(everything))
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, planted
-from psd.apps.suggest.shared import differences
+from psd.apps.suggest.models import differences
 from psd.curator.clipping import STEP_BITS
 
 TESTS = "tests/apps/suggest/test_person_sums.py::"

@@ -29,7 +29,6 @@ import psd.query.polygons
 import psd.release.file
 import psd.release.series_file
 import psd.space.polygon_areas
-import psd.space.region_checks
 import psd.space.regions
 from psd.errors import PsdError
 from psd.ingest.sources import Columns, csv

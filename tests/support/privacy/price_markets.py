@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from psd.mechanisms.zone_layouts import HalvingTree, Runs, leaf_numbers
+from psd.mechanisms.choice_laws import HalvingTree, Runs, leaf_numbers
 
 
 def score_table(bins, bin_of, bids, prices):

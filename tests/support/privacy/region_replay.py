@@ -8,8 +8,7 @@ import numpy as np
 
 from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, LeakError, compare_runs, run_method
-from psd.testing.regions import region_data_sets, region_keys, region_tally
-from psd.testing.small import small_domain
+from psd.testing.data import region_data_sets, region_keys, region_tally, small_domain
 from support.privacy.replay import largest_loss, moved_loss
 
 
@@ -23,7 +22,7 @@ def region_loss(method, regions, *, k=1, size=1, every=1):
     """Largest loss between data sets of at most ``size`` records and those with k more.
 
     The questions of both must be the same, about the same regions. Raises `LeakError` as
-    `psd.testing.replay.replay_loss`.
+    `psd.testing.transcripts.replay_loss`.
     """
     worst, added = Fraction(0), region_keys(regions)
     users = list(itertools.combinations_with_replacement(added, k))

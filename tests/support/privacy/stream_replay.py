@@ -8,7 +8,7 @@ library draws each slice; with `tallies` the questions are asked of one curator 
 from collections import Counter
 from unittest.mock import patch
 
-from psd.apps.streams import counting, drawing
+from psd.apps.streams import drawing
 from psd.curator.curator import Curator
 from psd.ingest.sources import Columns
 from psd.ingest.tally_builder import TallyBuilder
@@ -30,7 +30,7 @@ def counted_slices(rows, unit, slices=DAYS):
         builder = TallyBuilder(small_domain(2), unit=unit, slices=day)
         builder.add_batch(batch(rows))
         counted.append(
-            counting.first_records(
+            drawing.first_records(
                 builder, unit, day, b"fixed", lambda names: [records[name] for name in names]
             )
         )
@@ -40,9 +40,7 @@ def counted_slices(rows, unit, slices=DAYS):
 
 def tallies(rows, unit, slices):
     """Tally of each slice."""
-    return [
-        counting.slice_tally(counted.tally, 0) for counted in counted_slices(rows, unit, slices)
-    ]
+    return [drawing.slice_tally(counted.tally, 0) for counted in counted_slices(rows, unit, slices)]
 
 
 def request_of(unit, bound="series", method=QUADTREE, **noise):

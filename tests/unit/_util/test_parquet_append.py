@@ -5,7 +5,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from psd._util.parquet_append import append_table
+from psd._util.parquet_bytes import append_table
 
 LAYOUT = {"compression": "zstd", "write_page_checksum": True, "store_schema": False}
 FOOTER = {b"name": b"value", b"another": b"text"}

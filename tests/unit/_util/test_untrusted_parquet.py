@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import psd
-from psd._util import untrusted_parquet
-from psd._util.parquet_pages import page_headers, read_struct
-from psd._util.untrusted_parquet import check_size, footer_keys, open_parquet
+from psd._util import parquet_bytes
+from psd._util.parquet_bytes import check_size, footer_keys, open_parquet, page_headers, read_struct
 from psd.errors import InputDataError, ReleaseFormatError
 from psd.ingest.tally_file import read_tally
 from psd.release.file import NODES, SCHEMA
@@ -61,7 +60,7 @@ def test_rows_are_bounded_by_the_bytes_of_the_file():
     checked(content, floor=5000, each=0)
     checked(content, floor=0, each=-(-5000 // len(content)))
     refused(content, "more than 4,999 rows", floor=4999, each=0)
-    assert untrusted_parquet.max_rows(2**40, floor=1, each=8) == untrusted_parquet.MAX_ROWS
+    assert parquet_bytes.max_rows(2**40, floor=1, each=8) == parquet_bytes.MAX_ROWS
 
 
 def bomb(schema, rows=2**21):
@@ -159,9 +158,9 @@ def test_pages_unpack_to_no_more_than_the_rows_take_and_have_a_number(monkeypatc
     refused(content, floor=10**8, row=0)
     options = {"use_dictionary": False, "data_page_size": 1, "write_batch_size": 1}
     content = file_of(table(100), **options)
-    monkeypatch.setattr(untrusted_parquet, "_MAX_PAGES", 100)
+    monkeypatch.setattr(parquet_bytes, "_MAX_PAGES", 100)
     checked(content)
-    monkeypatch.setattr(untrusted_parquet, "_MAX_PAGES", 99)
+    monkeypatch.setattr(parquet_bytes, "_MAX_PAGES", 99)
     refused(content)
 
 
@@ -235,16 +234,16 @@ def test_lists_in_the_footer_have_a_length():
 
 
 def test_a_footer_that_is_larger_than_any_is_not_read(tmp_path):
-    content = b"PAR1" + (untrusted_parquet.MAX_FOOTER + 1).to_bytes(4, "little") + b"PAR1"
+    content = b"PAR1" + (parquet_bytes.MAX_FOOTER + 1).to_bytes(4, "little") + b"PAR1"
     with pytest.raises(ReleaseFormatError, match="cannot be read as a release"):
         decode(content)
     with (tmp_path / "points.csv").open("wb") as file:
         file.truncate(2**32)
-    assert len(untrusted_parquet.read_bytes(tmp_path / "points.csv")) < 10
+    assert len(parquet_bytes.read_bytes(tmp_path / "points.csv")) < 10
     with (tmp_path / "r").open("wb") as file:
         file.truncate(2**34)
     with pytest.raises(ReleaseFormatError, match="at most 8,589,934,592 bytes"):
-        untrusted_parquet.read_bytes(tmp_path / "r")
+        parquet_bytes.read_bytes(tmp_path / "r")
 
 
 @pytest.mark.parametrize("key", [b"psd", b"psd-series", b"psd-digest"])
@@ -300,7 +299,7 @@ def test_a_footer_that_two_readers_read_differently_is_refused(name, monkeypatch
     content = file_of(table(3).replace_schema_metadata({"a": "b"}))
     forged = bytes.fromhex(FOOTERS[name])
     monkeypatch.setattr(
-        untrusted_parquet, "read_struct", lambda _, at, **how: read_struct(forged, at, **how)
+        parquet_bytes, "read_struct", lambda _, at, **how: read_struct(forged, at, **how)
     )
     with pytest.raises((ReleaseFormatError, pa.ArrowException)):
         open_parquet(content)
@@ -309,7 +308,7 @@ def test_a_footer_that_two_readers_read_differently_is_refused(name, monkeypatch
 FORGED_KIND = """
 import io, sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
-from psd._util.untrusted_parquet import check_size, open_parquet
+from psd._util.parquet_bytes import check_size, open_parquet
 sink = io.BytesIO()
 pq.write_table(pa.table({"c0": np.arange(9)}), sink)
 before, name = sink.getvalue(), b"\\x18\\x02c0"
@@ -335,6 +334,6 @@ def test_a_footer_without_the_metadata_of_a_column_is_refused(monkeypatch):
     content = file_of(table(10))
     file = open_parquet(content)
     for groups in ({}, {4: None}, {4: [{}]}, {4: [{1: [{}]}]}, {4: [{1: [{3: None}]}]}):
-        monkeypatch.setattr(untrusted_parquet, "read_struct", lambda *_, g=groups, **__: (g, 0))
+        monkeypatch.setattr(parquet_bytes, "read_struct", lambda *_, g=groups, **__: (g, 0))
         with pytest.raises(ReleaseFormatError, match="footer cannot be read"):
             check_size(file, content, **LIMITS)

@@ -20,7 +20,7 @@ from psd.privacy.loss import NANO
 from psd.space.covariate import Covariate
 from psd.space.growing_tree import Cells
 from psd.testing import SCRIPTS, RecordingSampler, Script, small_domain, small_tally
-from psd.testing.regions import region_tally
+from psd.testing.data import region_tally
 from support.small_regions import SHAPES, drawn
 
 # Nobody is in the east column but in one cell of the south.

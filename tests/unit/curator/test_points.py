@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from psd.curator import entry_nodes
+from psd.curator import points as module
 from psd.curator.points import Points
 from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Tally
 from psd.space.growing_tree import GrowingTree
-from psd.space.region_frame import region_frame
+from psd.space.region_tree import region_frame
 from support.small_regions import SHAPES
 
 SIDE = 8
@@ -195,7 +195,7 @@ def grown_in_regions(tally, regions, seed):
 
 @pytest.mark.parametrize("chunk", [7, 2**15])
 def test_counts_of_entries_are_those_of_the_boxes(chunk, monkeypatch, subtests):
-    monkeypatch.setattr(entry_nodes, "_CHUNK", chunk)
+    monkeypatch.setattr(module, "_CHUNK", chunk)
     for shape, regions in SHAPES.items():
         for number in (0, 1, 40):
             tally = entries_of(regions, number, number)

@@ -15,7 +15,7 @@ from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import root_shares
 from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, RecordingSampler, run_method
-from psd.testing.regions import LatticeRegions, region_tally
+from psd.testing.data import LatticeRegions, region_tally
 from support.noise import noise_variance
 from support.privacy.region_replay import run_regions
 from support.small_regions import SHAPES

@@ -9,7 +9,7 @@ import shapely
 
 import psd
 from psd.estimation.constants import MEDIAN_REACH, SLOPE_OVERDISPERSION
-from psd.estimation.covariate_density import CovariateDensity
+from psd.estimation.covariate import CovariateDensity
 from psd.estimation.fit import fit
 from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.estimation.nonuniformity import fit_dispersion

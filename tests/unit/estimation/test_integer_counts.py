@@ -10,10 +10,10 @@ import shapely
 
 import psd
 from psd.errors import ParameterError
-from psd.estimation.integer_counts import round_counts, rounding_variance, uniform_of_digest
+from psd.estimation.least_squares import round_counts, rounding_variance, uniform_of_digest
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.release.post_processing import PostProcessing
-from psd.testing.releases import release_from_counts
+from psd.testing.data import release_from_counts
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(256, 256))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.estimation.constants import LAGS
-from psd.estimation.line_covariance import _pairs, levels_halved
+from psd.estimation.lines import _pairs, levels_halved
 
 LATTICE = (1024, 1024)
 

@@ -5,8 +5,8 @@ import pytest
 
 import psd
 from psd.estimation.least_squares import infer_counts
-from psd.estimation.line_covariance import WIDTHS, line_squares, side_factors
-from psd.estimation.sibling_splits import divisions
+from psd.estimation.lines import WIDTHS, line_squares, side_factors
+from psd.estimation.nonuniformity import divisions
 from psd.space.box_tree import locate
 
 

@@ -7,23 +7,20 @@ import pytest
 import shapely
 
 import psd
-from psd.estimation.boundary_error import (
+from psd.estimation.least_squares import infer_counts
+from psd.estimation.lines import (
+    WIDTHS,
     CoordinateStep,
     LinePattern,
+    common_variance_by_width,
     detect_step,
     fit_lines,
-    line_deviation,
-)
-from psd.estimation.least_squares import infer_counts
-from psd.estimation.line_covariance import (
-    WIDTHS,
-    common_variance_by_width,
     has_unshared_lines,
     levels_halved,
+    line_deviation,
     line_squares,
 )
-from psd.estimation.nonuniformity import fit_dispersion
-from psd.estimation.sibling_splits import divisions
+from psd.estimation.nonuniformity import divisions, fit_dispersion
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget

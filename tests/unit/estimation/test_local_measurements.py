@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from psd.apps.local.device import NANO
-from psd.estimation.local_measurements import measure_record, share_estimate, share_variance
+from psd.estimation.least_squares import measure_record, share_estimate, share_variance
 from psd.release.record import LevelReports
 from support.local import GRID, KARY, campaign, local_release, places
 

@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 import psd
 from psd.errors import ParameterError
-from psd.export._map_series import MOST_MAPS
+from psd.export._maps import MOST_MAPS
 from support.releases import as_drawn
 
 pytestmark = pytest.mark.deep

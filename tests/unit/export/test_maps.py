@@ -9,7 +9,7 @@ import shapely
 import psd
 from psd.errors import MissingExtraError, ParameterError
 from psd.export._maps import KINDS, _round_length
-from psd.query.reliability import QUALITIES
+from psd.query.answer_table import QUALITIES
 from support.releases import as_drawn
 from support.trees import SOUTH_UP, grid_release
 

@@ -3,7 +3,7 @@
 import pytest
 
 from psd.errors import InputDataError
-from psd.ingest.hash_key import key_fingerprint, load_key
+from psd.ingest.row_hash import key_fingerprint, load_key
 
 
 def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path):

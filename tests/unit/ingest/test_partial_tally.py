@@ -11,7 +11,7 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest import partial_tally
 from psd.ingest.partial_tally import merge
 from psd.ingest.sources import Columns
-from psd.ingest.user_rows import UserRows
+from psd.ingest.user_partitions import UserRows
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.tally_parts import tally_rows
 from support.tallies import DOMAIN, K4, ROWS, USERS, cells, counted, recipe, table

@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from psd.ingest.row_hash import row_hashes, user_salts
-from psd.ingest.user_partitions import UserPartition
-from psd.ingest.user_rows import keep_user_rows, merge_user_rows
+from psd.ingest.user_partitions import UserPartition, keep_user_rows, merge_user_rows
 from psd.privacy.unit import PrivacyUnit
 from psd.space.time_slices import TimeSlices
 

@@ -12,7 +12,7 @@ import shapely
 import psd
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, tally_batches
-from psd.ingest.user_rows import UserRows
+from psd.ingest.user_partitions import UserRows
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import slice_tally
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons

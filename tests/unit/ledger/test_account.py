@@ -18,8 +18,8 @@ from psd.ingest.partial_tally import PartOrigin
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.ledger.account import Account
+from psd.ledger.extents import Region
 from psd.ledger.ledger import Ledger
-from psd.ledger.regions import Region
 from psd.ledger.state import MAX_FAULTS
 from psd.privacy.budget import Budget
 from psd.privacy.loss import NANO, Loss

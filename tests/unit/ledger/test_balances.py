@@ -4,7 +4,7 @@ import itertools
 from fractions import Fraction
 
 from psd.accounting import pure_rho, rho_of
-from psd.ledger.balances import Allowance, Balance, Spent
+from psd.ledger.charges import Allowance, Balance, Spent
 from psd.privacy.loss import NANO, Loss
 
 DELTA = Fraction(1, 10**6)

@@ -12,7 +12,7 @@ from psd.ledger import entries as journal
 from psd.ledger.charges import Charge
 from psd.ledger.entries import entry, replay_entries
 from psd.ledger.entry_schema import validate_entry
-from psd.ledger.regions import Region
+from psd.ledger.extents import Region
 from psd.privacy.loss import Loss
 from support.ledger_entries import CHARGE, DATASET, REGION
 

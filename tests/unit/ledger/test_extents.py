@@ -9,15 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psd._util.wall_clock import zone_rules
-from psd.ledger.charged_slices import (
+from psd.ledger.extents import (
+    ALWAYS_AND_EVERYWHERE,
     ChargedSlices,
+    Extent,
+    Region,
+    extent_for_unit,
     is_slices,
+    largest_sum,
     parse_slices,
     slices_fields,
     slices_of,
+    spent_within,
 )
-from psd.ledger.extents import ALWAYS_AND_EVERYWHERE, Extent, extent_for_unit, largest_sum
-from psd.ledger.regions import Region, spent_within
 from psd.space.time_slices import TimeSlices
 
 HOURS = range(8)

@@ -16,8 +16,8 @@ from psd.errors import BudgetError, LedgerError, ParameterError, WriteError
 from psd.ledger import entries as journal
 from psd.ledger import file as ledger_file
 from psd.ledger.charges import Dataset
+from psd.ledger.extents import BY_FIELDS, Region
 from psd.ledger.ledger import Ledger
-from psd.ledger.regions import BY_FIELDS, Region
 from psd.privacy.loss import parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from support.ledger_columns import columns_of, request_for

@@ -5,15 +5,15 @@ import pytest
 import psd
 from psd.errors import LedgerError, ParameterError
 from psd.ledger.account import Account
+from psd.ledger.extents import Region
 from psd.ledger.ledger import Ledger
-from psd.ledger.readings import (
+from psd.ledger.state import (
     check_readings,
     fits_unit,
     is_placed_alike,
     placing_options,
     registered_reading,
 )
-from psd.ledger.regions import Region
 from support.ledger_columns import BY_LON_LAT, request_for
 
 PLACED = {"x": "lon", "y": "lat"}

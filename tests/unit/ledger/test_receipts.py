@@ -16,7 +16,7 @@ from psd.curator.private_bounds import PrivateBounds
 from psd.errors import LedgerError
 from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
-from psd.ledger.charged_slices import slices_fields, slices_of
+from psd.ledger.extents import region_fields, slices_fields, slices_of
 from psd.ledger.ledger import Ledger
 from psd.ledger.receipts import (
     _differing_field,
@@ -25,7 +25,6 @@ from psd.ledger.receipts import (
     read_receipt,
     receipts,
 )
-from psd.ledger.regions import region_fields
 from psd.privacy.loss import NANO, Loss
 from psd.space.time_slices import TimeSlices
 from support.ledger_columns import request_for

@@ -11,7 +11,7 @@ import psd
 from psd.errors import LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
 from psd.publish.observer import Observer
-from psd.publish.public_files import BoundaryFile
+from psd.publish.public_inputs import BoundaryFile
 
 AREA = {"domain": (0, 0, 2, 2), "method": "grid"}
 

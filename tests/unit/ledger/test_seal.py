@@ -8,7 +8,7 @@ import pytest
 
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ledger.ledger import Ledger
-from psd.ledger.seal import seal_path
+from psd.ledger.receipts import seal_path
 from support.ledger_columns import request_for
 from support.ledger_edits import edit_charge
 

@@ -7,8 +7,7 @@ import pytest
 
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ledger.charges import Charge, Dataset
-from psd.ledger.extents import Extent
-from psd.ledger.regions import BY_FIELDS, Region
+from psd.ledger.extents import BY_FIELDS, Extent, Region
 from psd.ledger.state import LedgerState
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit

@@ -13,9 +13,8 @@ from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ingest.columns import reading_of
 from psd.ingest.sources import Columns
 from psd.ledger.account import Account
-from psd.ledger.charged_slices import slices_of
+from psd.ledger.extents import BY_FIELDS, Region, slices_of
 from psd.ledger.ledger import Ledger
-from psd.ledger.regions import BY_FIELDS, Region
 from psd.ledger.state import MAX_FAULTS
 from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from psd.mechanisms.choice_laws import (
+    HalvingTree,
+    Runs,
     map_law,
     map_log_probability,
     permute_and_flip_log_probability,
     permute_and_flip_probabilities,
 )
-from psd.mechanisms.zone_layouts import HalvingTree, Runs
 from support.privacy.price_markets import (
     all_maps,
     area_market,

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from itertools import product
 
-from psd.mechanisms.enclosed_branches import decided_branch, draw_branch
+from psd.mechanisms.exponential_tables import decided_branch, draw_branch
 from support.noise_paths import Tape
 
 

@@ -11,9 +11,8 @@ from psd.accounting import PICO
 from psd.errors import ParameterError
 from psd.mechanisms import bernoulli, gaussian
 from psd.mechanisms.bernoulli import bernoulli_exp_of_any
-from psd.mechanisms.certified_thresholds import thresholds
+from psd.mechanisms.certified_thresholds import GaussianSurvival, thresholds
 from psd.mechanisms.gaussian import GaussianMechanism, discrete_gaussian, discrete_gaussian_each
-from psd.mechanisms.gaussian_thresholds import GaussianSurvival
 from support.noise_paths import Tape, enumerate_paths
 
 BIG = 10**40

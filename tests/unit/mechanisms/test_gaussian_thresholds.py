@@ -7,10 +7,9 @@ from itertools import accumulate, product
 import numpy as np
 import pytest
 
-from psd.mechanisms import gaussian_thresholds
+from psd.mechanisms import certified_thresholds
 from psd.mechanisms.bernoulli import invert
-from psd.mechanisms.certified_thresholds import thresholds
-from psd.mechanisms.gaussian_thresholds import GaussianSurvival
+from psd.mechanisms.certified_thresholds import GaussianSurvival, thresholds
 from support.noise_paths import Tape
 
 PARAMETERS = [(1, 3), (1, 1), (10, 1), (100, 1), (1, 10**6), (24_355_970_359, 3 * 10**9),
@@ -79,7 +78,7 @@ def test_values_far_beyond_the_table_and_more_guard_bits(monkeypatch):
     assert LAW.floor(60, 400) == exact_floors(LAW, 400, 60)[59] > 0
     table = thresholds(GaussianSurvival(2**24, 1))
     assert table.size == pytest.approx(9.08 * 2**12, rel=0.01)
-    monkeypatch.setattr(gaussian_thresholds, "_GUARD_BITS", 1)
+    monkeypatch.setattr(certified_thresholds, "_GAUSSIAN_GUARD_BITS", 1)
     assert [LAW.floor(k, 63) for k in range(1, 20)] == exact_floors(LAW, 63, 19)
 
 

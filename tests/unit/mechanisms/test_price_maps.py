@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from psd.mechanisms import enclosed_branches
+from psd.mechanisms import exponential_tables
+from psd.mechanisms.choice_laws import HalvingTree, Runs, is_map, zone_layout
 from psd.mechanisms.price_maps import MapWeights, PriceMaps
-from psd.mechanisms.zone_layouts import HalvingTree, Runs, is_map, zone_layout
 from psd.privacy.loss import NANO
 from support.privacy.price_markets import (
     all_maps,
@@ -47,7 +47,7 @@ def test_the_best_map_wins_where_epsilon_is_large_and_one_needs_no_draw(monkeypa
     for _ in range(20):
         answer = maps(scores, (1, 2), "halving-tree", 100 * NANO).sample()
         assert answer[0].tolist() == [[0, 1], [0, 1], [1, 0], [1, 0]]
-    monkeypatch.setattr(enclosed_branches, "random_words", None)
+    monkeypatch.setattr(exponential_tables, "random_words", None)
     assert maps([[5]], (1,), "halving-tree").sample().tolist() == [[[0, 0]]]
     assert maps([[5], [7]], (2,), "runs").sample().tolist() == [[[0, 0], [1, 0]]]
 
@@ -60,7 +60,7 @@ def test_a_far_map_is_drawn_when_its_turn_comes(monkeypatch):
         drawn.append(size)
         return np.zeros(size, np.uint64)
 
-    monkeypatch.setattr(enclosed_branches, "random_words", word)
+    monkeypatch.setattr(exponential_tables, "random_words", word)
     assert maps([[0, 800]], (1,), "runs", NANO, 1).sample()[0].tolist() == [[0, 0]]
     assert len(drawn) == 30  # the least doubling of 60 bits that is above 800 / ln 2
     # Float weights underflow to 0 from about 745 units below the best.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
-from psd.mechanisms.zone_layouts import (
+from psd.mechanisms.choice_laws import (
     MAX_TABLE,
     MAX_ZONES,
     HalvingTree,

@@ -20,7 +20,7 @@ from psd.decompositions import Quadtree
 from psd.errors import LedgerError, ParameterError, PsdError
 from psd.ledger.ledger import Ledger
 from psd.publish.fields import FIELDS, Field, field_names, public_files, values_of_request
-from psd.publish.public_files import BoundaryFile, CovariateFile
+from psd.publish.public_inputs import BoundaryFile, CovariateFile
 from psd.publish.recipe import PrivateInputs, Recipe
 from psd.publish.request_values import (
     RequestArguments,

@@ -16,7 +16,7 @@ from psd.errors import PsdError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.fields import values_of_request
-from psd.publish.public_files import BoundaryFile, CovariateFile
+from psd.publish.public_inputs import BoundaryFile, CovariateFile
 from psd.publish.request import BuildRequest, BuildTerms, ReadRequest
 from psd.publish.request_values import (
     request_from_toml,

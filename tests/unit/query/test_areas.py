@@ -10,7 +10,7 @@ import psd
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.query.areas import BoxAreas, NamedAreas, PolygonAreas
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
-from psd.testing.releases import release_from_counts
+from psd.testing.data import release_from_counts
 
 DOMAIN = psd.Domain(bounds=(0, 0, 4, 4), crs="EPSG:3857", lattice=(4, 4))
 BOX = shapely.box(0, 0, 2, 4)

@@ -10,8 +10,7 @@ import shapely
 import psd
 from psd.errors import ParameterError
 from psd.query import region_overlaps as regions_module
-from psd.query.covariance import _nearest_covariance
-from psd.query.derived import fieller_interval, two_sided_quantile
+from psd.query.joint import _nearest_covariance, fieller_interval, two_sided_quantile
 from support.noise import noise_variance
 from support.trees import domain_of, grid_release
 

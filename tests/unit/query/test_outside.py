@@ -6,7 +6,7 @@ import pytest
 import shapely
 
 from psd.errors import ParameterError
-from psd.testing.releases import release_from_counts
+from psd.testing.data import release_from_counts
 from support.cli_runner import cli, fails
 from support.releases import as_drawn
 

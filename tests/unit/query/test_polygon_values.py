@@ -6,9 +6,9 @@ import pytest
 import shapely
 
 import psd
-from psd.query import polygon_values
+from psd.query import polygons
 from psd.release.post_processing import PostProcessing
-from psd.statistics.overlay import raster_overlay
+from psd.statistics.raster import raster_overlay
 from support.releases import changed
 
 METRES = "EPSG:3857"
@@ -166,7 +166,7 @@ def test_leaves_of_more_values_are_measured_by_area(monkeypatch):
     release, _, _ = measured("a large step", (3, 3))
     shape = gpd.GeoSeries([shapely.Polygon([(10, 10), (310, 50), (140, 500)])], crs=METRES)
     by_value = release.query(shape).table.estimate[0]
-    monkeypatch.setattr(polygon_values, "MAX_VALUES", 10)
+    monkeypatch.setattr(polygons, "MAX_VALUES", 10)
     by_area = release.query(shape).table.estimate[0]
     assert by_area != by_value
     assert by_area == pytest.approx(by_value, rel=0.2)
@@ -179,7 +179,7 @@ def test_the_batches_do_not_change_an_answer(monkeypatch):
         [shapely.Point(0, 3).buffer(0.8), shapely.Point(0, 3).buffer(0.3)], crs=METRES
     )
     together = release.query(shape).table
-    monkeypatch.setattr(polygon_values, "_VALUES_PER_BATCH", 7)
+    monkeypatch.setattr(polygons, "_VALUES_PER_BATCH", 7)
     assert release.query(shape).table.estimate.to_numpy() == pytest.approx(
         together.estimate.to_numpy()
     )

@@ -11,7 +11,7 @@ import shapely
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.query.answer_table import COLUMNS
-from psd.query.polygon_sides import find_sides
+from psd.query.lines import find_sides
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 from support.trees import METRES, random_queries, random_tree, release_of

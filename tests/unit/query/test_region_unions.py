@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 import psd
-from psd.query.region_unions import TOLERANCE, find_unions
+from psd.query.region_nodes import TOLERANCE, find_unions
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 DEGREES = psd.Domain(bounds=(126, 37, 128, 38), crs="EPSG:4326", lattice=(256, 256))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from psd.query.reliability import (
+from psd.query.answer_table import (
     QUALITIES,
     Limits,
     judge_estimates,

@@ -5,7 +5,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from psd.query.simultaneous import simultaneous_level
+from psd.query.joint import simultaneous_level
 
 
 def equal_correlation(size, rho):

@@ -14,7 +14,7 @@ import shapely
 import psd
 from psd.errors import DomainError, MissingExtraError, ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import RegionHierarchy
-from psd.regions.kinds import _h3_cells
+from psd.regions.kinds import h3
 from psd.regions.kinds.grid_cells import hierarchy_from_grid, parse_sizes
 from psd.regions.kinds.h3 import hierarchy_from_h3
 from psd.regions.kinds.tiles import hierarchy_from_tiles
@@ -212,8 +212,8 @@ def test_hexagons_cover_the_bounds_and_have_the_parents_of_the_index():
 
 def test_an_index_has_its_text_and_its_parent():
     cells = np.array([0x8928308280FFFFF])
-    assert _h3_cells.H3Codes(cells)[0] == "8928308280fffff"
-    assert _h3_cells.cell_parents(cells, 9, 8).tolist() == [0x8828308281FFFFF]
+    assert h3.H3Codes(cells)[0] == "8928308280fffff"
+    assert h3.cell_parents(cells, 9, 8).tolist() == [0x8828308281FFFFF]
 
 
 @pytest.mark.deep
@@ -240,7 +240,7 @@ def test_levels_and_bounds_that_are_refused(monkeypatch, subtests):
     refused(subtests, DomainError, table, lambda domain: hierarchy_from_h3("2", domain))
     monkeypatch.setitem(sys.modules, "h3.api.basic_int", None)
     with pytest.raises(MissingExtraError, match="in the folder of the source of psd"):
-        _h3_cells.h3_library()
+        h3.h3_library()
     table = [
         ("must be lengths such as 1km or 250m, got ''", ""),
         ("must be lengths", "0", "-1km", "1 mile", "nan"),

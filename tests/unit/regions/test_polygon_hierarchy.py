@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import psd
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
-from psd.regions.cover import overlapping_pairs
-from psd.regions.hierarchy import RegionHierarchy, RegionLevel
-from psd.regions.ids import id_texts
+from psd.regions.hierarchy import RegionHierarchy, RegionLevel, id_texts
+from psd.regions.kinds.polygons import overlapping_pairs
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary
 from psd.space.even_odd import EdgeIndex

@@ -142,7 +142,7 @@ def test_a_bomb_is_not_unpacked(monkeypatch):
         def __getattr__(self, name):
             return getattr(self.inflate, name)
 
-    monkeypatch.setattr("psd.release.footer_value.zlib.decompressobj", Watched)
+    monkeypatch.setattr("psd.release.codecs.zlib.decompressobj", Watched)
     with pytest.raises(ReleaseFormatError, match="covariate does not have the size"):
         decode(rewritten(bomb))
     assert unpacked == [len(NUMBERS) + 1]

@@ -11,7 +11,7 @@ import psd
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.ledger.receipts import is_sound
 from psd.release.file import NODES, SCHEMA, decode_release, encode_release, read_release
-from psd.release.node_limit import MAX_NODES, check_node_count
+from psd.release.node_reader import MAX_NODES, check_node_count
 from psd.release.series_file import read_series
 from psd.signing import new_key, sign, verify
 from psd.testing import release_from_counts

@@ -15,7 +15,7 @@ from psd.errors import ParameterError, ReleaseFormatError
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.release.codecs import is_regions, pack_regions, regions_header, unpack_regions
 from psd.release.file import decode_release, encode_release
-from psd.testing.regions import LatticeRegions
+from psd.testing.data import LatticeRegions
 
 PLANE = psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857", lattice=(256, 256))
 

@@ -13,11 +13,16 @@ from psd._util.declared_parameters import parameters_from_file
 from psd.errors import ParameterError
 from psd.privacy.budget import TOTALS_FACTOR
 from psd.privacy.loss import NANO
-from psd.release import file, series_growth
+from psd.release import file, series_file
 from psd.release.file import encode_release, slice_digest
 from psd.release.series import SeriesRecord
-from psd.release.series_file import decode_series, digest_of, encode_series
-from psd.release.series_growth import append_slice, join_releases
+from psd.release.series_file import (
+    append_slice,
+    decode_series,
+    digest_of,
+    encode_series,
+    join_releases,
+)
 from psd.space.covariate import Covariate
 from support.noise import gaussian_record
 from support.trees import random_tree, release_of
@@ -136,7 +141,7 @@ def test_only_public_values_are_added_and_a_file_without_compression_stays_one(
         append_slice(
             content, series_of([first, replayed]), [slice_digest(DAYS.names[0], first.tree)]
         )
-    for module in (file, series_growth):
-        monkeypatch.setattr(module, "NODES", {"floor": 200, "each": 0})
+    for module in (file, series_file):
+        monkeypatch.setattr(module, "NODES", {"floor": 200, "each": 0.01})
     whole = series_of(same_cells())  # 85 nodes each: the third is too much
     assert grown(whole.releases) == (encode_series(whole), digest_of(whole))

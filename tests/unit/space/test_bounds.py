@@ -11,7 +11,7 @@ from shapely import LineString, MultiPolygon, box
 
 import psd
 from psd.errors import DomainError, InputDataError, ParameterError
-from psd.publish.bounds_text import bounds_from_file, bounds_from_text, transform_bounds
+from psd.publish.area import bounds_from_file, bounds_from_text, transform_bounds
 from psd.publish.fields import public_files
 from psd.publish.request import BuildRequest
 from psd.publish.request_values import request_from_toml, request_to_toml

@@ -5,8 +5,16 @@ import pytest
 
 from psd.errors import InternalError, ReleaseFormatError
 from psd.privacy.loss import EPSILON
-from psd.space.box_tree import Tree, _rules, all_inside, any_empty, box_sides, check_tree, locate
-from psd.space.partial_tree import check_next_nodes
+from psd.space.box_tree import (
+    Tree,
+    _rules,
+    all_inside,
+    any_empty,
+    box_sides,
+    check_next_nodes,
+    check_tree,
+    locate,
+)
 from support.trees import random_tree
 
 LATTICE = (4, 4)

@@ -11,7 +11,7 @@ from pyproj import CRS
 
 import psd
 from psd.errors import DomainError, InputDataError, MissingExtraError, ParameterError
-from psd.publish.raster_files import read_raster
+from psd.publish.public_inputs import read_raster
 from psd.space.covariate import MAX_SIDE, Covariate
 from support.tables import refused, refused_calls
 from support.trees import domain_of

@@ -23,8 +23,7 @@ from psd.space.crs import (
     parse_crs,
     radians_per_unit,
 )
-from psd.space.region_checks import to_release_crs
-from psd.space.regions import regions_table
+from psd.space.regions import regions_table, to_release_crs
 from support.tables import refused
 
 FILE = "/nowhere/shifts.gsb"

@@ -9,7 +9,7 @@ from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree, check_tree
 from psd.space.growing_tree import Cells, GrowingTree
-from psd.space.region_frame import region_frame
+from psd.space.region_tree import region_frame
 from support.small_regions import SHAPES
 
 LATTICE = (8, 6)

@@ -3,8 +3,7 @@
 import pytest
 
 from psd.space.countries import border_arcs, country_shapes
-from psd.space.domain import Domain
-from psd.space.place_text import place_text
+from psd.space.domain import Domain, place_text
 
 SITE = 'LOCAL_CS["site",UNIT["metre",1]]'
 

@@ -8,9 +8,8 @@ import pytest
 
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.space.growing_tree import GrowingTree
-from psd.space.region_frame import region_frame
-from psd.space.region_tree import check_cells
-from psd.testing.regions import LatticeRegions
+from psd.space.region_tree import check_cells, region_frame
+from psd.testing.data import LatticeRegions
 from support.small_regions import SHAPES, drawn
 from support.tables import refused
 

@@ -12,10 +12,9 @@ from pyproj import Transformer
 
 import psd
 from psd.errors import DomainError, ParameterError
-from psd.space import region_checks as placing
+from psd.space import regions as placing
 from psd.space.polygon_areas import clip_outlines
-from psd.space.region_checks import MAX_VERTICES
-from psd.space.regions import MAX_TEXT, is_region, regions_table
+from psd.space.regions import MAX_TEXT, MAX_VERTICES, is_region, regions_table
 from psd.testing import release_from_counts
 from support.tables import refused, refused_calls
 

@@ -16,7 +16,7 @@ from psd.publish.counting import coarsest_step
 from psd.publish.drawing import draw_release
 from psd.release.schema import record_header
 from psd.space.domain import Blocks, min_cell_within, parse_min_cell, smallest_blocks
-from psd.testing.replay import RecordingSampler, ReplayingSampler
+from psd.testing.transcripts import RecordingSampler, ReplayingSampler
 from support.privacy.samplers import ExactSampler
 
 LONDON = (-0.55, 51.25, 0.35, 51.72)

@@ -9,9 +9,9 @@ from pyproj import Transformer
 
 import psd
 from psd.errors import DomainError
+from psd.space.bounds import are_places, beyond_the_world, world_width
 from psd.space.ground_areas import ground_areas
 from psd.space.shape_transforms import transform_shapes
-from psd.space.world import are_places, beyond_the_world, world_width
 from support.tables import returned
 
 # Maps of the world whose plane gives longitudes beyond their edge, or none; one around a point.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.errors import ParameterError
-from psd.statistics.quantiles import weighted_quantiles
+from psd.statistics.top_cells import weighted_quantiles
 from support.tables import refuses
 from support.trees import SOUTH_UP, grid_release
 

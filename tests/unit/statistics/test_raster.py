@@ -5,8 +5,7 @@ import pytest
 
 from psd.errors import ParameterError
 from psd.release.post_processing import PostProcessing
-from psd.statistics.overlay import MAX_CELLS
-from psd.statistics.raster import density_raster
+from psd.statistics.raster import MAX_CELLS, density_raster
 from support.releases import changed
 from support.trees import EQUATOR_SCALE, SOUTH_UP, grid_release, random_tree, release_of
 

@@ -16,7 +16,7 @@ from psd.errors import ParameterError
 
 if TYPE_CHECKING:
     from psd._util.arrays import Integers
-    from psd.apps.choosing.bid_levels import BidLevels
+    from psd.apps.choosing.counts import BidLevels
     from psd.mechanisms.base import UnscoredMechanism
     from psd.space.domain import Domain
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from psd._util.arrays import Integers
 from psd._util.instances import check_instance
-from psd.apps.choosing.bid_levels import BidLevels
+from psd.apps.choosing.counts import BidLevels
 from psd.apps.choosing.objectives import Pick
 from psd.apps.choosing.price_list import PriceList
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
+from psd.mechanisms.choice_laws import check_maps, leaf_numbers, spans_of, zone_layout
 from psd.mechanisms.price_maps import PriceMaps
-from psd.mechanisms.zone_layouts import check_maps, leaf_numbers, spans_of, zone_layout
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
 

@@ -11,7 +11,7 @@ from psd._util.arrays import Integers
 from psd._util.declared_parameters import integer_between
 from psd._util.instances import check_instance
 from psd.apps.choosing.candidate_areas import CandidateAreas
-from psd.apps.choosing.catchment_counts import PlacedCounts
+from psd.apps.choosing.counts import PlacedCounts
 from psd.apps.choosing.objectives import Pick
 from psd.errors import DomainError, ParameterError
 from psd.ingest.tally import Tally

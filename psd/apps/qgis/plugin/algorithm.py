@@ -1,4 +1,4 @@
-"""An algorithm of the toolbox that runs one command."""
+"""Algorithms of the toolbox: one that runs a command, and one that adds a release to the map."""
 
 from __future__ import annotations
 
@@ -12,13 +12,25 @@ from qgis.core import (
     QgsProcessingContext,
     QgsProcessingException,
     QgsProcessingFeedback,
+    QgsProcessingLayerPostProcessorInterface,
     QgsProcessingParameterBoolean,
+    QgsProcessingParameterEnum,
+    QgsProcessingParameterFile,
+    QgsProcessingParameterString,
+    QgsProcessingParameterVectorDestination,
+    QgsVectorLayer,
 )
+from qgis.PyQt.QtXml import QDomDocument
 
 from .command_line import CommandError, check_version, find_command, run_command, words_of
 from .parameters import parameters_of, value_of
 
-__all__ = ["CommandAlgorithm", "run_psd"]
+__all__ = [
+    "CommandAlgorithm",
+    "MapAlgorithm",
+    "run_psd",
+]
+
 
 _LAYERS = (".gpkg", ".fgb", ".geojson", ".tif")
 _LOAD = "LOAD_LAYER"
@@ -129,3 +141,115 @@ class CommandAlgorithm(QgsProcessingAlgorithm):
         if path.endswith(_LAYERS) and context.project() is not None:
             details = QgsProcessingContext.LayerDetails(Path(path).stem, context.project(), path)
             context.addLayerToLoadOnCompletion(path, details)
+
+
+_STYLES = ["density", "reliability"]
+
+
+class Style(QgsProcessingLayerPostProcessorInterface):
+    """Gives a layer a style of its own file once it is in the project.
+
+    Parameters
+    ----------
+    name : str
+        Of the style in the table `layer_styles`.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def postProcessLayer(  # noqa: N802
+        self, layer: Any, context: QgsProcessingContext, feedback: QgsProcessingFeedback
+    ) -> None:
+        """Read the style from the file of the layer."""
+        if isinstance(layer, QgsVectorLayer):
+            use_style(layer, self.name)
+
+
+def use_style(layer: QgsVectorLayer, name: str) -> None:
+    """Draw a layer in a style of its own file."""
+    _, ids, names, *_ = layer.listStylesInDatabase()
+    if name in names:
+        document = QDomDocument()
+        document.setContent(layer.getStyleFromDatabase(ids[names.index(name)])[0])
+        layer.importNamedStyle(document)
+        layer.triggerRepaint()
+
+
+# QGIS keeps no reference of its own, and the algorithm is gone by the time it needs them.
+_POST_PROCESSORS = {name: Style(name) for name in _STYLES}
+
+
+class MapAlgorithm(QgsProcessingAlgorithm):
+    """Writes the cells of a release to a GeoPackage, and opens it in a ready style.
+
+    Parameters
+    ----------
+    version : str
+        Version of the plugin; `psd` must be of the same minor version.
+    stated_command : callable
+        The setting of the plugin.
+    """
+
+    def __init__(self, version: str, stated_command: Callable[[], str]) -> None:
+        super().__init__()
+        self.version = version
+        self.stated_command = stated_command
+
+    def createInstance(self) -> MapAlgorithm:  # noqa: N802
+        """A new algorithm."""
+        return MapAlgorithm(self.version, self.stated_command)
+
+    def name(self) -> str:
+        """Second part of the name, as in `psd:addtomap`."""
+        return "addtomap"
+
+    def displayName(self) -> str:  # noqa: N802
+        """Line in the toolbox."""
+        return "Add a release to the map"
+
+    def shortHelpString(self) -> str:  # noqa: N802
+        """Help beside the form."""
+        return (
+            "Adds the cells of a release as a layer with a ready style: people per square "
+            "kilometre, or how reliable the count of each cell is. The layer has both errors and "
+            "the interval of each cell as columns. Of a release with regions the layer has the "
+            "regions. It is a GeoPackage, and other programs open it in the same style."
+        )
+
+    def initAlgorithm(self, configuration: Any = None) -> None:  # noqa: N802
+        """Release, slice, level, style and file."""
+        self.addParameter(QgsProcessingParameterFile("RELEASE", "Release"))
+        for name, label in (("SLICE", "Time slice of a series"), ("LEVEL", "Level of cells")):
+            self.addParameter(QgsProcessingParameterString(name, label, optional=True))
+        self.addParameter(
+            QgsProcessingParameterEnum(
+                "STYLE", "Style", options=_STYLES, defaultValue=_STYLES[0], usesStaticStrings=True
+            )
+        )
+        self.addParameter(QgsProcessingParameterVectorDestination("OUTPUT", "Cells"))
+
+    def processAlgorithm(  # noqa: N802
+        self,
+        parameters: dict[str, Any],
+        context: QgsProcessingContext,
+        feedback: QgsProcessingFeedback,
+    ) -> dict[str, Any]:
+        """Export the cells; the style follows when the layer is in the project."""
+        output = self.parameterAsOutputLayer(parameters, "OUTPUT", context)
+        if not output.endswith(".gpkg"):
+            raise QgsProcessingException(
+                f"the file must end in .gpkg, got {output}; it holds styles"
+            )
+        words = ["export", "--overwrite"]
+        for option in ("SLICE", "LEVEL"):
+            if text := self.parameterAsString(parameters, option, context).strip():
+                words.append(f"--{option.lower()}={text}")
+        release = self.parameterAsFile(parameters, "RELEASE", context)
+        run_psd(self.stated_command(), self.version, [*words, "--", release, output], feedback)
+        style = self.parameterAsEnumString(parameters, "STYLE", context)
+        # The first style is the one in which QGIS opens the file.
+        if style != _STYLES[0] and context.willLoadLayerOnCompletion(output):
+            context.layerToLoadOnCompletionDetails(output).setPostProcessor(_POST_PROCESSORS[style])
+        return {"OUTPUT": output}

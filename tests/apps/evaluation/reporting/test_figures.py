@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import psd
+from psd.apps.evaluation import figures
 from psd.apps.evaluation.comparison import compare
-from psd.apps.evaluation.reporting import figures
-from psd.apps.evaluation.reporting.comparison_figures import (
+from psd.apps.evaluation.figures import (
     draw_error_by_size,
     draw_score_by_epsilon,
 )

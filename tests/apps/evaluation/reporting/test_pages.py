@@ -10,11 +10,8 @@ import pytest
 import psd
 from psd._util.colours import SEQUENTIAL
 from psd.apps.evaluation.comparison import compare
-from psd.apps.evaluation.reporting.comparison_page import comparison_page
-from psd.apps.evaluation.reporting.evaluation_page import RASTER, evaluation_page
-from psd.apps.evaluation.reporting.figures import draw_predicted_against_true
-from psd.apps.evaluation.reporting.maps import draw_map
-from psd.apps.evaluation.reporting.plots import check_report
+from psd.apps.evaluation.figures import check_report, draw_map, draw_predicted_against_true
+from psd.apps.evaluation.pages import RASTER, comparison_page, evaluation_page
 from psd.apps.evaluation.true_errors import PRIVATE_NOTICE, evaluate
 from psd.errors import MissingExtraError, ParameterError
 from support.evaluations import BOXES, DOMAIN, built, points

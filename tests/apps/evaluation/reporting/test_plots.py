@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import psd
 from psd.apps.evaluation.comparison import compare
-from psd.apps.evaluation.reporting.plots import plot_comparison, plot_evaluation
+from psd.apps.evaluation.figures import plot_comparison, plot_evaluation
 from psd.apps.evaluation.true_errors import evaluate
 from psd.errors import MissingExtraError, ParameterError
 from support.evaluations import BOXES, DOMAIN, built, points

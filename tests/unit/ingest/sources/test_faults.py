@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 
 from psd.errors import InputDataError, ResourceError
-from psd.ingest.sources._faults import fault_class
+from psd.ingest.sources._arrow import fault_class
 from support import tables
 
 LACKS = [

@@ -13,7 +13,7 @@ import shapely
 
 from psd.errors import ParameterError
 from psd.ingest.columns import may_be_values, reading_of
-from psd.ingest.sources import Columns, _csv_header
+from psd.ingest.sources import Columns, _csv_file
 from support.batches import refused, rows_of
 
 POINTS = [(1.5, 2.0, "\u00e9"), (-3.25, 4.0, "b")]
@@ -257,9 +257,9 @@ def test_options_that_do_not_exist_or_that_no_input_uses(subtests):
 def test_a_converted_file_has_the_rules_of_others(file, monkeypatch):
     paths = [file(PLAIN, "a.csv"), file(WIDE, "b.csv")]
     assert f"inputs {paths[0]} and {paths[1]} have the same content" in refused(paths)
-    path, before = file(WIDE), _csv_header._copy_text
+    path, before = file(WIDE), _csv_file._copy_text
     touch = lambda *given: before(*given) or os.utime(path, ns=(0, 0))  # noqa: E731
-    monkeypatch.setattr(_csv_header, "_copy_text", touch)
+    monkeypatch.setattr(_csv_file, "_copy_text", touch)
     assert "changed while it was read" in refused(path)
 
 

@@ -1,1 +1,0 @@
-"""Plots and HTML pages of true errors. Private."""

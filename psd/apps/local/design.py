@@ -1,0 +1,459 @@
+"""Design a campaign: groups, grids, regions and protocols, from epsilon and the expected devices.
+
+Everything follows from public numbers.
+
+The cells of a group are texts, one for each of the lowest regions: ``ID|LEVEL|RING|RING...``, where
+the id is that of the region of the level in which it is, and a ring is ``x y x y ...``, closed. The
+numbers are the shortest decimals that give the doubles of the outline, so the campaign, the device
+and the release decide by the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.declared_parameters import integer_between
+from psd.apps.local.campaigns import campaign_of
+from psd.apps.local.device import DEPTH, MAX_ANSWERS, SHARES, Campaign, Partition
+from psd.apps.local.partitions import grid_cells
+from psd.apps.local.protocols import best_protocol, protocol_content
+from psd.apps.local.stated_laws import resolve_law
+from psd.errors import DomainError, ParameterError
+from psd.privacy.loss import NANO
+from psd.regions.files import CellRegions, RegionFiles, read_polygons
+from psd.regions.hierarchy import RegionHierarchy, RegionLevel
+from psd.regions.kinds.polygons import PolygonRegions
+from psd.space.boundary import bounds_of
+from psd.space.domain import Domain
+
+__all__ = [
+    "PLANS",
+    "Plan",
+    "answers_of_parts",
+    "campaign_content",
+    "closed_group",
+    "design",
+    "design_regions",
+    "grid_level",
+    "level_groups",
+    "open_group",
+    "read_regions",
+    "regions_of_campaign",
+    "round_groups",
+    "sigma",
+    "split_shares",
+]
+
+
+# Groups that are asked together: a mean cell of the finest grid has this many standard deviations,
+# and each level has 1.5 times the devices of the one above.
+_TOGETHER = 1.5
+_GROWTH = 1.5
+_COARSEST = 2
+_FINEST = (3, 7)
+
+# Levels of the first grid of several rounds.
+_FIRST = (1, 6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a campaign of some rounds asks."""
+
+    shares: tuple[float, ...]  # share of the devices of each round
+    # Standard deviations of a mean cell of the first grid; an integer is its level.
+    first: float | int
+    # Standard deviations that a cell shall have in the end, with the devices that are left.
+    target: float
+    least: float  # standard deviations that a cell's own measurements must have for a cut
+
+
+PLANS: Final = {
+    2: Plan(shares=(0.35, 0.65), first=3.0, target=2.0, least=2.0),
+    3: Plan(shares=(0.15, 0.25, 0.6), first=4.0, target=2.0, least=2.0),
+    4: Plan(shares=(0.15, 0.2, 0.25, 0.4), first=4.0, target=1.4, least=2.0),
+    7: Plan(shares=(1 / 7,) * 7, first=2, target=0.0, least=5**0.5),
+}
+"""Plans by their number of rounds; a target of 0 cuts one level a round."""
+
+
+def level_groups(
+    nano: int, devices: int, protocol: str | None, settings: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Groups that are asked together, one for each level of a quadtree."""
+    finest = grid_level(_TOGETHER, sigma(nano, devices), *_FINEST)
+    levels = range(_COARSEST, finest + 1)
+    shares = split_shares([_GROWTH**i for i in range(len(levels))])
+    return [
+        open_group(share, grid_cells(level), nano, protocol, settings)
+        for level, share in zip(levels, shares, strict=True)
+    ]
+
+
+def round_groups(
+    nano: int, devices: int, rounds: int, protocol: str | None, settings: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Groups that are asked one after another; the first one has a grid, others have no cells."""
+    plan = PLANS[rounds]
+    shares = split_shares(plan.shares)
+    level = plan.first
+    if isinstance(level, float):
+        level = grid_level(level, sigma(nano, devices * plan.shares[0]), *_FIRST)
+    first = open_group(shares[0], grid_cells(level), nano, protocol, settings)
+    return [first, *(closed_group(share) for share in shares[1:])]
+
+
+def closed_group(share: int) -> dict[str, Any]:
+    """Content of a group that is asked later."""
+    return {"share": share, "cells": None, "protocol": None, "counted": None}
+
+
+def open_group(
+    share: int,
+    cells: Sequence[str],
+    nano: int,
+    protocol: str | None,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Content of a group that is asked; the settings take the place of the best ones."""
+    best = best_protocol(nano, len(cells) + 1, protocol)
+    return {
+        "share": share,
+        "cells": list(cells),
+        "protocol": protocol_content(best, settings or {}),
+        "counted": None,
+    }
+
+
+def split_shares(weights: Sequence[float]) -> list[int]:
+    """Shares in parts of a million in proportion to weights; the first takes what is left over."""
+    total = sum(weights)
+    shares = [int(SHARES * weight / total) for weight in weights]
+    shares[0] += SHARES - sum(shares)
+    return shares
+
+
+def sigma(nano: int, devices: float) -> float:
+    """Standard deviation of the share of a rare answer, with optimised unary encoding."""
+    growth = math.expm1(min(nano / NANO, 300.0))
+    return math.sqrt(4 * (growth + 1) / growth**2 / devices)
+
+
+def grid_level(factor: float, deviation: float, lowest: int, highest: int) -> int:
+    """Level of a grid whose mean cell has about ``factor`` standard deviations of devices."""
+    return min(max(round(math.log2(1 / (factor * deviation)) / 2), lowest), highest)
+
+
+MAX_DEVICES = 10**12
+
+
+def design(
+    bounds: Sequence[float],
+    epsilon: str | float | None,
+    devices: int,
+    *,
+    crs: str = "EPSG:4326",
+    title: str = "",
+    rounds: int = 4,
+    protocol: str | None = None,
+    settings: Mapping[str, int | str] | None = None,
+) -> Campaign:
+    """Design a campaign, and give its first round.
+
+    With one round, groups of devices are asked together, each for the cell of a grid of another
+    size. With several, the first group is asked for the cell of a coarse grid, and `next_round`
+    cuts the cells with many devices for the group after it.
+
+    Guarantees
+    ----------
+    - A device answers in one group, so the campaign costs epsilon, which is not divided.
+
+    Parameters
+    ----------
+    bounds : sequence of float
+        West, south, east, north. Public, never derived from the points.
+    epsilon : str or float, optional
+        Epsilon of a report. None if the settings ``p``, ``q`` and ``flips`` of ``rappor`` state
+        its law.
+    devices : int
+        Expected number of devices; it decides how fine the cells are.
+    crs : str
+        Reference system of the bounds.
+    title : str
+        What people read about the campaign.
+    rounds : int
+        1, 2, 3, 4 or 7.
+    protocol : str, optional
+        Protocol of the groups; the one with the least variance by default.
+    settings : mapping, optional
+        Settings of the protocol of all groups, in place of the best ones; see `design_options`.
+
+    Raises
+    ------
+    ParameterError
+        If epsilon, the number of devices or of rounds, or the protocol is not valid.
+    DomainError
+        If the bounds are not valid.
+
+    Examples
+    --------
+    >>> campaign = design((126.4, 37, 127.6, 38), 1, 100_000, rounds=1)
+    >>> [(len(g.partition.cells), g.share) for g in campaign.groups]
+    [(16, 400000), (64, 600000)]
+    """
+    nano, stated = resolve_law(epsilon, protocol, settings)
+    count = integer_between(1, MAX_DEVICES)("devices", devices)
+    if rounds == 1:
+        groups = level_groups(nano, count, protocol, stated)
+    elif rounds in PLANS:
+        groups = round_groups(nano, count, rounds, protocol, stated)
+    else:
+        raise ParameterError(f"rounds must be 1, 2, 3, 4 or 7, got {rounds!r}", name="rounds")
+    return campaign_of(campaign_content(bounds, crs, title, nano, count, groups))
+
+
+def campaign_content(
+    bounds: Sequence[float],
+    crs: str,
+    title: str,
+    nano: int,
+    devices: int,
+    groups: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    """Content of the first campaign of its rounds."""
+    if len(bounds) != 4:
+        raise DomainError("bounds must be four numbers: west, south, east, north", name="bounds")
+    west, south, east, north = bounds
+    domain = Domain(bounds=(west, south, east, north), crs=crs, min_cell=None)
+    return {
+        "psd-campaign": 1,
+        "question": "places",
+        "title": title,
+        "domain": {
+            "bounds": [repr(float(edge)) for edge in domain.bounds],
+            "crs": domain.crs,
+            "lattice": [2**DEPTH, 2**DEPTH],
+        },
+        "nano_epsilon": nano,
+        "devices": devices,
+        "groups": list(groups),
+        "earlier": [],
+    }
+
+
+# Devices of a level, as a multiple of those of the level above.
+
+# Of all regions of a campaign: about 20 MB in a level.
+_MAX_VERTICES = 2**19
+
+_DAMAGED = "campaign must state its regions as `psd local design` writes them; it is damaged"
+
+
+def design_regions(
+    regions: RegionHierarchy,
+    epsilon: str | float | None,
+    devices: int,
+    *,
+    title: str = "",
+    protocol: str | None = None,
+    settings: Mapping[str, int | str] | None = None,
+) -> Campaign:
+    """Design a campaign that asks for the region of a place, or *outside*.
+
+    Guarantees
+    ----------
+    - The device gives the region that `RegionHierarchy.assign` gives for the regions of the
+      campaign. A point in none of them is *outside*, an answer like any other.
+    - A device answers for one level, so the campaign costs epsilon, which is not divided.
+
+    Parameters
+    ----------
+    regions : RegionHierarchy
+        Polygons in levels, each of which is a group of devices. Public.
+    epsilon : str or float, optional
+        Epsilon of a report. None if the settings ``p``, ``q`` and ``flips`` of ``rappor`` state
+        its law.
+    devices : int
+        Expected number of devices.
+    title : str
+        What people read about the campaign.
+    protocol : str, optional
+        Protocol of the groups; the one with the least variance by default.
+    settings : mapping, optional
+        Settings of the protocol of all groups, in place of the best ones; see `design_options`.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is not valid, or regions are not polygons, too many, or too small.
+
+    Examples
+    --------
+    >>> import geopandas, shapely
+    >>> from psd.regions.polygon_hierarchy import hierarchy_from_polygons
+    >>> shapes = [shapely.box(0, 0, 1, 2), shapely.box(1, 0, 2, 2)]
+    >>> table = geopandas.GeoDataFrame({"ward": ["a", "b"]}, geometry=shapes, crs=4326)
+    >>> wards = hierarchy_from_polygons(table, Domain(bounds=(0, 0, 2, 2)), ids="ward")
+    >>> design_regions(wards, 1, 1000).groups[0].partition.names
+    ['a', 'b']
+    """
+    nano, stated = resolve_law(epsilon, protocol, settings)
+    count = integer_between(1, MAX_DEVICES)("devices", devices)
+    rings = _rings(regions)
+    shares = split_shares([_GROWTH**i for i in range(len(regions.levels))])
+    groups = []
+    for number, (share, level) in enumerate(zip(shares, regions.levels, strict=True)):
+        content = protocol_content(best_protocol(nano, len(level) + 1, protocol), stated)
+        heads = [f"{level.ids[index]}|{level.name}" for index in regions.ancestors(number).tolist()]
+        cells = ["|".join(pair) for pair in zip(heads, rings, strict=True)]
+        groups.append({"share": share, "cells": cells, "protocol": content, "counted": None})
+    domain = regions.domain
+    places = campaign_content(domain.bounds, domain.crs, title, nano, count, groups)
+    campaign = campaign_of({**places, "question": "regions"})
+    regions_of_campaign(campaign)
+    return campaign
+
+
+def read_regions(
+    files: RegionFiles | CellRegions, crs: str, bounds: Sequence[float] | None = None
+) -> RegionHierarchy:
+    """Read regions for a campaign, in the CRS in which devices know their points."""
+    if isinstance(files, CellRegions):
+        raise ParameterError(f"regions of a campaign must be files of polygons, got {files.kind}")
+    west, south, east, north = _extent(files, crs) if bounds is None else bounds
+    return files.read(Domain(bounds=(west, south, east, north), crs=crs, min_cell=None))
+
+
+def _extent(files: RegionFiles, crs: str) -> Sequence[float]:
+    """Bounds of all polygons of files."""
+    table = read_polygons(Path(files.paths[-1]), "regions")
+    if table.crs is None:
+        raise DomainError("regions have no CRS; assign it (set_crs, or in your GIS)")
+    return bounds_of(table, crs, "regions")
+
+
+def regions_of_campaign(campaign: Campaign) -> RegionHierarchy:
+    """Hierarchy of the regions of a campaign, whose assignment is that of its devices."""
+    parts = [
+        [cell.split("|", 2) for cell in group.partition.cells]
+        for group in campaign.groups
+        if group.partition is not None
+    ]
+    outlines = {tuple(rings for *_, rings in cells) for cells in parts}
+    if len(parts) != len(campaign.groups) or len(outlines) != 1:
+        raise ParameterError(_DAMAGED)
+    domain = Domain(bounds=campaign.bounds, crs=campaign.crs, min_cell=None)
+    polygons = np.array([_polygon(rings) for rings in outlines.pop()], dtype=object)
+    _check_polygons(polygons, [name for name, *_ in parts[-1]], domain)
+    return RegionHierarchy(
+        domain=domain,
+        levels=_levels(parts),
+        geometry=PolygonRegions(domain=domain, polygons=polygons, margin=0.0, elsewhere=False),
+    )
+
+
+def answers_of_parts(partition: Partition) -> NDArray[np.int64]:
+    """Answer of each of the lowest regions, and at the end, which is -1, *outside*."""
+    number = {name: answer for answer, name in enumerate(partition.names)}
+    answers = [number[cell.split("|")[0]] for cell in partition.cells]
+    return np.array([*answers, len(number)], np.int64)
+
+
+def _levels(parts: Sequence[Sequence[Sequence[str]]]) -> tuple[RegionLevel, ...]:
+    """Levels of the regions above each lowest one."""
+    levels, above = [], np.zeros(len(parts[0]), np.int32)
+    for cells in parts:
+        runs = [list(run) for _, run in groupby(cells, lambda cell: cell[:2])]
+        starts = np.cumsum([0, *map(len, runs[:-1])])
+        number = np.repeat(np.arange(len(runs), dtype=np.int32), [*map(len, runs)])
+        names = {name for _, name, _ in cells}
+        is_nested = bool((above == above[starts][number]).all())
+        if not is_nested or len(names) != 1 or len({run[0][0] for run in runs}) != len(runs):
+            raise ParameterError(_DAMAGED)
+        ids = tuple(run[0][0] for run in runs)
+        levels.append(RegionLevel(name=names.pop(), ids=ids, parent=above[starts]))
+        above = number
+    if len(levels[-1]) != len(parts[-1]):
+        raise ParameterError(_DAMAGED)
+    return tuple(levels)
+
+
+def _rings(regions: RegionHierarchy) -> list[str]:
+    """Rings of each lowest region: outer ones are counterclockwise, each before its holes."""
+    import shapely
+
+    geometry = regions.geometry
+    if not isinstance(geometry, PolygonRegions) or geometry.elsewhere:
+        raise ParameterError(
+            f"regions must be polygons, with gaps outside, got {regions.kind}; a device decides by "
+            "outlines"
+        )
+    if len(geometry) >= MAX_ANSWERS:
+        raise ParameterError(
+            f"regions must be at most {MAX_ANSWERS - 1:,}, got {len(geometry):,}; merge some"
+        )
+    vertices = int(shapely.get_num_coordinates(geometry.polygons).sum())
+    if vertices > _MAX_VERTICES:
+        raise ParameterError(
+            f"regions must have at most {_MAX_VERTICES:,} vertices in a campaign, got "
+            f"{vertices:,}; simplify them"
+        )
+    for level in regions.levels:
+        if any("|" in text or not text.isprintable() for text in (level.name, *level.ids)):
+            raise ParameterError("ids of regions in a campaign must be printable and without |")
+    return [
+        "|".join(ring for part in shapely.get_parts(shape) for ring in _rings_of(part))
+        for shape in geometry.polygons
+    ]
+
+
+def _rings_of(part: Any) -> list[str]:
+    """Vertices of the outer ring of a polygon and of its holes."""
+    import shapely
+
+    rings = []
+    for is_hole, ring in enumerate([part.exterior, *part.interiors]):
+        vertices = shapely.get_coordinates(ring)
+        turned = bool(shapely.is_ccw(ring)) == bool(is_hole)
+        numbers = (vertices[::-1] if turned else vertices).ravel()
+        rings.append(" ".join(np.format_float_positional(k + 0.0, trim="-") for k in numbers))
+    return rings
+
+
+def _polygon(text: str) -> Any:
+    """Polygon of its rings."""
+    import shapely
+
+    parts: list[tuple[Any, list[Any]]] = []
+    for ring in text.split("|"):
+        vertices = np.array(ring.split(), np.float64).reshape(-1, 2)
+        if (vertices[0] != vertices[-1]).any():
+            raise ParameterError(_DAMAGED)
+        line = shapely.linearrings(vertices)
+        if shapely.is_ccw(line):
+            parts.append((line, []))
+        elif parts:
+            parts[-1][1].append(line)
+    polygons = [shapely.polygons(outer, holes or None) for outer, holes in parts]
+    return polygons[0] if len(polygons) == 1 else shapely.multipolygons(polygons)
+
+
+def _check_polygons(polygons: NDArray[np.object_], ids: Sequence[str], domain: Domain) -> None:
+    """Refuse polygons that are not valid, or lie outside the bounds."""
+    import shapely
+
+    sound = shapely.is_valid(polygons) & (shapely.area(polygons) > 0)
+    sound &= shapely.intersects(polygons, shapely.box(*domain.bounds))
+    if not sound.all():
+        name = ids[int((~sound).argmax())]
+        raise ParameterError(
+            f"region {name[:80]!r} must be a valid polygon in the bounds; the campaign is damaged"
+        )

@@ -1,0 +1,271 @@
+"""Plots and HTML pages of plans: expected errors by size of query, or by level of regions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psd._util.html import figure_block, page, paragraph, section, table_block
+from psd.apps.evaluation.figures import LINES, MARKERS, add_legend, check_plot, finish_axes
+from psd.apps.planning._constants import GOOD_ERROR
+from psd.apps.planning.plan import Plan
+from psd.apps.planning.region_plan import RegionPlan
+from psd.apps.planning.text import (
+    COLUMNS_NOTE,
+    NOISE_NAMES,
+    REGIONS_NOTE,
+    percent_text,
+    plan_sentences,
+    plan_setting,
+    range_columns,
+    region_columns,
+    region_sentences,
+    region_setting,
+    size_text,
+)
+from psd.query.answer_table import reliability_limits
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "check_plan_plot",
+    "plot_plan",
+    "plot_region_plan",
+]
+
+
+_GOOD_LINE: dict[str, Any] = {"color": "#555", "linestyle": ":", "linewidth": 1}
+
+_KINDS = {"on data": "centred on people", "anywhere": "at random locations"}
+
+
+def check_plan_plot(path: Path) -> None:
+    """Check that a plot can be written, before any work is done.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    ParameterError
+        If the name does not end in ``.png``, ``.svg`` or ``.html``.
+    """
+    check_plot(path, (".png", ".svg", ".html"))
+
+
+def plot_plan(expected: Plan, path: Path) -> None:
+    """Write a plot of mean relative errors by size of query, as bands over the assumed densities.
+
+    Parameters
+    ----------
+    expected : Plan
+        Plan to plot.
+    path : Path
+        File whose name ends in ``.png``, ``.svg``, or ``.html`` for a page with tables.
+    """
+    check_plan_plot(path)
+    if path.suffix.lower() == ".html":
+        path.write_text(_plan_page(expected), encoding="utf-8")
+    else:
+        _draw_figure(expected, list(_KINDS)).savefig(path, dpi=120, metadata=None)
+
+
+def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
+    """One row of panels per epsilon, one column per kind of centres."""
+    from matplotlib.figure import Figure
+
+    ranges = expected.ranges
+    epsilons = list(dict.fromkeys(ranges["epsilon"]))
+    size = (5.2 * len(kinds) + 0.3, 3.9 * len(epsilons) + (0.4 if len(kinds) > 1 else 0))
+    figure = Figure(figsize=size, layout="constrained")
+    if len(kinds) > 1:
+        area = size_text(expected.area_km2).replace("m2", "m²")
+        figure.suptitle(f"Expected errors: {expected.count:,} records in {area}")
+    panels = figure.subplots(len(epsilons), len(kinds), sharey="row", squeeze=False)
+    for row, epsilon in zip(panels, epsilons, strict=True):
+        for axes, kind in zip(row, kinds, strict=True):
+            rows = ranges[(ranges["epsilon"] == epsilon) & (ranges["centres"] == kind)]
+            _draw_bands(axes, rows)
+            axes.set_title(f"queries {_KINDS[kind]}, epsilon {epsilon}", fontsize=10)
+        for column, axes in enumerate(row):
+            _label_axes(axes, "" if column else "mean relative error (%)")
+    _add_legend(figure, panels[0][0].get_legend_handles_labels()[0], columns=2 * len(kinds))
+    return figure
+
+
+def _add_legend(figure: Figure, methods: list[Any], columns: int) -> None:
+    """Legend of the methods, of the bands and of the line, below the panels."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    band: Any = Patch(color="#555", alpha=0.18, label="range over the assumed densities")
+    good = Line2D([], [], label=f"{percent_text(GOOD_ERROR)}: a good error", **_GOOD_LINE)
+    handles = [*methods, band, good]
+    add_legend(figure, handles, columns)
+
+
+def _draw_bands(axes: Axes, rows: Any) -> None:
+    """One band per method and law of noise, from the smallest to the largest error."""
+    names = rows["method"]
+    if "noise" in rows:
+        names = names + ", " + rows["noise"]
+    for number, (name, errors) in enumerate(rows.groupby(names, sort=False)):
+        errors = errors.sort_values("size_km2")
+        sizes = errors["size_km2"]
+        colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
+        low, high = 100 * errors["mean_error_low"], 100 * errors["mean_error_high"]
+        axes.fill_between(sizes, low, high, color=colour, alpha=0.18, linewidth=0)
+        axes.plot(sizes, high, color=colour, marker=marker, markersize=5, label=name)
+        axes.plot(sizes, low, color=colour, marker=marker, markersize=3, linewidth=0.8)
+
+
+def _label_axes(axes: Axes, label: str) -> None:
+    """Scales with plain numbers, and a line at the error that is called good."""
+    from matplotlib.ticker import StrMethodFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.axhline(100 * GOOD_ERROR, **_GOOD_LINE)
+    finish_axes(axes, "size of the query (km²)", label)
+
+
+def _plan_page(expected: Plan) -> str:
+    """The plan as an HTML page."""
+    epsilons = list(dict.fromkeys(expected.table["epsilon"]))
+    lead = f"Epsilon {', '.join(epsilons)}: {plan_setting(expected)}."
+    sentences = [paragraph(f"{text[0].upper()}{text[1:]}.") for text in plan_sentences(expected)]
+    figures = [
+        (
+            _draw_figure(expected, [kind]),
+            f"Mean relative error of queries {centres} by size, one band per method; the table "
+            "below has the numbers.",
+            f"Queries {centres}. Bands: range over the assumed densities. Dotted line: "
+            f"{percent_text(GOOD_ERROR)}.",
+        )
+        for kind, centres in _KINDS.items()
+    ]
+    body = [
+        section("Summary", *sentences),
+        section("Expected relative error by size of query", figure_block(figures, private=False)),
+        section("Numbers", _range_table(expected)),
+        section("Method", paragraph(_method_text(expected))),
+    ]
+    return page("Expected errors of a release", body, lead=lead)
+
+
+def _range_table(expected: Plan) -> str:
+    """Ranges, one row per epsilon, method and size."""
+    columns = range_columns(expected)
+    return table_block(
+        f"Relative errors. {COLUMNS_NOTE}",
+        [name.replace("_", " ") for name in columns],
+        zip(*columns.values(), strict=True),
+    )
+
+
+def _method_text(expected: Plan) -> str:
+    """How the numbers were computed."""
+    densities = ", ".join(dict.fromkeys(expected.table["density"]))
+    return (
+        "The plan uses public parameters only; it reads no data. It draws synthetic populations "
+        f"from the assumed densities ({densities}; {expected.runs} of each), builds releases of "
+        "them with the real methods and their real noise, and queries boxes whose true counts are "
+        "known. The relative error is |estimate - true| / max(true, 0.001 of all records)."
+    )
+
+
+_QUALITY = reliability_limits(0.3)
+_LIMITS = (_QUALITY.good, _QUALITY.reliable)
+
+_LIMIT: dict[str, Any] = {"color": "#555", "linestyle": ":", "linewidth": 1}
+
+
+def plot_region_plan(expected: RegionPlan, path: Path) -> None:
+    """Write a plot of relative errors by level, from the median to the 90th percentile.
+
+    Parameters
+    ----------
+    expected : RegionPlan
+        Plan to plot.
+    path : Path
+        File whose name ends in ``.png``, ``.svg``, or ``.html`` for a page with the table.
+    """
+    check_plan_plot(path)
+    if path.suffix.lower() == ".html":
+        path.write_text(_region_plan_page(expected), encoding="utf-8")
+    else:
+        _draw_region_figure(expected).savefig(path, dpi=120, metadata=None)
+
+
+def _draw_region_figure(expected: RegionPlan) -> Figure:
+    """One panel: levels from left to right, a mark for each epsilon and law of noise."""
+    from matplotlib.figure import Figure
+
+    table = expected.table
+    levels = list(dict.fromkeys(table["level"]))
+    keys = [name for name in ("epsilon", "noise") if name in table]
+    builds = [rows for _, rows in table.groupby(keys, sort=False)]
+    figure = Figure(figsize=(max(4.5, 1.3 * len(levels) + 2), 3.9), layout="constrained")
+    axes = figure.subplots()
+    for number, rows in enumerate(builds):
+        shift = (number - (len(builds) - 1) / 2) * 0.6 / len(builds)
+        _draw_errors(axes, rows, number, shift)
+    for limit in _LIMITS:
+        axes.axhline(100 * limit, **_LIMIT)
+    # Names of levels are from a file; a dollar sign would begin a formula.
+    axes.set_xticks(range(len(levels)), [name[:20].replace("$", r"\$") for name in levels])
+    axes.set_xlim(-0.5, len(levels) - 0.5)
+    finish_axes(axes, "level", "relative error (%)")
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        ncols=min(len(builds), 4 if len(keys) == 1 else 2),
+        loc="outside lower center",
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def _draw_errors(axes: Axes, rows: Any, number: int, shift: float) -> None:
+    """Mean error of each level, and a line from the median to the 90th percentile."""
+    x = [position + shift for position in range(len(rows))]
+    colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
+    low, high = 100 * rows["median_error"], 100 * rows["error_90"]
+    noise = f", {NOISE_NAMES[rows['noise'].iloc[0]]} noise" if "noise" in rows else ""
+    axes.vlines(x, low, high, color=colour, alpha=0.4, linewidth=4)
+    axes.plot(
+        x,
+        100 * rows["mean_error"],
+        color=colour,
+        marker=marker,
+        linestyle="",
+        label=f"epsilon {rows['epsilon'].iloc[0]}{noise}",
+    )
+
+
+def _region_plan_page(expected: RegionPlan) -> str:
+    """The plan as an HTML page."""
+    limits = " and ".join(percent_text(limit) for limit in _LIMITS)
+    figure = (
+        _draw_region_figure(expected),
+        "Relative error of the regions of each level, one mark per epsilon and law of noise; the "
+        "table below has the numbers.",
+        f"Marks: mean. Lines: median to 90th percentile. Dotted: {limits}, the limits of good and "
+        "of use with care.",
+    )
+    columns = region_columns(expected)
+    table = table_block(
+        f"Expected errors. {REGIONS_NOTE}",
+        [name.replace("_", " ") for name in columns],
+        zip(*columns.values(), strict=True),
+    )
+    body = [
+        section("Expected relative error by level", figure_block([figure], private=False)),
+        section("Numbers", table),
+    ]
+    sentences = region_sentences(expected)
+    if sentences:
+        summary = "".join(paragraph(f"{each[0].upper()}{each[1:]}.") for each in sentences)
+        body.insert(0, section("Summary", summary))
+    return page("Expected errors of regions", body, lead=f"{region_setting(expected)}.")

@@ -1,0 +1,592 @@
+"""Records along lines: how far they may all be on one side, and how they move together.
+
+A query takes a part of each leaf that its edge cuts. If coordinates are rounded, or lie on streets,
+these parts are wrong in the same direction all along the edge, and their errors add up. Three
+sources tell how wrong: the step of the coordinates, if the counts show one; the columns of a
+lattice that was chosen; and what the divisions of cells along the lines of the lattice have in
+common. Cells that are divided at quantiles have no lines in common, and tell nothing: there the
+overdispersion of leaves tells how much may be wrong together.
+
+If coordinates are rounded, or lie on streets, the records near a line lie on the same side of it
+all along the line. Then cells that the same line divides deviate from their shares in the same
+direction. Deviations of different cells have independent noise, so the mean of their products needs
+no correction for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers, distinct_values, sum_by
+from psd.estimation.constants import (
+    APART_PAIRS,
+    APART_VARIANCE,
+    CUT_SHARE_VARIANCE,
+    LAGS,
+    LINE_ERRORS,
+    LINE_SHARES,
+    MAX_SHARE_VARIANCE,
+    MIDDLE_SHARE,
+    PAIRS_ENOUGH,
+    PAIRS_ERRORS,
+    STEP_CLUSTER_SIZE,
+    STEP_COLUMN_ERRORS,
+    STEP_ERRORS,
+    STEP_FAMILIES,
+    STEP_OVERDISPERSION,
+    STEP_SHARE_VARIANCE,
+    STEP_SHARES,
+    STEPS_ACROSS,
+)
+from psd.estimation.least_squares import Estimates
+from psd.estimation.nonuniformity import Divisions, children_of, divisions
+from psd.space.box_tree import Tree
+from psd.space.domain import DEFAULT_LATTICE, Domain
+
+__all__ = [
+    "PATTERN_SHAPE",
+    "WIDTHS",
+    "CoordinateStep",
+    "LinePattern",
+    "column_records",
+    "common_variance_by_width",
+    "detect_step",
+    "fit_lines",
+    "has_unshared_lines",
+    "levels_halved",
+    "line_deviation",
+    "line_squares",
+    "side_factors",
+    "step_overdispersion",
+]
+
+
+WIDTHS = 64
+"""Widths of cells that are told apart, by halvings of the domain."""
+
+# Fewer divisions have few pairs on any tree.
+_DIVISIONS = 500
+
+# A line is in the middle if it is off by less than this part of half the width.
+_MIDDLE = 32
+
+
+def levels_halved(tree: Tree, node: Integers, axis: int, lattice: tuple[int, int]) -> Integers:
+    """Number of times that the domain was halved for the width of each cell, shape (n,)."""
+    width = (tree.boxes[node, axis + 2] - tree.boxes[node, axis]).astype(np.float64)
+    halved: Integers = np.rint(np.log2(lattice[axis] / width)).astype(np.int64)
+    return halved
+
+
+def common_variance_by_width(
+    tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]
+) -> Floats:
+    """Estimate the variance of a half's share that cells along a line have in common.
+
+    Returns (`WIDTHS`,) float64, by halvings of the domain (`levels_halved`), in [0, 1/4]: 1/4 where
+    a line has all records of a cell on one side of it.
+
+    The mean of d_i d_j over that of n_i n_j, d the deviations and n the counts of cells of one
+    width on one line, several cells apart: neighbours are alike for other reasons as well. Records
+    that move by a fixed distance are a share of 1/w^2 of this variance in cells of the width w, and
+    all of it in cells that are narrower than the distance. So this pattern, from some width on, is
+    fitted to the means of all widths. It counts where it is several standard errors above 0, and
+    where its share of the records is not that of a density that changes gradually. The pattern is
+    fitted to the narrow cells alone as well: the lines of wide ones may all pass between the values
+    that coordinates have, as on a grid, and tell nothing. A width whose own mean is well above 0
+    has that mean if it is larger.
+    """
+    halved = levels_halved(tree, divisions.node, axis, lattice)
+    product, counts, square, pairs = np.zeros((4, WIDTHS))
+    for first, second in _pairs(tree, divisions, axis, lattice):
+        value = divisions.deviation[first] * divisions.deviation[second]
+        for total, values in (
+            (product, value),
+            (counts, divisions.count[first] * divisions.count[second]),
+            (square, value**2),
+            (pairs, np.ones(len(first))),
+        ):
+            total += np.bincount(halved[first], values, WIDTHS)[:WIDTHS]
+    return _profile(product, counts, np.sqrt(square), pairs)
+
+
+def has_unshared_lines(
+    tree: Tree, along: tuple[Divisions, Divisions], lattice: tuple[int, int]
+) -> bool:
+    """Whether hardly any two cells are divided by one line, so that products tell nothing.
+
+    This is so where cells are divided at quantiles of their records. Where at least half of them
+    are divided in the middle, lines are common, however few cells there are.
+    """
+    number = sum(len(divided.node) for divided in along)
+    middle = 0
+    for axis, divided in enumerate(along):
+        low, high = (tree.boxes[divided.node, side].astype(np.int64) for side in (axis, axis + 2))
+        off = np.abs(2 * divided.line - low - high)
+        middle += int(np.count_nonzero(off <= np.maximum((high - low) // _MIDDLE, 1)))
+    if number < _DIVISIONS or 2 * middle >= number:
+        return False
+    pairs = sum(
+        len(first)
+        for axis, divided in enumerate(along)
+        for first, _ in _pairs(tree, divided, axis, lattice)
+    )
+    return pairs < APART_PAIRS * number
+
+
+def _profile(product: Floats, counts: Floats, error: Floats, pairs: Floats) -> Floats:
+    """Common variance by width: the pattern that fits the products best, if it is seen."""
+    usable = np.flatnonzero((pairs >= PAIRS_ENOUGH) & (counts > 0) & (error > 0))
+    mean, deviation = product[usable] / counts[usable], error[usable] / counts[usable]
+    share, best, strength = 0.0, np.zeros(WIDTHS), LINE_ERRORS
+    for saturated in range(1, WIDTHS):
+        # All of the variance in cells of some width and narrower ones, a quarter of it for each
+        # doubling.
+        pattern = MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(WIDTHS) - saturated, 0)
+        for fitted in (usable >= saturated, np.ones(len(usable), bool)):
+            expected = np.where(fitted, pattern[usable], 0.0) / deviation
+            length = float(np.sqrt((expected**2).sum()))
+            # How many standard errors the means have along the pattern, of `length` for all
+            # records.
+            along = float((expected * mean / deviation).sum()) / length if length > 0 else 0.0
+            if along > strength and along < LINE_SHARES[1] * length:
+                share, best, strength = along / length, pattern, along
+    if share < LINE_SHARES[0]:
+        return np.zeros(WIDTHS)
+    result = min(share, 1.0) * best
+    seen = mean > PAIRS_ERRORS * deviation
+    result[usable] = np.maximum(result[usable], np.where(seen, mean, 0.0))
+    return np.minimum(result, MAX_SHARE_VARIANCE)
+
+
+def _pairs(
+    tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]
+) -> Iterator[tuple[Integers, Integers]]:
+    """Indices of divisions of one size on one line, some cells apart."""
+    across, along = (levels_halved(tree, divisions.node, a, lattice) for a in (axis, 1 - axis))
+    low = tree.boxes[divisions.node, 1 - axis].astype(np.float64)
+    rank = np.rint(low / lattice[1 - axis] * 2.0**along).astype(np.int64)
+    if not len(rank):
+        return
+    # The same line, and cells of the same size: three numbers of 31, 6 and 6 bits.
+    key = divisions.line << 12 | across << 6 | along
+    apart = int(rank.max()) + max(LAGS) + 1
+    if int(key.max()) < 2**62 // apart:
+        code = key * apart + rank
+        order = np.argsort(code)
+        code = code[order]
+        if (code[1:] > code[:-1]).all():
+            # How many places after each code the one is that is larger by each lag; 0 without one.
+            # Codes ascend and are different, so it is at most the lag.
+            places = np.zeros((len(LAGS), len(code)), np.int8)
+            for step in range(1, min(max(LAGS), len(code) - 1) + 1):
+                larger = code[step:] - code[:-step]
+                for row, lag in zip(places, LAGS, strict=True):
+                    if step <= lag:
+                        row[np.flatnonzero(larger == lag)] = step
+            for later in places:
+                hit = np.flatnonzero(later)
+                yield order[hit], order[hit + later[hit]]
+            return
+    code = distinct_values(key)[1] * apart + rank
+    order = np.argsort(code)
+    code = code[order]
+    for lag in LAGS:
+        match = np.minimum(np.searchsorted(code, code + lag), len(code) - 1)
+        hit = np.flatnonzero(code[match] == code + lag)
+        yield order[hit], order[match[hit]]
+
+
+# --- where in cells lines are -------------------------------------------------------------------
+
+
+def line_squares(
+    tree: Tree, along: tuple[Divisions, Divisions], common: Floats, lattice: tuple[int, int]
+) -> Floats:
+    """Compute the squared deviations of the children of cells that lines explain.
+
+    common: (2, `WIDTHS`) float64, by axis, of `common_variance_by_width`; returns (nodes,) float64,
+    the sum over the children of a cell, per squared record of the cell; 0 for cells that are not
+    divided in two parts along x, along y, or along both.
+
+    P1. They have a sum of squares of 2 Q times the variance of a half. A line leaves the share g of
+    a cell on one side of it, with a variance of 4 g (1 - g) times that of a half. The records that
+    it moves leave the children on one side, by their shares, for those on the other. Q is the sum
+    of the squares of these shares: 1 where there is one child on each side, a half where there are
+    two equal ones.
+    """
+    result, is_divided = np.zeros(len(tree)), np.zeros((2, len(tree)), bool)
+    parts = np.ones((2, len(tree)))
+    for axis, divided in enumerate(along):
+        is_divided[axis, divided.node] = True
+        parts[axis, divided.node] = divided.share**2 + (1 - divided.share) ** 2
+    for axis, divided in enumerate(along):
+        variance = common[axis][levels_halved(tree, divided.node, axis, lattice)]
+        variance = 4 * divided.share * (1 - divided.share) * variance
+        result[divided.node] += 2 * parts[1 - axis, divided.node] * variance
+    halved = tree.children == 2 ** is_divided.sum(axis=0)
+    return np.where(halved, result, 0.0)
+
+
+def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]) -> Floats:
+    """Estimate how much more or less cuts err by where in cells lines are.
+
+    Returns (`WIDTHS`,) float64: factors of the variance of a cut by halvings of the domain, in
+    [1/2, 2].
+
+    P2. The factor is 1/2 + 3/2 (2 u - 1)^2 for lines at u of the width. A cut anywhere in a cell
+    whose records are on a line at u of its width is wrong by u^3 / 3 + (1 - u)^3 / 3 of the squared
+    records, in the mean: 1/6 for lines at any u, 1/3 for lines on a side, as those of a grid of 2^k
+    columns are, and 1/12 for lines in the middle.
+
+    The half in which the line is, the half of that half, and so on are the binary digits of u. Each
+    agrees with the one before it, or does not, as `_agreement` tells, and the mean square of 2 u -
+    1 follows. The size of the agreement is the share of the records for which this holds; the
+    others are on lines at any u.
+    """
+    agreement = _agreement(tree, divisions, axis, lattice)
+    seen, factor = np.flatnonzero(agreement), np.ones(WIDTHS)
+    if not len(seen):
+        return factor
+    # `square` is the mean of (2 u - 1)^2 at a width, and `first` that of 2 u - 1 times its first
+    # digit, as 1 or -1. Narrower cells than those that tell are taken to go on as they do.
+    agrees = np.sign(agreement)
+    first = 1 / (2 - agrees[seen[-1]])
+    square = (1 + 2 * agrees[seen[-1]] * first) / 3
+    for width in range(seen[-1], -1, -1):
+        square = (1 + square + 2 * agrees[width] * first) / 4
+        first = (1 + agrees[width] * first) / 2
+        factor[width] += abs(agreement[width]) * 1.5 * (square - 1 / 3)
+    return factor
+
+
+def _agreement(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]) -> Floats:
+    """How often the half of a cell with its records, and the half of that half, are on one side.
+
+    By halvings of the domain, from -1 (never) to 1 (always); 0 for lines at any place. It is the
+    product of the deviations of a cell and of its children over that of their counts, as far as it
+    is several standard errors from 0.
+    """
+    # Divisions whose parent is divided along the same axis as well, and that of the parent.
+    index = np.full(len(tree), -1)
+    index[divisions.node] = np.arange(len(divisions.node))
+    above = index[np.maximum(tree.parent[divisions.node], 0)]
+    below = np.flatnonzero((above >= 0) & (divisions.node > 0))
+    above = above[below]
+    products = 4 * divisions.deviation[above] * divisions.deviation[below]
+    counts = divisions.count[above] * divisions.count[below]
+    width = levels_halved(tree, divisions.node[above], axis, lattice)
+    total, of_counts, square = (
+        np.bincount(width, values, WIDTHS)[:WIDTHS] for values in (products, counts, products**2)
+    )
+    least = np.maximum(np.abs(total) - PAIRS_ERRORS * np.sqrt(square), 0.0)
+    mean = np.where(of_counts > 0, least, 0.0) / np.where(of_counts > 0, of_counts, 1.0)
+    return np.copysign(np.minimum(mean, 1.0), total)
+
+
+PATTERN_SHAPE = (3 + 4 * WIDTHS,)
+"""Shape of the numbers of a pattern: step, share, whether cells lie apart, and the variances and
+factors by width along each axis."""
+
+# Leaves worked on together; bounds the memory, not the result.
+_LEAVES_PER_BATCH = 2**16
+
+# Families looked at; a stride over more of them bounds the time, not the memory.
+_MAX_FAMILIES = 2**16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinateStep:
+    """Step between the values that coordinates have."""
+
+    step: float  # in units of the CRS; 0 if no step is seen
+    share: float  # of the records whose coordinates have this step, in [0, 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinePattern:
+    """What cuts along lines of the lattice have in common."""
+
+    step: CoordinateStep  # of the coordinates
+    # (2, `WIDTHS`) float64; variance of a half's share that cells along a line have in common, for
+    # lines of constant x and of constant y, by halvings of the domain.
+    common: Floats
+    # (2, `WIDTHS`) float64; factor of the variance of cuts by where in cells lines are, in the same
+    # order.
+    factor: Floats
+    # Whether cells have no lines in common (`psd.estimation.lines.has_unshared_lines`).
+    apart: bool
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether any cut is off by more than chance."""
+        return self.apart or bool(self.step.step) or bool(np.any(self.common))
+
+    def to_array(self) -> Floats:
+        """Numbers of the pattern, of shape `PATTERN_SHAPE`."""
+        numbers = np.array([self.step.step, self.step.share, self.apart])
+        return np.concatenate([numbers, self.common.ravel(), self.factor.ravel()])
+
+    @classmethod
+    def from_array(cls, values: Floats) -> LinePattern:
+        """Pattern of some numbers."""
+        step = CoordinateStep(step=float(values[0]), share=float(values[1]))
+        common, factor = values[3:].reshape(2, 2, -1)
+        return cls(step=step, common=common, factor=factor, apart=bool(values[2]))
+
+
+def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> LinePattern:
+    """Estimate what cuts along lines have in common.
+
+    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
+    taken to. The published counts are not read.
+    """
+    step = detect_step(tree, estimates, share, domain)
+    along = divisions(tree, estimates, share)
+    common, factor = np.zeros((2, WIDTHS)), np.ones((2, WIDTHS))
+    for axis, divided in enumerate(along):
+        common[axis] = common_variance_by_width(tree, divided, axis, domain.lattice)
+        if common[axis].any():
+            factor[axis] = side_factors(tree, divided, axis, domain.lattice)
+    apart = has_unshared_lines(tree, along, domain.lattice)
+    return LinePattern(step=step, common=common, factor=factor, apart=apart)
+
+
+def line_deviation(
+    tree: Tree, count: Floats, overdispersion: Floats, pattern: LinePattern, domain: Domain
+) -> Floats | None:
+    """Estimate by how many records a cut along each axis may be off, per unit of sqrt(f (1 - f)).
+
+    count, overdispersion: (nodes,) float64, counts not a number where no deviation is needed;
+    returns (2, nodes) float64, for lines of constant x, and of constant y; None where nothing is
+    seen. A line that leaves the share f of a leaf on one side has there a standard deviation of
+    sqrt(f (1 - f)) times this value, the same for all leaves along it.
+
+    Of cells that lie apart, the part of the variance that leaves have in common is not seen. It is
+    large where records are on lines, as at one place in each leaf, and small where they are spread:
+    it is taken to be half of the eighth power of the overdispersion.
+
+    Where the lines of leaves are on their sides, cuts err more, and where they are in the middle,
+    less (`psd.estimation.lines.side_factors`).
+
+    The columns of a lattice that was chosen are no part of it: see `column_records`.
+    """
+    if not pattern.is_seen and not _has_own_lattice(domain):
+        return None
+    deviation = np.where(np.isnan(count), np.nan, np.zeros((2, 1)))
+    leaves = np.flatnonzero(tree.is_leaf & ~np.isnan(count))
+    for start in range(0, len(leaves), _LEAVES_PER_BATCH):
+        leaf = leaves[start : start + _LEAVES_PER_BATCH]
+        records = np.maximum(count[leaf], 0.0)
+        for axis in (0, 1):
+            halved = levels_halved(tree, leaf, axis, domain.lattice)
+            # Variances are shares of the largest one, of cells with all records on one side of the
+            # line.
+            by_lines = pattern.common[axis][halved] / MAX_SHARE_VARIANCE
+            by_lines *= 1 + (CUT_SHARE_VARIANCE - 1) * (1 - by_lines)
+            variance = by_lines * pattern.factor[axis][halved]
+            if _shows_step(pattern.step, axis, domain):
+                by_step = _step_variance(*_steps_across(tree, leaf, pattern.step, axis, domain))
+                variance = np.maximum(variance, by_step / MAX_SHARE_VARIANCE)
+            if pattern.apart:
+                variance = np.maximum(variance, APART_VARIANCE * overdispersion[leaf] ** 8)
+            deviation[axis, leaf] = records * np.sqrt(variance)
+    return deviation
+
+
+def column_records(tree: Tree, count: Floats, domain: Domain) -> Floats | None:
+    """Estimate the records in one column and one row of each leaf, where the lattice was chosen.
+
+    count: (nodes,) float64, published; returns (2, nodes) float64, for columns and rows; None with
+    the default lattice.
+
+    Records of a lattice that was chosen, such as 256 x 256 cells, are taken to lie in the middle of
+    its cells: all of a column are on one side of a line inside it. Lines of the lattice cut none.
+    """
+    if not _has_own_lattice(domain):
+        return None
+    width = (tree.boxes[:, 2:] - tree.boxes[:, :2]).T.astype(np.float64)
+    records: Floats = np.maximum(count, 0.0) / width
+    return records
+
+
+def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Floats:
+    """Compute the overdispersion of leaves whose records are at the values of rounded coordinates.
+
+    Returns (nodes,) float64, in [0, 1]; 0 for nodes that are not leaves.
+
+    A line that slants across a leaf of k rows of values crosses each row at a place of its own, and
+    is wrong there by up to half a step. The rows err independently: their mean has a k-th part of
+    the variance of one row, which is that of a line along the other axis. In a leaf of less than a
+    step all records are on one side.
+    """
+    result = np.zeros(len(tree))
+    leaves = np.flatnonzero(tree.is_leaf)
+    if not step.step and not _has_own_lattice(domain):
+        return result
+    for start in range(0, len(leaves), _LEAVES_PER_BATCH):
+        leaf = leaves[start : start + _LEAVES_PER_BATCH]
+        product = np.ones(len(leaf))
+        for axis in (0, 1):
+            steps, part = _steps_across(tree, leaf, step, axis, domain)
+            variance = _step_variance(steps, part) / MAX_SHARE_VARIANCE
+            product *= np.minimum(variance, 1.0) * np.minimum(steps, 1.0)
+        result[leaf] = np.sqrt(product)
+    return result
+
+
+def _has_own_lattice(domain: Domain) -> bool:
+    """Whether the lattice was chosen."""
+    return domain.lattice != DEFAULT_LATTICE and domain.coordinate_resolution is None
+
+
+def _steps_across(
+    tree: Tree, leaf: Integers, step: CoordinateStep, axis: int, domain: Domain
+) -> tuple[Floats, float]:
+    """Steps of the coordinates, in widths of each cell, and the share of records that have them."""
+    width = (tree.boxes[leaf, axis + 2] - tree.boxes[leaf, axis]).astype(np.float64)
+    if not _shows_step(step, axis, domain) and _has_own_lattice(domain):
+        return np.where(width == 1, 1.0, 0.0), MIDDLE_SHARE
+    return step.step / (width * _column_width(axis, domain)), step.share
+
+
+def _shows_step(step: CoordinateStep, axis: int, domain: Domain) -> bool:
+    """Whether the counts show a step; one that is wider than a column of a chosen lattice."""
+    least = _column_width(axis, domain) if _has_own_lattice(domain) else 0.0
+    return step.step > least
+
+
+def _column_width(axis: int, domain: Domain) -> float:
+    """Width of a lattice cell."""
+    return (domain.bounds[axis + 2] - domain.bounds[axis]) / domain.lattice[axis]
+
+
+def _step_variance(steps: Floats, share: float) -> Floats:
+    """Variance of the share of a cell beside a line in its middle, by the step of coordinates.
+
+    A line lies anywhere between two values: the share is off by up to half a step. In a cell of
+    less than a step all records have one value, or there are none.
+    """
+    wide = STEP_SHARE_VARIANCE * steps**2
+    variance: Floats = share**2 * np.minimum(wide, MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
+    return variance
+
+
+# --- the step of coordinates --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Families:
+    """Children of measured cells: arrays by child."""
+
+    number: int  # of families
+    family: Integers  # number of the family of each child
+    share: Floats  # of the records of the cell
+    deviation: Floats  # records beyond the share
+    weight: Floats  # records of the cell over the variance of the deviation
+    count: Floats  # records of the cell, without the bias of its noise in products with the weight
+    sides: Floats  # of the children, (n, 4)
+    of_cell: Floats  # sides of the cells, (n, 4)
+    columns: Sequence[Integers]  # by axis, column (or row) of each family
+
+
+def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> CoordinateStep:
+    """Estimate the step to which coordinates are rounded.
+
+    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
+    taken to.
+
+    Most coordinates are decimals with a few places. Where cells are not much wider than the last
+    place, the parts of a cell hold different numbers of values that a coordinate can have; the
+    counts of the parts follow these numbers if, and only if, the coordinates are rounded to it.
+
+    P1. It is a matched filter. If coordinates are multiples of s, a child of a cell of n records
+    has n g r beyond its share g, where 1 + r is the density of multiples of s in the child over
+    that in the cell. The deviations are regressed on n g r with the inverse of their variance as
+    weight, for each power of ten s. The slope is the share of the records that are rounded, and its
+    standard error is from the spread of the families' terms.
+
+    The step with the largest ratio of both is taken, if it is large. The ratio also has to be large
+    where the families of a column, or of a row, are one term: where all records lie on one line,
+    those along it deviate together and tell as much as one.
+    """
+    families = _measured_families(tree, estimates, share, domain)
+    best, strength = CoordinateStep(step=0.0, share=0.0), STEP_ERRORS
+    for step in _candidates(tree, domain):
+        slope, ratio, by_column = _regress(families, step)
+        seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
+        if seen and STEP_SHARES[0] < slope < STEP_SHARES[1]:
+            best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio
+    return best
+
+
+def _candidates(tree: Tree, domain: Domain) -> list[float]:
+    """Powers of ten between the narrowest leaf and a part of the domain."""
+    west, south, east, north = domain.bounds
+    size = np.array([east - west, north - south])
+    leaves = tree.boxes[tree.is_leaf]
+    narrow = ((leaves[:, 2:] - leaves[:, :2]).min(axis=0) / np.array(domain.lattice) * size).min()
+    first = math.ceil(math.log10(narrow / 2))
+    last = math.floor(math.log10(size.min() / STEPS_ACROSS))
+    return [10.0**power for power in range(first, last + 1)]
+
+
+def _measured_families(
+    tree: Tree, estimates: Estimates, share: Floats, domain: Domain
+) -> _Families:
+    """Children of cells of which all children are measured."""
+    parents = np.flatnonzero(~tree.is_leaf)
+    parents = parents[:: max(1, -(-len(parents) // _MAX_FAMILIES))]
+    child, owner = children_of(tree, parents)
+    g, value, variance = share[child], estimates.upward[child], estimates.upward_variance[child]
+    count, noise = (sum_by(owner, values, len(parents)) for values in (value, variance))
+    used = (np.isfinite(noise) & (count > 0))[owner]
+    child, owner = child[used], owner[used]
+    g, value, variance = g[used], value[used], variance[used]
+    n, above = count[owner], noise[owner]
+    unevenness = g * (1 - g) * n * (STEP_CLUSTER_SIZE + STEP_OVERDISPERSION * n)
+    spread = variance * (1 - 2 * g) + g**2 * above + unevenness
+    # The column (or row) that each cell is in, together with all cells of the same two sides.
+    edges = tree.boxes[parents].astype(np.int64)
+    columns = [distinct_values(edges[:, axis] << 32 | edges[:, axis + 2])[1] for axis in (0, 1)]
+    return _Families(
+        number=len(parents),
+        family=owner,
+        share=g,
+        deviation=value - g * n,
+        weight=n / np.maximum(spread, 1e-300),
+        count=n - above / n,
+        sides=domain.from_lattice(tree.boxes[child]),
+        of_cell=domain.from_lattice(tree.boxes[parents[owner]]),
+        columns=columns,
+    )
+
+
+def _regress(families: _Families, step: float) -> tuple[float, float, float]:
+    """Slope of the deviations on those of rounded coordinates, and its ratios to its errors.
+
+    The first error takes families to be independent, the second one columns and rows of them.
+    """
+    terms, by_column, square, moved = [], [], 0.0, 0
+    for axis in (0, 1):
+        # Multiples of the step per unit of length, in the child and in the cell.
+        ends = [(each[:, axis], each[:, axis + 2]) for each in (families.sides, families.of_cell)]
+        density, above = (
+            (np.ceil(high / step) - np.ceil(low / step)) / (high - low) for low, high in ends
+        )
+        excess = np.where(above > 0, density / np.where(above > 0, above, 1.0) - 1, 0.0)
+        pattern = families.share * excess * families.weight
+        terms.append(sum_by(families.family, families.deviation * pattern, families.number))
+        by_column.append(sum_by(families.columns[axis], terms[-1], families.number))
+        square += float((families.share * excess * pattern * families.count).sum())
+        moved += int(np.count_nonzero(terms[-1]))
+    every, columns = np.concatenate(terms), np.concatenate(by_column)
+    error, other = float(np.sqrt((every**2).sum())), float(np.sqrt((columns**2).sum()))
+    if moved < STEP_FAMILIES or square <= 0 or error <= 0 or other <= 0:
+        return 0.0, 0.0, 0.0
+    total = float(every.sum())
+    return total / square, total / error, total / other
