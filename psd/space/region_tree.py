@@ -2,7 +2,7 @@
 
 The lattice boxes of regions overlap, so a box alone does not say which records a node has: a
 record has a lattice cell and a lowest region. The tree has the root, the regions of each level with
-virtual nodes in between (`psd.space.region_frame`), and below each lowest region cells whose boxes
+virtual nodes in between (`RegionFrame`), and below each lowest region cells whose boxes
 tile its box. Only the part of a cell that lies in its region has records.
 
 It follows from a public hierarchy alone. A family of many regions gets virtual nodes in between, as

@@ -1,12 +1,12 @@
 """Models of suggestions: regions of equal size, shared weights, and regions with factors. Public.
 
-The general model beside `psd.apps.suggest.shared`: it knows no distance and no density. The factors
-of a person are solved from the person's regions and the factors of all regions, inside the question
-for the sums, or on the device; they are never published.
-
 A person's own places are the regions of the person's records. The score of a region is a weighted
 sum of six features: how near it is to own places on four scales, whether it is one of them, and its
 density in a release. The weights are the same for all people.
+
+The general model knows no distance and no density [1]_. The factors of a person are solved from the
+person's regions and the factors of all regions, inside the question for the sums, or on the device;
+they are never published.
 
 .. [1] Chien, Jain, Krichene, Rendle, Song, Thakurta, Zhang. "Private Alternating Least Squares:
    Practical Private Matrix Completion with Tighter Rates." ICML 2021. arXiv:2107.09802.
