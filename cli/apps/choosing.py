@@ -69,7 +69,7 @@ def make_choice(
     from psd.privacy.loss import epsilon_decimal, parse_epsilon
     from psd.publish.counting import inputs_of
     from psd.publish.request_warnings import warn_of_large_epsilon
-    from psd.regions.files import refuse_record_files
+    from psd.regions.inputs import refuse_record_files
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     reads: list[str | Path] = [*candidates.files, *local_files(inputs), ledger or ""]

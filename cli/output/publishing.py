@@ -159,7 +159,7 @@ def _open_inputs(private: PrivateInputs) -> tuple[Any, Engine | None]:
 def _check_public_files(recipe: Recipe, engine: Engine | None) -> list[Path]:
     """Refuse public files that hold records; local paths of the inputs."""
     from psd.publish.fields import public_files
-    from psd.regions.files import refuse_record_files
+    from psd.regions.inputs import refuse_record_files
 
     inputs = recipe.private.inputs
     local = local_files(inputs) if engine is None else local_paths(inputs)

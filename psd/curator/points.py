@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import ranges
-from psd._util.processes import even_parts, in_threads
+from psd._util.threads import even_parts, in_threads
 from psd.curator.division_scores import Divisions, Entries
 from psd.ingest.quadrant_codes import CodeRanks, QuadrantOrder
 from psd.ingest.tally import Tally

@@ -29,8 +29,7 @@ from psd.estimation.nonuniformity import (
 )
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
-from psd.space.polygon_areas import ClippedPolygons
-from psd.space.raster_density import cover_by_pieces
+from psd.space.polygon_areas import ClippedPolygons, cover_by_pieces
 from psd.space.region_tree import RegionTree
 
 __all__ = [

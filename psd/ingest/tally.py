@@ -24,7 +24,7 @@ from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.space.domain import Blocks
 
 if TYPE_CHECKING:
-    from psd.space.raster_density import CertainCells
+    from psd.space.even_odd import CertainCells
 
 __all__ = [
     "Area",

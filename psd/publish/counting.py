@@ -29,7 +29,7 @@ from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.charging import charge_request
 from psd.publish.fields import public_files
 from psd.publish.request import BuildRequest, BuildTerms, ReadRequest
-from psd.regions.files import refuse_record_files
+from psd.regions.inputs import refuse_record_files
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:

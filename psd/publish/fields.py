@@ -27,8 +27,8 @@ from psd.errors import InputDataError, ParameterError
 from psd.privacy.budget import method_parameters
 from psd.privacy.loss import delta_text
 from psd.publish.public_inputs import BoundaryFile, CovariateFile
-from psd.regions.files import CellRegions, RegionFiles
 from psd.regions.hierarchy import KINDS
+from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import ABOUT_KEYS, About, about_from_mapping, about_header
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.time_slices import TimeSlices, names_of_times, slices_text

@@ -30,8 +30,8 @@ from psd.publish.public_inputs import (
     default_density,
     resolve_post_processing,
 )
-from psd.regions.files import CellRegions, RegionFiles
 from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import About, about_from_mapping
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary

@@ -51,8 +51,9 @@ from psd.publish.public_inputs import (
     resolve_post_processing,
 )
 from psd.publish.request import SLICES_EXAMPLE, BuildRequest, BuildTerms, NoiseChoice, as_domain
-from psd.regions.files import CellRegions, RegionFiles, read_boxes
+from psd.regions.files import read_boxes
 from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.inputs import CellRegions, RegionFiles
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.bounds import four_numbers

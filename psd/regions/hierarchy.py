@@ -21,7 +21,7 @@ from psd._util.arrays import Floats, Integers, from_arrow
 from psd._util.plugins import load_member
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.space.domain import Domain
-from psd.space.raster_density import CertainCells
+from psd.space.even_odd import CertainCells
 from psd.space.regions import check_kinds, check_sizes
 
 if TYPE_CHECKING:

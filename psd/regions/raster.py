@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges
 from psd.regions.hierarchy import NO_REGION
-from psd.space.even_odd import EdgeIndex
-from psd.space.raster_density import CertainCells
+from psd.space.even_odd import CertainCells, EdgeIndex
 
 if TYPE_CHECKING:
     from psd.space.domain import Domain

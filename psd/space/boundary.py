@@ -18,8 +18,7 @@ from psd.errors import DomainError, ParameterError
 from psd.space.box_tree import quadrants
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.crs import beyond_world, explain_proj_errors
-from psd.space.even_odd import EdgeIndex
-from psd.space.raster_density import CertainCells
+from psd.space.even_odd import CertainCells, EdgeIndex
 from psd.space.shape_transforms import transform_shapes
 
 if TYPE_CHECKING:

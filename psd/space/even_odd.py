@@ -19,7 +19,11 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.space.polygon_areas import ClippedPolygons, clip_sides, polygon_sides
 
-__all__ = ["EdgeIndex"]
+__all__ = [
+    "CertainCells",
+    "EdgeIndex",
+]
+
 
 # Pairs of a point or box and a side that are looked at together, about 300 MB.
 _PAIRS_PER_BATCH = 2**21
@@ -247,3 +251,19 @@ def _turns(x0: Floats, y0: Floats, x1: Floats, y1: Floats, x: Floats, y: Floats)
         exact = (c - a) * (f - b) - (e - a) * (d - b)
         sign[index] = (exact > 0) - (exact < 0)
     return np.asarray(sign)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CertainCells:
+    """Cells of a raster, all of whose points are in one part of the domain, or all in none.
+
+    P1. A point whose cell is listed has the part of the cell, by the rule that decides points. Its
+    cell is floor((y - south) scale_y) side + floor((x - west) scale_x) in doubles, each factor at
+    most side - 1.
+    """
+
+    origin: tuple[float, float]  # south-west corner
+    scale: tuple[float, float]  # cells per unit of x and of y
+    side: int  # columns, and rows, of the raster
+    cell: Integers  # (n,) int64; cells
+    part: Integers  # (n,) int64; the part of each, such as a region; -1 for none

@@ -1,26 +1,19 @@
-"""Densities on a raster over a domain, from polygons and from other rasters; all public.
-
-A box is divided along raster lines, recursively, where the outline of its polygon passes; parts
-entirely inside or outside are not divided.
-"""
+"""Densities on a raster over a domain, from polygons and from other rasters; all public."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, sparse
 
-from psd._util.arrays import Floats, Integers, ranges
+from psd._util.arrays import Floats, ranges
 from psd.errors import DomainError, ParameterError
 from psd.space.bounds import are_places
-from psd.space.box_tree import quadrants
 from psd.space.crs import beyond_world
 from psd.space.ground_areas import ground_areas
-from psd.space.polygon_areas import ClippedPolygons, clip_outlines, divide_outlines
+from psd.space.polygon_areas import clip_outlines, cover_by_pieces
 from psd.space.regions import describe_polygon, reproject
 
 if TYPE_CHECKING:
@@ -29,58 +22,12 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
 
 __all__ = [
-    "CertainCells",
-    "RasterOverlay",
     "check_overlap",
-    "cover_by_pieces",
     "polygon_density",
     "polygons_in_domain",
     "raster_density",
     "world_density",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RasterOverlay:
-    """Boxes that a polygon covers, or cuts within one raster cell."""
-
-    owner: Integers  # (n,) int64; which box each piece is part of
-    boxes: Floats  # (n, 4) float64; in units of raster cells
-    fraction: Floats  # (n,) float64; covered fraction of the area, above 0
-
-
-def cover_by_pieces(
-    outlines: ClippedPolygons, parent: Integers, boxes: Floats, to_crs: Callable[[Floats], Floats]
-) -> Iterator[RasterOverlay]:
-    """Cover boxes by pieces, each of one density; those of one owner are disjoint.
-
-    parent: (n,) int64, box of the outlines that each box lies in; boxes: (n, 4) float64, units of
-    raster cells, which `to_crs` converts to coordinates.
-    """
-    owner = np.arange(len(boxes))
-    while len(boxes):
-        outlines = divide_outlines(outlines, parent, to_crs(boxes))
-        fraction, lines = outlines.fraction, _lines(boxes)
-        further = outlines.cut & (fraction < 1) & (lines > boxes[:, :2]).any(axis=1)
-        done = (fraction > 0) & ~further
-        yield RasterOverlay(owner=owner[done], boxes=boxes[done], fraction=fraction[done])
-        parent, boxes = _divide_boxes(boxes, lines, np.flatnonzero(further))
-        owner = owner[parent]
-
-
-def _lines(boxes: Floats) -> Floats:
-    """Raster lines nearest to the middle of boxes; their low edges if no line is inside."""
-    low, high = boxes[:, :2], boxes[:, 2:]
-    first, last = np.floor(low) + 1, np.ceil(high) - 1
-    return np.where(first <= last, np.floor((first + last + 1) / 2), low)
-
-
-def _divide_boxes(boxes: Floats, lines: Floats, which: Integers) -> tuple[Integers, Floats]:
-    """Divide boxes; give the parts and the number of the box of each."""
-    parts = quadrants(boxes[which], lines[which]).reshape(-1, 4)
-    filled = (parts[:, :2] < parts[:, 2:]).all(axis=1)
-    return np.repeat(which, 4)[filled], parts[filled]
-
 
 Bounds = tuple[float, float, float, float]
 
@@ -302,19 +249,3 @@ def world_density(domain: Domain, size: int) -> Floats:
     inside = are_places(domain.crs, points[0].ravel(), points[1].ravel())
     density[row, column] = inside.reshape(len(row), -1).mean(axis=1)
     return density
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CertainCells:
-    """Cells of a raster, all of whose points are in one part of the domain, or all in none.
-
-    P1. A point whose cell is listed has the part of the cell, by the rule that decides points. Its
-    cell is floor((y - south) scale_y) side + floor((x - west) scale_x) in doubles, each factor at
-    most side - 1.
-    """
-
-    origin: tuple[float, float]  # south-west corner
-    scale: tuple[float, float]  # cells per unit of x and of y
-    side: int  # columns, and rows, of the raster
-    cell: Integers  # (n,) int64; cells
-    part: Integers  # (n,) int64; the part of each, such as a region; -1 for none

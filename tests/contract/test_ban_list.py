@@ -323,10 +323,11 @@ ALLOWED = {
     "processes and network": {
         "psd.apps.qgis.plugin.command_line subprocess": "in QGIS, whose Python is not psd's",
         "psd.apps.spark.session socket": "asks whether the port of Spark answers",
-        "psd._util.processes concurrent.futures": "processes started afresh; threads: no draws",
+        "psd._util.processes concurrent.futures": "builds in processes that are started afresh",
         "psd._util.processes concurrent.futures.process": "says that one was ended from outside",
         "psd._util.processes multiprocessing": "starts these processes afresh, without a fork",
         "psd._util.processes multiprocessing.connection": "ends these processes with their parent",
+        "psd._util.threads concurrent.futures": "threads of this process: no draws",
         "psd.ingest.tally_builder concurrent.futures": "threads of this process: no draws",
     },
     "talk": {

@@ -12,8 +12,9 @@ from psd.apps.choosing.candidate_areas import CandidateAreas
 from psd.apps.choosing.price_list import parse_price
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.publish.area import bounds_from_file
-from psd.regions.files import RegionFiles, read_polygons, read_table
+from psd.regions.files import read_polygons, read_table
 from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.inputs import RegionFiles
 from psd.space.domain import Domain
 from psd.space.regions import regions_table
 from psd.space.shape_transforms import transform_table

@@ -13,8 +13,9 @@ from psd._util.arrays import Floats, Integers, sum_by
 from psd.apps.planning._constants import REGION_POINTS, REGION_ROUNDS
 from psd.errors import ParameterError
 from psd.ingest.tally import Area, Tally, add_tallies
-from psd.regions.files import CellRegions, RegionFiles, read_polygons
+from psd.regions.files import read_polygons
 from psd.regions.hierarchy import RegionHierarchy, id_texts
+from psd.regions.inputs import CellRegions, RegionFiles
 from psd.regions.polygon_hierarchy import ELSEWHERE
 from psd.space.covariate import Covariate
 

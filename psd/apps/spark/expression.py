@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Area, Strata
     from psd.privacy.unit import PrivacyUnit
     from psd.space.domain import Domain
-    from psd.space.raster_density import CertainCells
+    from psd.space.even_odd import CertainCells
     from psd.space.time_slices import TimeSlices
 
 __all__ = [

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd._util.processes import map_items
+from psd._util.threads import map_items
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import NO_REGION, RegionGeometry, RegionLevel, read_levels, write_levels
 from psd.regions.raster import RegionRaster
 from psd.space.domain import Domain
-from psd.space.even_odd import EdgeIndex
-from psd.space.raster_density import CertainCells
+from psd.space.even_odd import CertainCells, EdgeIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
