@@ -24,7 +24,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers, distinct_values, sum_by
+from psd._util.arrays import Floats, distinct_values, sum_by
 from psd.errors import ReleaseFormatError
 from psd.estimation.constants import EMPTY_VARIANCE, POOLING_PEERS
 from psd.release.record import LevelReports, LocalReports, ReleaseRecord
@@ -405,7 +405,18 @@ def round_counts(tree: Hierarchy, count: Floats, uniform: float) -> Floats:
     node is the number of marks on its leaves, which are neighbours. A part of length x has floor(x)
     or ceil(x) marks, and x in the mean (Madow, 1949).
     """
-    start, stop = _leaf_ranges(tree)
+    # First leaf of each node, depth first, and the one after its last.
+    size = tree.is_leaf.astype(np.int64)
+    for level in reversed(tree.levels[1:]):
+        np.add.at(size, tree.parent[level], size[level])
+    start = np.zeros(len(tree), np.int64)
+    for level in tree.levels[1:]:
+        # Leaves of the level up to each node, less those up to its first sibling.
+        before = np.cumsum(size[level]) - size[level]
+        parent = tree.parent[level]
+        first = tree.first_child[parent] - level.start
+        start[level] = start[parent] + before - before[first]
+    start, stop = start, start + size
     leaves = np.flatnonzero(tree.is_leaf)
     length = np.zeros(len(leaves))
     length[start[leaves]] = count[leaves]
@@ -424,21 +435,6 @@ def rounding_variance(count: Floats) -> Floats:
 def uniform_of_digest(digest: str) -> float:
     """Number in [0, 1) from a digest in hexadecimal."""
     return int(digest[:_DIGITS], 16) / float(16**_DIGITS)
-
-
-def _leaf_ranges(tree: Hierarchy) -> tuple[Integers, Integers]:
-    """First leaf of each node, depth first, and the one after its last."""
-    size = tree.is_leaf.astype(np.int64)
-    for level in reversed(tree.levels[1:]):
-        np.add.at(size, tree.parent[level], size[level])
-    start = np.zeros(len(tree), np.int64)
-    for level in tree.levels[1:]:
-        # Leaves of the level up to each node, less those up to its first sibling.
-        before = np.cumsum(size[level]) - size[level]
-        parent = tree.parent[level]
-        first = tree.first_child[parent] - level.start
-        start[level] = start[parent] + before - before[first]
-    return start, start + size
 
 
 _ROUNDS = 2

@@ -516,23 +516,19 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     """
     families = _measured_families(tree, estimates, share, domain)
     best, strength = CoordinateStep(step=0.0, share=0.0), STEP_ERRORS
-    for step in _candidates(tree, domain):
-        slope, ratio, by_column = _regress(families, step)
-        seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
-        if seen and STEP_SHARES[0] < slope < STEP_SHARES[1]:
-            best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio
-    return best
-
-
-def _candidates(tree: Tree, domain: Domain) -> list[float]:
-    """Powers of ten between the narrowest leaf and a part of the domain."""
+    # Powers of ten between the narrowest leaf and a part of the domain.
     west, south, east, north = domain.bounds
     size = np.array([east - west, north - south])
     leaves = tree.boxes[tree.is_leaf]
     narrow = ((leaves[:, 2:] - leaves[:, :2]).min(axis=0) / np.array(domain.lattice) * size).min()
     first = math.ceil(math.log10(narrow / 2))
     last = math.floor(math.log10(size.min() / STEPS_ACROSS))
-    return [10.0**power for power in range(first, last + 1)]
+    for step in [10.0**power for power in range(first, last + 1)]:
+        slope, ratio, by_column = _regress(families, step)
+        seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
+        if seen and STEP_SHARES[0] < slope < STEP_SHARES[1]:
+            best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio
+    return best
 
 
 def _measured_families(

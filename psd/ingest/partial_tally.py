@@ -235,7 +235,16 @@ def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> 
             user_rows, first.counted_unit, first.rules.slices
         )
     else:
-        _check_contributions(origins, first.rules.unit)
+        # Refuse to add weights of users, and contribution limits that no build takes.
+        if first.rules.unit.weight:
+            raise InputDataError(
+                "tallies that count users cannot be merged, since one user may have records in "
+                "several parts; count all records in one tally"
+            )
+        if combined_contribution_bound(origins) > MAX_CONTRIBUTIONS:
+            raise InputDataError(
+                f"the contribution limits of the tallies must sum to at most {MAX_CONTRIBUTIONS:,}"
+            )
         counts = add_tallies([tally.counts for tally in tallies if isinstance(tally.counts, Tally)])
     return PartialTally(rules=first.rules, origins=origins, counts=counts)
 
@@ -295,17 +304,4 @@ def _check_user_rows(origins: Sequence[PartOrigin], *, complete: bool) -> None:
         raise InputDataError(
             "the tallies have different numbers of records per user and slice; count all with the "
             "same max_per_slice"
-        )
-
-
-def _check_contributions(origins: Sequence[PartOrigin], unit: PrivacyUnit) -> None:
-    """Refuse to add weights of users, and contribution limits that no build takes."""
-    if unit.weight:
-        raise InputDataError(
-            "tallies that count users cannot be merged, since one user may have records in "
-            "several parts; count all records in one tally"
-        )
-    if combined_contribution_bound(origins) > MAX_CONTRIBUTIONS:
-        raise InputDataError(
-            f"the contribution limits of the tallies must sum to at most {MAX_CONTRIBUTIONS:,}"
         )

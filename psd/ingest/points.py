@@ -138,7 +138,13 @@ def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
             f"{what} has a CRS that cannot be transformed to {domain.crs}; is it a local CRS?"
         ) from None
 
-    _check_rounding(domain, what)
+    # Refuse to transform coordinates that are rounded: the step is in the CRS of the input.
+    if domain.coordinate_resolution is not None:
+        raise DomainError(
+            f"coordinate_resolution must be left out where coordinates are transformed, and {what} "
+            f"has another CRS than the bounds, {domain.crs}; give bounds in the CRS of the input",
+            name="coordinate_resolution",
+        )
 
     def project(points: Coordinates) -> Coordinates:
         with offline():
@@ -151,16 +157,6 @@ def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
         return np.where(valid, x, elsewhere), np.where(valid, y, elsewhere)
 
     return project
-
-
-def _check_rounding(domain: Plane, what: str) -> None:
-    """Refuse to transform coordinates that are rounded: the step is in the CRS of the input."""
-    if domain.coordinate_resolution is not None:
-        raise DomainError(
-            f"coordinate_resolution must be left out where coordinates are transformed, and {what} "
-            f"has another CRS than the bounds, {domain.crs}; give bounds in the CRS of the input",
-            name="coordinate_resolution",
-        )
 
 
 def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:

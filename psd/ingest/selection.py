@@ -387,13 +387,9 @@ def _sound(array: Any) -> Any:
         return array.cast(pa.large_string())
     except pa.ArrowException:
         pass
-    known = [_decoded(value) for value in array.cast(pa.large_binary()).to_pylist()]
+    values = array.cast(pa.large_binary()).to_pylist()
+    known = [None if value is None else value.decode(errors="replace") for value in values]
     return pa.array(known, pa.large_string())
-
-
-def _decoded(value: bytes | None) -> str | None:
-    """Text of bytes; a replacement for those that are no UTF-8."""
-    return None if value is None else value.decode(errors="replace")
 
 
 def _array_of_series(series: pandas.Series) -> Any:

@@ -284,7 +284,11 @@ def read_tally(path: str | os.PathLike[str]) -> PartialTally:
     """Read a tally."""
     with _explain_damage(Path(path)) as file:
         content = file.read_bytes()
-        _check_size(content, file)
+        # Refuse a file that would fill memory.
+        try:
+            check_size(open_parquet(content), content, **_MAX_CELLS)
+        except ReleaseFormatError as error:
+            raise InputDataError(f"tally {file}: {error}") from None
         tally = _parse(content, file)
         _check(tally)
         return tally
@@ -334,14 +338,6 @@ def _explain_damage(path: Path) -> Iterator[Path]:
     except _DAMAGED as error:
         kind = ResourceError if isinstance(error, MemoryError) else InputDataError
     raise kind(f"tally {path} is damaged, or of another version; count it again")
-
-
-def _check_size(content: bytes, path: Path) -> None:
-    """Refuse a file that would fill memory."""
-    try:
-        check_size(open_parquet(content), content, **_MAX_CELLS)
-    except ReleaseFormatError as error:
-        raise InputDataError(f"tally {path}: {error}") from None
 
 
 def read_tally_of_release(

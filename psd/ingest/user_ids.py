@@ -39,19 +39,13 @@ def normalise_ids(ids: Any) -> Any:
     ids = ids.cast(pa.string())
     ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
     if not _is_plain(ids):
-        ids = pc.utf8_trim(_composed(pc.utf8_trim(ids, characters=INVISIBLE)), characters=INVISIBLE)
+        # Ids with letters and accents composed; `utf8_normalize` of PyArrow decomposes before 26.
+        encoded = pc.utf8_trim(ids, characters=INVISIBLE).dictionary_encode()
+        texts = [unicodedata.normalize("NFC", text) for text in encoded.dictionary.to_pylist()]
+        ids = pc.utf8_trim(pa.array(texts, pa.string()).take(encoded.indices), characters=INVISIBLE)
     if not _may_be_missing(ids):
         return ids
     return pc.if_else(pc.is_in(pc.utf8_lower(ids), value_set=pa.array(MISSING)), None, ids)
-
-
-def _composed(ids: Any) -> Any:
-    """Ids with letters and accents composed; `utf8_normalize` of PyArrow decomposes before 26."""
-    import pyarrow as pa
-
-    encoded = ids.dictionary_encode()
-    texts = [unicodedata.normalize("NFC", text) for text in encoded.dictionary.to_pylist()]
-    return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 def _may_be_missing(ids: Any) -> bool:

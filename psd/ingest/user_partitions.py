@@ -226,7 +226,10 @@ class UserPartitions:
             rows = waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
             self._bytes += rows.nbytes
             if kind:
-                parts = _partition_numbers(rows.column("id"), self._connection)
+                # Partition of each id, by a hash that is the same in every batch.
+                table = self._connection.from_arrow(pa.table({"id": rows.column("id")}))
+                part = table.project(f"(hash(id) % {PARTITIONS})::UTINYINT AS part")
+                parts = from_arrow(part.to_arrow_table()["part"])
                 rows = rows.take(to_arrow(np.argsort(parts, kind="stable")))
             else:
                 parts = number_partitions(from_arrow(rows.column("id")))
@@ -319,15 +322,6 @@ def _pieces(rows: Any, part: NDArray[np.uint8]) -> Iterator[tuple[int, Any]]:
     for number, (start, size) in enumerate(zip(starts, sizes.tolist(), strict=True)):
         if size:
             yield number, rows.slice(start, size)
-
-
-def _partition_numbers(ids: Any, connection: Any) -> NDArray[np.uint8]:
-    """Partition of each id, by a hash that is the same in every batch."""
-    import pyarrow as pa
-
-    table = connection.from_arrow(pa.table({"id": ids}))
-    parts = table.project(f"(hash(id) % {PARTITIONS})::UTINYINT AS part").to_arrow_table()
-    return from_arrow(parts["part"])
 
 
 def _join(pieces: list[Any]) -> UserPartition:

@@ -107,6 +107,8 @@ def explain_answer(
     query cuts is quartered and its epsilon goes to the quarters; points are assumed to be as uneven
     in them as in the leaf, and to lie along the same lines. A local release has neither remedy.
     """
+    import pandas as pd
+
     traversal = traverse(fit.tree, 1, fraction_of(fit))
     totals = query_totals(fit, traversal, box, sides)
     noise = float(totals.noise_variance(predicts_published(fit.record))[0])
@@ -116,15 +118,22 @@ def explain_answer(
     changes = {"as it is": (noise, uneven)}
     for times in () if is_local else _TIMES:
         if fit.record.epsilon * times <= MAX_EPSILON * NANO:
+            tree, epsilon = fit.tree, fit.record.epsilon * times
+            scaled = replace(tree, loss=_losses_at(fit.record, tree, times))
+            again = traverse(scaled, 1, fraction_of(fit))
+            plain = _with_cells(fit.record, scaled, epsilon)
             changes[f"{times} times the epsilon"] = (
-                _noise_variance(fit, times, fraction_of),
+                _variance_within(plain, fit, fit.estimates.count, again),
                 uneven,
             )
     if finer is not None:
         changes["cells half as wide at its edge"] = finer
+    node = np.concatenate([level.node[level.area == 1] for level in traversal.levels])
+    table = pd.DataFrame({"level": fit.tree.level[node], "estimate": fit.estimates.count[node]})
+    by_level = table.groupby("level")["estimate"].agg(cells="size", estimate="sum")
     return Explanation(
         noise_share=noise / (noise + uneven) if noise + uneven > 0 else 0.0,
-        inside=_inside_cells(fit, traversal),
+        inside=by_level.reset_index(),
         cut=_cut_cells(fit, traversal),
         remedies=_remedies_table(changes),
     )
@@ -138,15 +147,6 @@ def _with_cells(record: ReleaseRecord, tree: Tree, epsilon: int) -> ReleaseRecor
     spent = tree.max_path_loss
     loss = {"epsilon": spent} if record.rho is None else {"epsilon": epsilon, "rho": spent}
     return replace(record, tree=tree, **loss, post_processing=PostProcessing())  # type: ignore[arg-type]
-
-
-def _noise_variance(fit: Fit, times: int, fraction_of: FractionOf) -> float:
-    """Variance of the noise for the same cells with a multiple of the epsilon."""
-    tree, epsilon = fit.tree, fit.record.epsilon * times
-    scaled = replace(tree, loss=_losses_at(fit.record, tree, times))
-    again = traverse(scaled, 1, fraction_of(fit))
-    plain = _with_cells(fit.record, scaled, epsilon)
-    return _variance_within(plain, fit, fit.estimates.count, again)
 
 
 def _losses_at(record: ReleaseRecord, tree: Tree, times: int) -> Integers:
@@ -260,16 +260,6 @@ def _cut_leaves(traversal: Traversal) -> tuple[Integers, Floats, Floats]:
         parts.append((level.node[cut], level.fraction[cut], level.area[cut]))
     node, fraction, area = (np.concatenate(values) for values in zip(*parts, strict=True))
     return node, fraction, area
-
-
-def _inside_cells(fit: Fit, traversal: Traversal) -> pandas.DataFrame:
-    """Cells inside the query, by level."""
-    import pandas as pd
-
-    node = np.concatenate([level.node[level.area == 1] for level in traversal.levels])
-    table = pd.DataFrame({"level": fit.tree.level[node], "estimate": fit.estimates.count[node]})
-    by_level = table.groupby("level")["estimate"].agg(cells="size", estimate="sum")
-    return by_level.reset_index()
 
 
 def _cut_cells(fit: Fit, traversal: Traversal) -> pandas.DataFrame:

@@ -125,7 +125,14 @@ def polygon_totals(
     shapes: (m,), valid polygons and multi-polygons in the CRS of the release. Messages name them by
     `names`, or by their numbers from 1.
     """
-    chunks = _split_batches(fit, shapes)
+    import shapely
+
+    # Batches have few polygons, and few sides in cells.
+    across = np.sqrt(fit.tree.is_leaf.sum())
+    cuts = outline_lengths(shapes, fit.domain) * across
+    batch = np.cumsum(shapely.get_num_coordinates(shapes) + cuts) // _SIDES
+    part = batch + np.arange(len(shapes)) // _POLYGONS_PER_BATCH
+    chunks = [chunk for chunk in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(chunk)]
     outside = np.concatenate([np.empty(0, bool), *(are_outside(c, fit.domain) for c in chunks)])
     if outside.any():
         raise ParameterError(
@@ -145,17 +152,6 @@ def polygon_totals(
 def outline_sides(fit: Fit, shapes: NDArray[np.object_]) -> Sides | None:
     """Sides of polygons; None where no records lie along lines."""
     return None if fit.line_deviation is None else find_sides(shapes, fit.domain)
-
-
-def _split_batches(fit: Fit, shapes: NDArray[np.object_]) -> list[NDArray[np.object_]]:
-    """Split shapes into batches of few polygons and few sides in cells."""
-    import shapely
-
-    across = np.sqrt(fit.tree.is_leaf.sum())
-    cuts = outline_lengths(shapes, fit.domain) * across
-    batch = np.cumsum(shapely.get_num_coordinates(shapes) + cuts) // _SIDES
-    part = batch + np.arange(len(shapes)) // _POLYGONS_PER_BATCH
-    return [chunk for chunk in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(chunk)]
 
 
 def are_outside(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.bool_]:

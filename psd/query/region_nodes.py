@@ -333,20 +333,16 @@ class RegionPieces:
         """
         import shapely
 
-        self._make(np.unique(node))
+        # The pieces of cells that were not measured before are cut now, and kept.
+        new = [leaf for leaf in np.unique(node).tolist() if leaf not in self._pieces]
+        fresh = np.array(new, np.int64)
+        boxes = shapely.box(*self._domain.from_lattice(self._tree.boxes[fresh]).T)
+        cut = shapely.intersection(self._regions[self._tree.region[fresh]], boxes)
+        self._pieces.update(zip(fresh.tolist(), cut.tolist(), strict=True))
         pieces = np.array([self._pieces[leaf] for leaf in node.tolist()], dtype=object)
         area = shapely.area(pieces)
         inside = shapely.area(shapely.intersection(pieces, shapes[query]))
         return _settle(inside / np.maximum(area, _TINY))
-
-    def _make(self, nodes: Integers) -> None:
-        """Cut the pieces of cells that were not measured before."""
-        import shapely
-
-        fresh = np.array([node for node in nodes.tolist() if node not in self._pieces], np.int64)
-        boxes = shapely.box(*self._domain.from_lattice(self._tree.boxes[fresh]).T)
-        cut = shapely.intersection(self._regions[self._tree.region[fresh]], boxes)
-        self._pieces.update(zip(fresh.tolist(), cut.tolist(), strict=True))
 
 
 def _settle(share: Floats) -> Floats:

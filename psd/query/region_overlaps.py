@@ -132,10 +132,17 @@ class Polygons:
 
     def common_parts(self, node: Integers, first: Integers, second: Integers) -> Floats:
         """Shares of each leaf that lie in both of two polygons; see `Regions`."""
+        import shapely
+
         pair, pair_number = np.unique(
             np.stack([first, second], axis=1), axis=0, return_inverse=True
         )
-        number, shapes = self._overlaps(pair)
+        # Numbers of the pairs that overlap, and where.
+        near = np.flatnonzero(shapely.intersects(*self._ends(pair)))
+        shapes = shapely.intersection(*self._ends(pair[near]))
+        shapes = np.array([_polygonal(shape) for shape in shapes] or [None], object)[: len(near)]
+        filled = shapely.area(shapes) > 0
+        number, shapes = near[filled], shapes[filled]
         which, leaf, parts = cut_leaves([(0, traverse_polygons(self.fit, shapes))])
         cut_key = number[which] * len(self.fit.tree) + leaf
         order = np.argsort(cut_key)
@@ -151,16 +158,6 @@ class Polygons:
         """Deviations along the sides; see `Regions`."""
         sides = outline_sides(self.fit, self.shapes)
         return None if sides is None else side_matrix(self.fit, region, node, sides, len(self))
-
-    def _overlaps(self, pairs: Integers) -> tuple[Integers, NDArray[np.object_]]:
-        """Numbers of the pairs that overlap, and where."""
-        import shapely
-
-        near = np.flatnonzero(shapely.intersects(*self._ends(pairs)))
-        shapes = shapely.intersection(*self._ends(pairs[near]))
-        shapes = np.array([_polygonal(shape) for shape in shapes] or [None], object)[: len(near)]
-        filled = shapely.area(shapes) > 0
-        return near[filled], shapes[filled]
 
     def _ends(self, pairs: Integers) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
         """First and second shape of pairs."""

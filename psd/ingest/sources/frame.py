@@ -12,7 +12,6 @@ from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
 from psd.ingest.columns import check_roles, refuse_two_pairs, resolve_columns
 from psd.ingest.points import (
-    Coordinates,
     check_finite,
     column_projection,
     make_projection,
@@ -45,6 +44,8 @@ def accepts(item: Any) -> bool:
 
 def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:
     """Read tables."""
+    import pandas as pd
+
     for data in items:
         what, geometry = f"the {type(data).__name__}", _geometry(data, columns)
         names = [str(name) for name in data.columns]
@@ -55,7 +56,13 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
         check_names(what, names, [*points, *chosen.filtered])
         check_roles(what, chosen)
         if chosen.user is not None:
-            _check_ids(data[chosen.user])
+            # Refuse floats, which lose digits and leading zeros, and values of several types.
+            kind = pd.api.types.infer_dtype(_values(data[chosen.user]), skipna=True)
+            if kind not in ("string", "integer", "empty"):
+                raise InputDataError(
+                    f"column {chosen.user!r} of user ids must be text or integers, got {kind} "
+                    "values; read ids as text, so that digits and leading zeros are kept"
+                )
         for start in range(0, max(len(data), 1), MAX_BATCH_ROWS):
             yield _batch(data.iloc[start : start + MAX_BATCH_ROWS], chosen, geometry, domain)
 
@@ -83,7 +90,18 @@ def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) ->
         x, y = (_numbers(data, name) for name in (columns.x, columns.y))
         x, y = column_projection(columns, domain, "the DataFrame")((x, y))
     else:
-        x, y = _points(data, geometry, columns, domain)
+        # Coordinates of point geometries in the CRS of the domain.
+        import geopandas as gpd
+
+        column = data[geometry]
+        if not isinstance(column, gpd.GeoSeries):
+            raise InputDataError(
+                f"column {geometry!r} of the {type(data).__name__} must hold geometries; make it a "
+                "GeoDataFrame"
+            )
+        crs = stated_crs(column.crs, columns, "the GeoDataFrame")
+        project = make_projection(crs, domain, "the GeoDataFrame")
+        x, y = project(point_coordinates(np.asarray(column.array), geometry))
     return Batch(
         x=x,
         y=y,
@@ -94,21 +112,6 @@ def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) ->
         bid=None if columns.bid is None else _bids(data[columns.bid]),
         match=matches(columns, {name: data[name] for name in columns.filtered}),
     )
-
-
-def _points(data: Any, geometry: str, columns: Columns, domain: Domain) -> Coordinates:
-    """Coordinates of point geometries in the CRS of the domain."""
-    import geopandas as gpd
-
-    column = data[geometry]
-    if not isinstance(column, gpd.GeoSeries):
-        raise InputDataError(
-            f"column {geometry!r} of the {type(data).__name__} must hold geometries; make it a "
-            "GeoDataFrame"
-        )
-    crs = stated_crs(column.crs, columns, "the GeoDataFrame")
-    project = make_projection(crs, domain, "the GeoDataFrame")
-    return project(point_coordinates(np.asarray(column.array), geometry))
 
 
 def _numbers(data: Any, name: str) -> NDArray[np.float64]:
@@ -143,18 +146,6 @@ def _within(value: int | float | str) -> float | str:
 def _is_arrow_decimal(kind: Any) -> bool:
     """Whether a column of pandas holds decimals of Arrow."""
     return str(kind).startswith("decimal") and str(kind).endswith("[pyarrow]")
-
-
-def _check_ids(column: Any) -> None:
-    """Refuse floats, which lose digits and leading zeros, and values of several types."""
-    import pandas as pd
-
-    kind = pd.api.types.infer_dtype(_values(column), skipna=True)
-    if kind not in ("string", "integer", "empty"):
-        raise InputDataError(
-            f"column {column.name!r} of user ids must be text or integers, got {kind} values; read "
-            "ids as text, so that digits and leading zeros are kept"
-        )
 
 
 def _values(column: Any) -> Any:

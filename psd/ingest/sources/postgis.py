@@ -150,7 +150,11 @@ def _rows(cursor: Any, source: PostGIS, columns: Columns, domain: Domain) -> Ite
         postgis = postgis_schema(cursor)
         crs_of[name] = domain.crs if srid is None else _crs(cursor, postgis, srid)
         extra = [f"{postgis}.st_srid({quote_identifier(name)}::{postgis}.geometry) AS {_SRID}"]
-    names = _column_names(columns, [*crs_of])
+    # Columns to select.
+    geometries = [*crs_of]
+    geometry = columns.geometry or (geometries[0] if geometries else None)
+    points = [columns.x, columns.y] if geometry is None else [geometry]
+    names = list(dict.fromkeys([*points, *columns.others, *columns.filtered]))
     check_names(what, schema.names, names)
     selected = [_expression(schema.field(name), columns) for name in names]
     stream = _stream(cursor, f"SELECT {', '.join(selected + extra)} FROM {source.rows}")
@@ -198,13 +202,6 @@ def _crs(cursor: Any, postgis: str | None, srid: int) -> str | None:
         return None
     code, text = row
     return str(code if code is not None and code.startswith(("EPSG:", "ESRI:")) else text)
-
-
-def _column_names(columns: Columns, geometries: list[str]) -> list[str]:
-    """Columns to select."""
-    geometry = columns.geometry or (geometries[0] if geometries else None)
-    points = [columns.x, columns.y] if geometry is None else [geometry]
-    return list(dict.fromkeys([*points, *columns.others, *columns.filtered]))
 
 
 def _expression(field: Any, columns: Columns) -> str:
