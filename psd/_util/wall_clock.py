@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -65,6 +65,9 @@ _ISO = (
     r"(?:[t ](?P<minute>\d{2}:\d{2})(?::(?P<second>\d{2}(?:[.,]\d{1,6})?)\d*)?"
     rf"(?: ?(?P<offset>{OFFSET}){NAMED_ZONE})?)?$"
 )
+
+# Minutes and seconds of a clock that shows them, joined by a colon.
+_CLOCK = r"^(?:(?:[01]\d|2[0-3]):[0-5]\d:(?:|(?:[0-5]\d|60).*)|24:00:(?:|00(?:[.,]0+)?)|:)$"
 
 _END_OF_DAY = r"^24:00(?::00(?:[.,]0+)?)?$"
 
@@ -174,15 +177,30 @@ def readable_times(values: Any, zone: str) -> Times:
     array = values if isinstance(values, pa.Array) else pa.array(values)
     if pa.types.is_string(array.type):
         texts = pc.utf8_lower(pc.utf8_trim(array, characters=WHITE_SPACE))
-        array = pc.if_else(pc.match_substring_regex(texts, _ISO), array, None)
+        parts = pc.extract_regex(texts, _ISO)
+        day, minute, second = (pc.struct_field(parts, name) for name in _PARTS[:3])
+        is_clock = pc.match_substring_regex(
+            pc.binary_join_element_wise(minute, second, ":"), _CLOCK
+        )
+        days = pc.dictionary_encode(day)
+        is_day = pa.array([_is_day(text) for text in days.dictionary.to_pylist()], pa.bool_())
+        array = pc.if_else(pc.and_(is_day.take(days.indices), is_clock), array, None)
     try:
         return wall_clock(array, zone)
     except InputDataError:
         if len(array) < 2:
             return np.full(len(array), np.datetime64("NaT", "us"))
-    half = len(array) // 2  # few days, such as 30 February, have the form of a day and are none
+    half = len(array) // 2  # few are left that have the form of a time and are none
     parts = (readable_times(part, zone) for part in (array[:half], array[half:]))
     return np.concatenate([*parts])
+
+
+def _is_day(text: str) -> bool:
+    """Whether a text of the form of a day is one; 30 February is none."""
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def _arrow(values: Any, column: str) -> Any:

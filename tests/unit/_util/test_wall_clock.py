@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psd._util import wall_clock as module
 from psd._util.wall_clock import (
     check_zone,
     day,
@@ -249,3 +250,23 @@ def test_a_leap_second_ends_a_minute_of_each_offset_of_its_zone():
 def test_times_that_cannot_be_read_are_missing():
     times = readable_times(["2024-02-29", "2023-02-29", "soon"], "UTC").astype(str).tolist()
     assert times == ["2024-02-29T00:00:00.000000", "NaT", "NaT"]
+
+
+def test_texts_of_the_form_of_a_time_that_are_none_are_found_at_once(monkeypatch):
+    """Each alone agrees with `wall_clock`, and all together ask for it once."""
+    days, clocks = ("2024-02-29", "2023-02-29", "0000-01-01", "2024-13-01"), (
+        "", " 23:59", " 24:00", " 24:00:00,0", " 24:01", " 25:00", " 12:60", " 12:30:61",
+        " 12:30:59.5", " 12:30:00+09:00",
+    )  # fmt: skip
+    texts = [day + clock for day in days for clock in clocks]
+
+    def alone(text):
+        try:
+            return str(wall_clock([text], "UTC")[0])
+        except InputDataError:
+            return "NaT"
+
+    expected, calls = [alone(text) for text in texts], []
+    monkeypatch.setattr(module, "wall_clock", lambda *a: calls.append(a) or wall_clock(*a))
+    assert readable_times(texts, "UTC").astype(str).tolist() == expected
+    assert len(calls) == 1
