@@ -160,7 +160,7 @@ class Curator:
         self._budget = budget
         self._sampler = sampler
         self._layers: list[_Layer] = []
-        self._questions: list[ChargedQuestion] = []
+        self._questions: list[tuple[str, GrowingTree, Integers, Integers]] = []
         self._declared: dict[str, int | str] = {}
         self._lock = threading.RLock()
         self.domain = domain
@@ -179,7 +179,16 @@ class Curator:
     @property
     def questions(self) -> tuple[ChargedQuestion, ...]:
         """All questions so far, without their answers."""
-        return tuple(self._questions)
+        return tuple(
+            ChargedQuestion(
+                kind=kind,
+                boxes=growing.boxes_of(nodes),
+                loss=loss,
+                curve=growing.curve,
+                regions=None if growing.regions is None else growing.spans[nodes],
+            )
+            for kind, growing, nodes, loss in self._questions
+        )
 
     @property
     def declared(self) -> dict[str, int | str]:
@@ -585,16 +594,7 @@ class Curator:
                 f"a question would spend more than {measure.name} {measure.text(self.loss)} "
                 "at some point; the method asks for more than its budget"
             )
-        growing = layer.growing
-        self._questions.append(
-            ChargedQuestion(
-                kind=kind,
-                boxes=growing.boxes_of(cells.nodes),
-                loss=loss,
-                curve=growing.curve,
-                regions=None if growing.regions is None else growing.spans[cells.nodes],
-            )
-        )
+        self._questions.append((kind, layer.growing, cells.nodes, loss))
 
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: it has only answers and cuts."""
@@ -657,7 +657,10 @@ def _check_regions(tally: Tally, regions: Regions) -> None:
 
 
 def _own_copy(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:
-    """Copies that the caller cannot change between check, charge and draw, without its classes."""
+    """Copies that the caller cannot change between check, charge and draw, without its classes.
+
+    Questions read the boxes of the tree; the numbers of the nodes stand in for those of the caller.
+    """
     nodes = np.array(cells.nodes)
     copies = [np.array(np.broadcast_to(np.asarray(v, np.int64), nodes.shape)) for v in values]
-    return Cells(layer=int(cells.layer), nodes=nodes, boxes=np.array(cells.boxes)), copies
+    return Cells(layer=int(cells.layer), nodes=nodes, boxes=nodes[:, None]), copies

@@ -3,12 +3,14 @@
 Exact integers from which the curator computes its questions. While nodes are repeated halves, the
 records of each are a range of ranks.
 
-A cut gives each entry of the nodes that are cut a new node, by two comparisons. No entry is moved,
-so a level takes a fraction of the time that sorting takes. Parts of the entries run in threads.
+A cut gives each entry of the nodes that are cut a new node, by two comparisons. Cuts that make even
+grids together give it at once, by two divisions. No entry is moved, so a level takes a fraction of
+the time that sorting takes. Parts of the entries run in threads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -27,6 +29,7 @@ from psd.space.region_tree import RegionFrame
 __all__ = [
     "EntryNodes",
     "HalvedNodes",
+    "LatticeCells",
     "Points",
 ]
 
@@ -36,59 +39,76 @@ _CHUNK = 2**15
 
 _ENTRIES_PER_THREAD = 2**17
 
+LatticeCells = Callable[
+    [slice | NDArray[np.int64]], tuple[NDArray[np.integer], NDArray[np.integer]]
+]
+"""Gives the columns and rows of some entries."""
+
 
 class EntryNodes:
     """Nodes of the entries of a tally. Private.
 
-    columns, rows: (n,) int32, occupied cells; counts: (n,) int64, records in each; node: (n,)
-    int32, node of each, which has not been cut.
+    cells: int32, of entries; counts: (n,) int64, records in each, or None for one in each; node:
+    (n,) int32, node of each, which has not been cut; nodes: number of all nodes.
     """
 
     def __init__(
         self,
-        columns: NDArray[np.integer],
-        rows: NDArray[np.integer],
-        counts: NDArray[np.int64],
+        cells: LatticeCells,
+        counts: NDArray[np.int64] | None,
         node: NDArray[np.int32],
         nodes: int,
     ) -> None:
-        self._columns, self._rows, self._counts = columns, rows, counts
+        self._cells, self._counts = cells, counts
         self._node, self._nodes = node, nodes
 
-    def cut(self, cut: Cut) -> NDArray[np.int64]:
+    def cut(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
         """Give the entries of nodes that are cut to the children; count the records of each child.
 
         Returns (children,) int64, true counts, in the order of the numbers of the children.
         """
-        table = _Table(cut, self._nodes, self._columns.dtype)
-        parts = even_parts(len(self._node), _ENTRIES_PER_THREAD)
-        counts = in_threads(partial(self._move, table), parts)
-        self._nodes += len(cut.cells)
-        number: NDArray[np.int64] = np.sum(counts, axis=0, dtype=np.int64)
+        grids = _Grids(cuts, self._nodes) if len(cuts) > 1 else None
+        if grids is None or not grids.are_even:
+            return np.concatenate([self._divide(_Quadrants(cut, self._nodes)) for cut in cuts])
+        first, number = self._nodes, self._divide(grids)
+        # The cells of the grids were counted; children that were cut again are sums of them.
+        for cut in reversed(cuts):
+            again = cut.nodes >= first
+            for child in cut.child[again].T:
+                number[cut.nodes[again] - first] += np.where(child < 0, 0, number[child - first])
         return number
 
-    def _move(self, table: _Table, part: slice) -> NDArray[np.int64]:
-        """Move entries to the children of their nodes; the records that each child gets."""
-        number = np.zeros(table.children, np.int64)
+    def _divide(self, parts_of: _Quadrants | _Grids) -> NDArray[np.int64]:
+        """Move the entries of nodes to their parts; count the records of each new node."""
+        parts = even_parts(len(self._node), _ENTRIES_PER_THREAD)
+        number, *more = in_threads(partial(self._move, parts_of), parts)
+        for others in more:
+            number += others
+        self._nodes += parts_of.children
+        return number
+
+    def _move(self, parts_of: _Quadrants | _Grids, part: slice) -> NDArray[np.int64]:
+        """Move some entries."""
+        number = np.zeros(parts_of.children, np.int64)
         for start in range(part.start, part.stop, _CHUNK):
             moved: slice | NDArray[np.int64] = slice(start, min(start + _CHUNK, part.stop))
-            is_cut = table.is_cut.take(self._node[moved])
+            is_cut = parts_of.is_cut.take(self._node[moved])
             if not is_cut.all():
                 moved = start + np.flatnonzero(is_cut)
-            below = table.below(self._node[moved], self._columns[moved], self._rows[moved])
-            np.add.at(number, below, self._counts[moved])
+            below = parts_of.below(self._node[moved], *self._cells(moved))
+            np.add.at(number, below, 1 if self._counts is None else self._counts[moved])
             self._node[moved] = below + self._nodes
         return number
 
 
-class _Table:
+class _Quadrants:
     """Lines of nodes that are cut, and their children, by the number of the node. Public."""
 
-    def __init__(self, cut: Cut, nodes: int, dtype: np.dtype[np.integer]) -> None:
-        self.children = len(cut.cells)
+    def __init__(self, cut: Cut, nodes: int) -> None:
+        self.children = cut.children
         self.is_cut = np.zeros(nodes, bool)
         self.is_cut[cut.nodes] = True
-        self._lines = np.zeros((2, nodes), dtype)
+        self._lines = np.zeros((2, nodes), np.int32)
         self._lines[:, cut.nodes] = cut.lines.T
         child = np.zeros((nodes, 4), np.int32)
         child[cut.nodes] = cut.child - nodes
@@ -108,6 +128,90 @@ class _Table:
         return below
 
 
+class _Grids:
+    """Nodes that several cuts divide together, maybe into even grids. Public.
+
+    Line i of n in a node of w lattice columns is floor(i w / n) columns from its west edge, as
+    `psd.space.grids.cut_grids` cuts. It is at or below column c if i w < (c + 1) n, so c is in
+    column floor(((c + 1) n - 1) / w) of the grid. All these numbers are below 2^62.
+    """
+
+    def __init__(self, cuts: Sequence[Cut], nodes: int) -> None:
+        self.children = sum(cut.children for cut in cuts)
+        # Each node that was there before has a grid; its parts are the children that stay whole.
+        old = np.concatenate([cut.nodes[cut.nodes < nodes] for cut in cuts])
+        west, south, east, north = np.concatenate([c.boxes[c.nodes < nodes] for c in cuts]).T.copy()
+        grid = np.full(nodes + self.children, -1, np.int32)
+        grid[old] = np.arange(len(old))
+        is_part = np.ones(len(grid), bool)
+        for cut in cuts:
+            is_part[cut.nodes] = False
+            for child in cut.child.T:
+                grid[child[child >= 0]] = grid[cut.nodes[child >= 0]]
+        self._grid, self.is_cut = grid[:nodes], grid[:nodes] >= 0
+
+        def parts() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]]:
+            for cut in cuts:
+                for start in range(0, len(cut.nodes), _CHUNK):
+                    cells = cut[start : start + _CHUNK].cells
+                    cells = cells[is_part[cells.nodes]]
+                    yield cells.nodes - nodes, grid[cells.nodes], cells.boxes.T
+
+        # A grid has as many columns as parts on its south edge, and as many rows as on its west.
+        columns, rows = np.zeros((2, len(old)), np.int64)
+        for _, of, (left, low, _, _) in parts():
+            np.add.at(columns, of[low == south[of]], 1)
+            np.add.at(rows, of[left == west[of]], 1)
+        self._x, self._y = (west - 1, columns, east - west), (south - 1, rows, north - south)
+        self._columns, cells = columns, columns * rows
+        self._first = np.cumsum(cells) - cells
+        # They are its cells if each is inside of one cell, and there are as many.
+        self.are_even = int(cells.sum()) == np.count_nonzero(is_part[nodes:])
+        if self.are_even:
+            self._part = np.zeros(int(cells.sum()), np.intp)
+            for part, of, (left, low, right, high) in parts():
+                cell = self._cell(of, left, low)
+                self.are_even &= np.array_equal(cell, self._cell(of, right - 1, high - 1))
+                self._part[cell] = part
+
+    def below(
+        self, node: NDArray[np.int32], columns: NDArray[np.integer], rows: NDArray[np.integer]
+    ) -> NDArray[np.intp]:
+        """Part that each entry is in, 0 for the first child of the cuts."""
+        below: NDArray[np.intp] = self._part.take(self._cell(self._grid.take(node), columns, rows))
+        return below
+
+    def _cell(
+        self, grid: NDArray[np.int32], columns: NDArray[np.integer], rows: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """Cell of the grid that each lattice cell is in, by grid, row and column."""
+        cell = _place(rows, grid, *self._y)
+        cell *= _of(self._columns, grid)
+        cell += _place(columns, grid, *self._x)
+        cell += _of(self._first, grid)
+        return cell
+
+
+def _place(
+    lines: NDArray[np.integer],
+    grid: NDArray[np.int32],
+    before: NDArray[np.int64],
+    number: NDArray[np.int64],
+    width: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Column of the grid that each lattice column is in, or row."""
+    place = lines - _of(before, grid)
+    place *= _of(number, grid)
+    place -= 1
+    place //= _of(width, grid)
+    return place
+
+
+def _of(values: NDArray[np.int64], grid: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Value of the grid of each entry; a single one if there is one grid."""
+    return values if len(values) == 1 else values.take(grid)
+
+
 class HalvedNodes:
     """Nodes of a tree of repeated halves: the ranks of the codes of each are a range.
 
@@ -117,6 +221,7 @@ class HalvedNodes:
     def __init__(self, order: QuadrantOrder, entries: CodeRanks) -> None:
         self._order, self._entries = order, entries
         self._first, self._level = np.array([0]), np.array([0])
+        self._is_cut = np.array([False])
 
     def cut(
         self, cut: Cut, start: NDArray[np.int64], stop: NDArray[np.int64]
@@ -138,7 +243,18 @@ class HalvedNodes:
         filled = cut.child >= 0
         self._first = np.append(self._first, first[filled])
         self._level = np.append(self._level, np.repeat(level + divided, filled.sum(axis=1)))
+        self._is_cut[cut.nodes] = True
+        self._is_cut = np.append(self._is_cut, np.zeros(cut.children, bool))
         return ends[:, :4][filled], ends[:, 1:][filled]
+
+    def of_entries(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Node of each entry in ascending order that has not been cut.
+
+        start, stop: (n,) int64, range of each node, private.
+        """
+        whole = np.flatnonzero(~self._is_cut & (stop > start))
+        whole = whole[np.argsort(start[whole])]
+        return np.repeat(whole.astype(np.int32), (stop - start)[whole])
 
 
 def _are_halved(cut: Cut) -> NDArray[np.bool_] | None:
@@ -161,9 +277,10 @@ class Points:
     curve, which is then its column on a line.
 
     While a tree consists of repeated halves, the records of each node are a range of ranks in
-    quadrant order, and cutting it is a search for the ends of the children. The first question
-    about lines, or cut elsewhere, needs the cells themselves. Of regions, each entry has the node
-    that it is in, see `psd.curator.points`, until the first question about lines.
+    quadrant order, and cutting it is a search for the ends of the children. From the first cut
+    elsewhere, and of regions, each entry has the node that it is in, see
+    `psd.curator.points`; cuts wait until a node is counted. From the first question about
+    lines, the entries are sorted by node.
     """
 
     def __init__(self, tally: Tally, order: QuadrantOrder | NDArray[np.int64]) -> None:
@@ -176,6 +293,7 @@ class Points:
         self._nodes: EntryNodes | None = None
         self._number: NDArray[np.int64] = np.zeros(0, np.int64)
         self._cuts: list[Cut] = []
+        self._counted = 0  # cuts whose nodes are counted
         if not isinstance(order, QuadrantOrder):
             rows = np.zeros(len(order), np.int32)
             by_code = np.argsort(order) if tally.region is None else _order_of(tally.region)
@@ -213,29 +331,31 @@ class Points:
         self._total, self._has_counts = None, True
 
     def _unpack_codes(self) -> None:
-        """Compute the occupied cells from their codes, or sort them by the nodes of regions."""
-        if self._nodes is not None and self._frame is not None:
+        """Compute the occupied cells from their codes, and sort the entries by node."""
+        if self._frame is not None and self._nodes is not None:
             self.start = np.searchsorted(self._region, self._frame.first)
             self.stop = np.searchsorted(self._region, self._frame.stop)
-            self._nodes = None
             cells = self._columns.copy(), self._rows.copy()
             self._set_cells(*cells, self._counts.copy())
-            for cut in self._cuts:
-                self._cut_cells(cut)
-        if self._halves is None:
-            return
-        distinct = self._codes.distinct()
-        assert distinct.counts is not None  # `distinct` counts them
-        if self._codes.counts is None:
-            # All records of a cell are in the same nodes, so each end is the first of a cell.
-            first = _running_total(distinct.counts)
-            self.start, self.stop = (np.searchsorted(first, e) for e in (self.start, self.stop))
-        self._halves = None
-        self._set_cells(*distinct.cells(), distinct.counts.copy())
+        if self._halves is not None:
+            distinct = self._codes.distinct()
+            assert distinct.counts is not None  # `distinct` counts them
+            if self._codes.counts is None:
+                # All records of a cell are in the same nodes, so each end is the first of a cell.
+                first = _running_total(distinct.counts)
+                self.start, self.stop = (np.searchsorted(first, e) for e in (self.start, self.stop))
+            self._set_cells(*distinct.cells(), distinct.counts.copy())
+        self._halves = self._nodes = None
+        for cut in self._cuts:
+            self._cut_cells(cut)
+        self._cuts = []
 
     def count(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """True number of records in each node."""
         if self._nodes is not None:
+            if waiting := self._cuts[self._counted :]:
+                self._number = np.append(self._number, self._nodes.cut(waiting))
+                self._counted = len(self._cuts)
             number: NDArray[np.int64] = self._number[nodes]
             return number
         if len(self.start) == 1 and self._has_counts:
@@ -260,23 +380,29 @@ class Points:
         total = _running_total(number)
         self._number = total[frame.stop] - total[frame.first]
         node = frame.lowest.astype(np.int32)[self._region]
-        entries = self._columns, self._rows, self._counts, node
-        self._frame, self._nodes = frame, EntryNodes(*entries, len(frame))
+        columns, rows = self._columns, self._rows
+        self._frame = frame
+        self._nodes = EntryNodes(
+            lambda part: (columns[part], rows[part]), self._counts, node, len(frame)
+        )
 
     def cut(self, cut: Cut) -> None:
-        """Find the range of each child, after sorting the entries by quadrant if needed."""
-        if self._nodes is not None:
-            self._number = np.append(self._number, self._nodes.cut(cut))
-            self._cuts.append(cut)
-            return
-        if self._halves is not None:
+        """Find the range of each child, or let the cut wait until a node is counted."""
+        if self._halves is not None and self._nodes is None:
             ends = self._halves.cut(cut, self.start[cut.nodes], self.stop[cut.nodes])
             if ends is not None:
                 self.start = np.append(self.start, ends[0])
                 self.stop = np.append(self.stop, ends[1])
                 return
-            self._unpack_codes()
-        self._cut_cells(cut)
+            codes = self._codes
+            codes.entries.ascending()
+            self._number = self.count(np.arange(len(self.start)))
+            node = self._halves.of_entries(self.start, self.stop)
+            self._nodes = EntryNodes(codes.cells, codes.counts, node, len(self.start))
+        if self._nodes is not None:
+            self._cuts.append(cut)
+        else:
+            self._cut_cells(cut)
 
     def _cut_cells(self, cut: Cut) -> None:
         """Sort the entries of each cut node by quadrant, and record the range of each child."""

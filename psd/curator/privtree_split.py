@@ -141,4 +141,5 @@ def _halved(
     cells = growing.cells(nodes)
     cut = growing.cut(cells, x=cells.middle(0), y=cells.middle(1))
     points.cut(cut)
-    return cut.cells.nodes, (cut.child >= 0).sum(axis=1)
+    is_child = cut.child >= 0
+    return cut.child[is_child], is_child.sum(axis=1)

@@ -129,8 +129,7 @@ class Grid:
             columns, rows = (min(side, n) for n in curator.domain.blocks.coarse_lattice)
         else:
             columns = rows = self.size
-        cells = cut_grid(curator.cut, root, curator.domain.lattice, (columns, rows))
-        curator.count(cells, left)
+        curator.count(cut_grid(curator.cut, root, curator.domain.lattice, (columns, rows)), left)
         return curator.tree()
 
 

@@ -290,9 +290,11 @@ class QuadrantCodes:
         entries = CodeRanks(self.codes[starts], self.order.levels, is_sorted=True)
         return replace(self, entries=entries, counts=counts)
 
-    def cells(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def cells(
+        self, part: slice | NDArray[np.int64] = slice(None)
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Lattice columns and rows of the codes; those of the south-west cell of several."""
-        columns, rows = self.order.cells(self.codes.astype(np.int64))
+        columns, rows = self.order.cells(self.codes[part].astype(np.int64))
         return (columns * self.step[0]).astype(np.int32), (rows * self.step[1]).astype(np.int32)
 
     def in_blocks(self, blocks: Blocks) -> QuadrantCodes:

@@ -137,7 +137,8 @@ def draw_release(
         boundary=mask,
         regions=regions,
     )
-    tree = method.build(curator)
+    tree, picks = method.build(curator), curator.declared
+    del curator  # with the records and all that the tree was made of
     if blocks is not None:
         tree = replace(tree, boxes=blocks.to_fine(tree.boxes).astype(np.int32))
     if not fine.blocks.keeps(tree.boxes):  # explicit sizes divide as the caller told them to
@@ -156,9 +157,7 @@ def draw_release(
         domain=fine,
         **loss,
         method=method.name,
-        parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(
-            curator.declared
-        ),
+        parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(picks),
         unit=unit,
         post_processing=inputs.post_processing,
         covariate=inputs.release_covariate,

@@ -81,12 +81,14 @@ def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
     undivided = (sizes == 1).all(axis=1)
     done = [cut(cells[undivided])] if undivided.any() else []
     # Each open cell covers the lines `low` to `high` of the grid number `grid`.
-    cells, grid = cells[~undivided], np.flatnonzero(~undivided)
-    low, high = np.zeros((len(grid), 2), np.int64), sizes[grid]
+    cells, grid = cells[~undivided], np.flatnonzero(~undivided).astype(np.int32)
+    low, high = np.zeros((len(grid), 2), np.int32), sizes[grid].astype(np.int32)
     while len(cells):
         middle = (low + high) // 2
         lines = origin[grid] + middle * sides[grid] // sizes[grid]
-        family = np.repeat(np.arange(len(cells)), np.where(middle > low, 2, 1).prod(axis=1))
+        family = np.repeat(
+            np.arange(len(cells), dtype=np.int32), np.where(middle > low, 2, 1).prod(axis=1)
+        )
         cells = cut(cells, x=lines[:, 0], y=lines[:, 1])
         beyond = cells.boxes[:, :2] >= lines[family]
         low = np.where(beyond, middle[family], low[family])

@@ -73,16 +73,41 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cut:
-    """One cut of many nodes: the lines, and the number of the child in each quadrant."""
+    """One cut of many nodes: the lines, and the number of the child in each quadrant.
 
+    Its arrays are its own: nothing that is done with cells changes them.
+    """
+
+    layer: int
     nodes: NDArray[np.int64]  # (n,) int64; nodes that were cut
     boxes: NDArray[np.int64]  # (n, 4) int64; their boxes
-    cells: Cells  # the children, family by family, within a family by y then x
     # (n, 2) int64; the x line and the y line of each; the far edge where an axis is not cut.
     lines: NDArray[np.int64]
     # (n, 4) int64; child south-west, south-east, north-west, north-east of the lines; -1 where
     # empty.
     child: NDArray[np.int64]
+
+    @property
+    def children(self) -> int:
+        """Number of the children."""
+        return int(np.count_nonzero(self.child >= 0))
+
+    @property
+    def cells(self) -> Cells:
+        """The children, family by family, within a family by y then x; new arrays."""
+        filled, boxes = self.child >= 0, quadrants(self.boxes, self.lines)
+        boxes = boxes.reshape(-1, 4) if filled.all() else boxes[filled]
+        return Cells(layer=self.layer, nodes=self.child[filled], boxes=boxes)
+
+    def __getitem__(self, which: slice) -> Cut:
+        """The cut of some of the nodes."""
+        return Cut(
+            layer=self.layer,
+            nodes=self.nodes[which],
+            boxes=self.boxes[which],
+            lines=self.lines[which],
+            child=self.child[which],
+        )
 
 
 class GrowingTree:
@@ -130,7 +155,7 @@ class GrowingTree:
         x, y: (n,) int, a line per cell; an axis without lines, or with a line on an edge, is not
         divided.
         """
-        nodes, boxes = cells.nodes, self.boxes_of(cells.nodes)
+        nodes, boxes = np.array(cells.nodes), self.boxes_of(cells.nodes)
         lines = np.stack(
             [boxes[:, 0] if x is None else x, boxes[:, 1] if y is None else y], axis=1
         ).astype(np.int64)
@@ -148,16 +173,15 @@ class GrowingTree:
         east, north = (lines < boxes[:, 2:]).T
         filled = np.stack([np.ones_like(east), east, north, east & north], axis=1)
         child = np.where(filled, np.cumsum(filled).reshape(filled.shape) - 1 + len(self.parent), -1)
-        grown = quadrants(boxes, lines)
-        grown = grown.reshape(-1, 4) if filled.all() else grown[filled]
-        numbers = np.arange(len(self.parent), len(self.parent) + len(grown))
+        cut = Cut(layer=self.layer, nodes=nodes, boxes=boxes, lines=lines, child=child)
         self._is_cut[nodes] = True
         parent = np.repeat(nodes, filled.sum(axis=1))
-        self._append(parent, grown, self.level[parent] + 1, self.spans[parent])
-        # All of a node inside its region is divided into nodes inside it.
-        self._inside[numbers[self._inside[parent] == 1]] = 1.0
-        cells = Cells(layer=self.layer, nodes=numbers, boxes=grown)
-        return Cut(nodes=nodes, boxes=boxes, cells=cells, lines=lines, child=child)
+        self._append(parent, cut.cells.boxes, self.level[parent] + 1)
+        if self.regions is not None:
+            # A part of a node is in its region, and inside of it where all of the node is.
+            is_inside = np.where(self._inside[parent] == 1, 1.0, np.nan)
+            self._append_to_regions(self.spans[parent], is_inside)
+        return cut
 
     def cut_regions(self, regions: Regions, frame: RegionFrame) -> None:
         """Cut the root, which has no children yet, into the nodes of a public hierarchy."""
@@ -167,8 +191,9 @@ class GrowingTree:
                 "which is charged on top"
             )
         spans = np.stack([frame.first, frame.stop], axis=1)
-        self._append(frame.parent[1:], frame.boxes[1:], frame.level[1:], spans[1:])
+        self._append(frame.parent[1:], frame.boxes[1:], frame.level[1:])
         self.spans[0] = spans[0]
+        self._append_to_regions(spans[1:], np.full(len(spans) - 1, np.nan))
         self._is_cut[: frame.lowest[0]] = True
         self.regions = regions
 
@@ -177,18 +202,20 @@ class GrowingTree:
         parent: NDArray[np.int64],
         boxes: NDArray[np.int64],
         level: NDArray[np.int64],
-        spans: NDArray[np.int64],
     ) -> None:
         """Add nodes without measurement."""
         zeros = np.zeros(len(parent), np.int64)
         self.boxes = np.concatenate([self.boxes, boxes])
         self.parent = np.concatenate([self.parent, parent])
         self.level = np.concatenate([self.level, level])
-        self.spans = np.concatenate([self.spans, spans])
         self.count = np.concatenate([self.count, zeros])
         self.loss = np.concatenate([self.loss, zeros])
-        self._inside = np.concatenate([self._inside, np.full(len(parent), np.nan)])
-        self._is_cut = np.concatenate([self._is_cut, zeros.astype(bool)])
+        self._is_cut = np.concatenate([self._is_cut, np.zeros(len(parent), bool)])
+
+    def _append_to_regions(self, spans: NDArray[np.int64], is_inside: NDArray[np.float64]) -> None:
+        """Add what is known of nodes in regions."""
+        self.spans = np.concatenate([self.spans, spans])
+        self._inside = np.concatenate([self._inside, is_inside])
 
     def may_have_records(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which nodes meet their region: all that are not cells, or regions, by themselves.

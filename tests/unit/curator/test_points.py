@@ -7,7 +7,8 @@ from psd.curator import points as module
 from psd.curator.points import Points
 from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Tally
-from psd.space.growing_tree import GrowingTree
+from psd.space.grids import cut_grids
+from psd.space.growing_tree import Cells, GrowingTree
 from psd.space.region_tree import region_frame
 from support.small_regions import SHAPES
 
@@ -165,6 +166,61 @@ def test_questions_about_lines_do_not_depend_on_the_form_of_a_tally():
         values = (scores.group, scores.first, scores.length, scores.score)
         answers.append([array.tolist() for array in values])
     assert all(answer == answers[0] for answer in answers)
+
+
+# Grids, which several cuts make
+
+
+def cut_waits(points, tree):
+    """Cuts cells for `cut_grids`; afterwards the method changes what it gave and was given."""
+
+    def cut(cells, *, x, y):
+        made = tree.cut(cells, x=x, y=y)
+        points.cut(made)
+        given = made.cells
+        own = Cells(layer=given.layer, nodes=given.nodes.copy(), boxes=given.boxes.copy())
+        cells.nodes[:], given.nodes[:], given.boxes[:] = 0, 0, 0
+        return own
+
+    return cut
+
+
+@pytest.mark.parametrize("chunk", [7, 2**15])
+@pytest.mark.parametrize("lattice", [(60, 45), (1201, 1001), (2**20, 2**20)], ids=str)
+def test_cells_of_even_grids_get_their_records_without_the_levels_between(
+    lattice, chunk, monkeypatch
+):
+    monkeypatch.setattr(module, "_CHUNK", chunk)
+    monkeypatch.setattr(module, "_Quadrants", None)  # of a single cut
+    for number, tally in enumerate([*tallies(lattice), *tallies(lattice, size=0)]):
+        tree, points = GrowingTree(lattice), Points(tally, QuadrantOrder(lattice))
+        cut, rng = cut_waits(points, tree), np.random.default_rng(number)
+        cells = cut_grids(cut, tree.root(), np.array([[6, 5]]))
+        assert counted(points, tree) == by_boxes(tree, tally)
+        cut_grids(cut, cells[::2], rng.integers(2, 9, (15, 2)))
+        assert counted(points, tree) == by_boxes(tree, tally)
+
+
+def test_several_cuts_that_make_no_even_grid_are_counted_one_by_one(monkeypatch):
+    monkeypatch.setattr(module, "_CHUNK", 7)
+    for tally in tallies((60, 45)):
+        for x in (20, 29, 40, 59):
+            tree, points = GrowingTree((60, 45)), Points(tally, QuadrantOrder((60, 45)))
+            points.cut(tree.cut(tree.root(), x=[x], y=[22]))
+            for _ in range(2):  # the first two nodes are cut near their edges, some are not
+                open_ = tree.cells(np.flatnonzero(~tree.is_cut(np.arange(len(tree.parent))))[:2])
+                points.cut(tree.cut(open_, x=open_.boxes[:, 0] + [x // 8, 0], y=open_.middle(1)))
+            assert counted(points, tree) == by_boxes(tree, tally)
+
+
+def test_a_question_about_lines_may_follow_a_grid():
+    for tally in tallies((1201, 1001)):
+        tree, points = GrowingTree((1201, 1001)), Points(tally, QuadrantOrder((1201, 1001)))
+        cut_grids(cut_waits(points, tree), tree.root(), np.array([[3, 5]]))
+        expected = by_boxes(tree, tally)
+        for ask in (counted, lambda *made: scores_of_lines(*made, 1)):
+            ask(points, tree)
+            assert counted(points, tree) == expected
 
 
 # Entries of regions
