@@ -75,7 +75,7 @@ INTERNAL = 70
 INTERRUPTED = 130
 
 # Products of matrices are small here, and threads for them take 0.1 s of processor time of a query
-# (`python lab/bench_cold_query.py`). Read when NumPy is imported, which is later.
+# (`python lab/speed.py --only next-box`). Read when NumPy is imported, which is later.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Errors of the system when a stream cannot take more.

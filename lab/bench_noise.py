@@ -1,6 +1,6 @@
 """Draws per CPU second of the noise samplers, beside OpenDP's vector mechanisms on integers.
 
-    python lab/run.py --only noise
+    python lab/bench_noise.py
 
 Each row is the best of several runs, so that other work on the machine counts least. Ratios are
 to OpenDP in the same run: discrete Laplace noise to its Laplace mechanism at scale 10, discrete
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from common import cpu_seconds
+from common import cpu_seconds, study, write_table
 
 from psd.mechanisms.gaussian import discrete_gaussian, discrete_gaussian_each
 from psd.mechanisms.laplace import discrete_laplace, discrete_laplace_each
@@ -22,7 +22,7 @@ BARS = {"one scale, 10": 20, "scale per draw, all distinct, about 10": 8}
 SIGMAS = (1, 10, 100, 1000, 4096)
 GAUSSIAN_BAR = 20
 
-Row = dict[str, str | float]
+Row = tuple[str, str, str, str]
 
 
 def run(size: int = SIZE, repeats: int = REPEATS) -> list[Row]:
@@ -35,10 +35,9 @@ def run(size: int = SIZE, repeats: int = REPEATS) -> list[Row]:
     return [*laplace, *_gaussian(size, repeats)]
 
 
-def _row(name: str, speed: float, ratio: float, bar: float | None = None) -> Row:
-    """Name one row."""
-    bar = float("nan") if bar is None else bar
-    return {"name": name, "draws_per_second": speed, "ratio": ratio, "bar": bar}
+def _row(name: str, speed: float, ratio: float, bar: int | None = None) -> Row:
+    """Format one row."""
+    return name, f"{speed:,.0f}", f"{ratio:.3g}", "" if bar is None else str(bar)
 
 
 def _gaussian(size: int, repeats: int) -> list[Row]:
@@ -106,3 +105,11 @@ def _opendp_gaussian(size: int, sigma: int) -> Callable[[], object]:
     measurement = dp.m.make_gaussian(*space, scale=float(sigma))
     zeros = [0] * size
     return lambda: measurement(zeros)
+
+
+def main() -> None:
+    write_table(study(__doc__).parse_args().output, ("name", "draws/s", "ratio", "bar"), run())
+
+
+if __name__ == "__main__":
+    main()

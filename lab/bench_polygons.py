@@ -51,16 +51,15 @@ def bent(places: np.ndarray) -> np.ndarray:
     return places + np.stack(moved, axis=1)
 
 
-def districts(number: int) -> gpd.GeoDataFrame:
-    """Tiles of the domain with some 200 vertices each."""
+def districts(number: int, domain: psd.Domain = DOMAIN) -> gpd.GeoDataFrame:
+    """Tiles of a domain with some 200 vertices each."""
     seeds = shapely.MultiPoint(np.random.default_rng(2).random((number, 2)))
     square = shapely.box(0, 0, 1, 1)
     cells = shapely.get_parts(shapely.voronoi_polygons(seeds, extend_to=square))
     cells = shapely.segmentize(shapely.intersection(cells, square), 0.02 / np.sqrt(number))
-    west, south, *_ = DOMAIN.bounds
-    corner, size = np.array([west, south]), np.array([DOMAIN.width, DOMAIN.height])
+    corner, size = np.array(domain.bounds[:2]), np.array([domain.width, domain.height])
     shapes = shapely.transform(cells, lambda places: corner + bent(places) * size)
-    return gpd.GeoDataFrame({"name": range(number)}, geometry=shapes, crs=DOMAIN.crs)
+    return gpd.GeoDataFrame({"name": range(number)}, geometry=shapes, crs=domain.crs)
 
 
 def overlay(made: psd.Release, some: gpd.GeoDataFrame) -> np.ndarray:

@@ -3,7 +3,7 @@
 All three get the same points, the same public range and the same epsilon. OpenDP chooses among
 given candidates, so it is given the 2^16 that a finer list would only slow down.
 
-    python lab/run.py --only quantile
+    python lab/bench_quantile.py
 """
 
 import sys
@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from common import tally_of, timed
+from common import study, tally_of, timed, write_table
 
 import psd
 from psd.curator.curator import Curator
@@ -76,7 +76,7 @@ def diffprivlib(x: np.ndarray, epsilon: str) -> Callable[[], float]:
     return lambda: float(quantile(x, 0.5, epsilon=float(epsilon), bounds=(0, 1)))
 
 
-def run() -> Iterator[dict[str, object]]:
+def run() -> Iterator[tuple[str, ...]]:
     """Mean rank error and time per library and epsilon."""
     x = points()
     for make, repeats in ((ours, REPEATS), (opendp, 3), (diffprivlib, 10)):
@@ -88,10 +88,19 @@ def run() -> Iterator[dict[str, object]]:
                 break
             spent, medians = timed(lambda d=draw, n=repeats: [d() for _ in range(n)])  # type: ignore[misc]
             errors = [rank_error(x, median) for median in medians]
-            yield {
-                "library": make.__name__.replace("ours", "psd"),
-                "epsilon": epsilon,
-                "mean rank error": round(float(np.mean(errors)), 2),
-                "1 / epsilon": round(1 / float(epsilon), 2),
-                "CPU s each": round(spent / repeats, 3),
-            }
+            yield (
+                make.__name__.replace("ours", "psd"),
+                epsilon,
+                f"{np.mean(errors):.3g}",
+                f"{1 / float(epsilon):g}",
+                f"{spent / repeats:.3f}",
+            )
+
+
+def main() -> None:
+    header = ("library", "epsilon", "mean rank error", "1 / epsilon", "CPU s each")
+    write_table(study(__doc__).parse_args().output, header, run())
+
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,7 @@
 
     python lab/stages.py --rows 1e6,1e7 -o docs/measured/data/stages.csv
 
-Builds a release of the file of `lab/ingest.py` with the default method, in a process
+Builds a release of the file of `lab/speed.py` with the default method, in a process
 of its own for each size, and writes the CPU time of its main thread in each stage:
 
 - start: Python, the imports before the build, and the command line;
@@ -23,7 +23,7 @@ import tempfile
 from pathlib import Path
 
 from common import run_python, study, whole_numbers, write_table
-from ingest import BOUNDS, make
+from speed import BOUNDS, make
 
 STAGES = ("start", "text", "parse", "cells", "count", "order", "cut", "draw", "save", "threads")
 

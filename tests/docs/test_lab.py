@@ -1,6 +1,7 @@
 """The page of the lab names each of its scripts, and each script says what it measures."""
 
 import re
+import runpy
 import subprocess
 import sys
 
@@ -54,6 +55,37 @@ def test_all_runs_every_script_of_the_table():
         "holdout_sets.py",
         "net.py",
     }
+
+
+def test_each_of_the_eight_speeds_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    speeds = runpy.run_path(str(LAB / "asv" / "benchmarks.py"))["Speeds"]()
+    speeds.rows, speeds.boxes, speeds.hours = 2000, 1000, 2
+    speeds.setup_cache()
+    speeds.setup()
+    names = [name for name in dir(speeds) if name.startswith("time_")]
+    assert len(names) == 8
+    for name in names:
+        getattr(speeds, name)()
+    assert (tmp_path / "cells.gpkg").stat().st_size > 0
+
+
+def test_a_speed_that_misses_its_bar_fails(tmp_path):
+    code = (
+        f"import sys; sys.path.insert(0, {str(LAB)!r}); import speed\n"
+        "costs = iter([(3, 9, 50), (2, 3, 90), (5, 9, 50), (2, 3, 90), (4, 9, 50), (1, 3, 90)])\n"
+        "run = lambda: speed.Cost(*next(costs), '')\n"
+        "bars = 'CPU <= 4 s; memory <= 60 MB; CPU <= 2.4 b; wall <= 3 b'\n"
+        "missed, rows = [], {'a': speed.Row('A', run, bars, ('b',)), 'b': speed.Row('B', run)}\n"
+        "print([*speed.lines(rows, ['a'], 3, missed)], missed)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    own, peer = ["4.00", "9.00", "52"], ["2.00", "3.00", "94"]
+    table = [
+        ["a", "A", *own, "", "", "", "CPU <= 4 s; memory <= 60 MB", "yes"],
+        ["a", "B", *peer, "2.50", "3.00", "0.56", "CPU <= 2.4 b; wall <= 3 b", "no"],
+    ]
+    assert done.stdout.strip() == f"{table} {['a, CPU <= 2.4 b: 2.5']}"
 
 
 def test_sets_of_a_folder_have_bounds_of_their_own_or_around_their_points(tmp_path):
