@@ -8,25 +8,36 @@ not changed, nor are the examples that mechanisms give to tests.
 
 import ast
 import difflib
+import gc
 import json
 import keyword
+import mmap
 import os
 import re
+import select
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from itertools import pairwise
 from pathlib import Path
+
+import pytest
+from coverage import Coverage
+from mutmut.mutation.file_mutation import mutate_file_contents
+from mutmut.mutation.trampoline import set_mutant_under_test
 
 TOP = Path(__file__).resolve().parents[1]
 PLAN = tomllib.loads((TOP / "tests" / "mutation.toml").read_text(encoding="utf-8"))
 # Outcomes of a change that tests noticed; the clock notices a loop without an end.
-NOTICED = ("killed", "timeout", "caught by type check", "suspicious", "segfault")
-CLOCK = "timeout"
+KILLED, CLOCK = "killed", "timeout"
 # Functions that make examples for tests, which are not changed.
 EXAMPLES = re.compile(r"^( *def neighbours\(.*:)$", re.MULTILINE)
 
@@ -83,8 +94,8 @@ def token_kind(token: str) -> str:
     return "name" if token[0].isalpha() or token[0] == "_" else token
 
 
-def copy_project(group: str, work: Path) -> None:
-    """Copy the files under version control, and write the settings of a group."""
+def copy_project(work: Path) -> None:
+    """Copy the files under version control."""
     names = subprocess.check_output(["git", "ls-files", "-z"], cwd=TOP, text=True).split("\0")
     for name in filter(None, names):
         target = work / name
@@ -92,15 +103,6 @@ def copy_project(group: str, work: Path) -> None:
         if (TOP / name).exists():
             target.write_bytes((TOP / name).read_bytes())
     (work / "cli").rename(work / "psd_cli")  # the name it is installed under
-    plan = PLAN["groups"][group]
-    for module in plan["mutate"]:
-        file = work / module
-        text = EXAMPLES.sub(r"\1  # pragma: no mutate block", file.read_text("utf-8"))
-        file.write_text(undecorate(text), "utf-8")
-    settings = f"[tool.mutmut]\nonly_mutate = {json.dumps(plan['mutate'])}\n"
-    settings += f"pytest_add_cli_args_test_selection = {json.dumps(plan['tests'])}\n"
-    file = work / "pyproject.toml"
-    file.write_text(file.read_text("utf-8").replace("[tool.mutmut]\n", settings), "utf-8")
 
 
 # Decorators that make another object of a function, and those that keep its results.
@@ -130,48 +132,179 @@ def undecorate(text: str) -> str:
     return "\n".join(lines)
 
 
-def mutmut(work: Path, *arguments: str) -> str:
-    """Run a command of mutmut; return its output."""
-    command = [str(Path(sys.executable).with_name("mutmut")), *arguments]
-    return subprocess.run(command, cwd=work, capture_output=True, text=True, check=False).stdout
+@dataclass(frozen=True)
+class Place:
+    """A change, and the lines of its module that hold its function and what it changes there."""
+
+    change: Change
+    module: str
+    function: range
+    changed: range
 
 
-def outcomes(work: Path) -> dict[str, str]:
-    """Outcome of each change, by its name."""
-    lines = mutmut(work, "results", "--all", "true").splitlines()
-    return dict(line.strip().split(": ", 1) for line in lines if "__mutmut_" in line)
+def make_changes(modules: list[str]) -> dict[str, Place]:
+    """Write all changes of modules into them, to be chosen by name; return where each stands."""
+    places = {}
+    for module in modules:
+        file = Path(module)
+        text = EXAMPLES.sub(r"\1  # pragma: no mutate block", file.read_text("utf-8"))
+        made = mutate_file_contents(module, undecorate(text))
+        file.write_text(made.code, "utf-8")
+        functions = read_functions(made.code)
+        prefix = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for name in made.mutant_names:
+            first, original = functions[re.sub(r"\d+$", "orig", name)]
+            changed = functions[name][1]
+            matcher = difflib.SequenceMatcher(None, original, changed, autojunk=False)
+            steps = [step for step in matcher.get_opcodes() if step[0] != "equal"]
+            places[f"{prefix}.{name}"] = Place(
+                change=difference(f"{prefix}.{name}", original, changed),
+                module=module,
+                function=range(first, first + len(original)),
+                changed=range(first + steps[0][1], first + max(steps[-1][2], steps[0][1] + 1)),
+            )
+    return places
 
 
-def read_changes(work: Path, names: list[str]) -> list[Change]:
-    """Read changes by the names that mutmut gives them, from the modules that it writes."""
-    modules = {name.rpartition(".")[0] for name in names}
-    functions = {module: read_functions(work, module) for module in modules}
-    return [difference(functions[name.rpartition(".")[0]], name) for name in names]
+def read_functions(text: str) -> dict[str, tuple[int, list[str]]]:
+    """First line and lines, without the name, of each function, the originals and the changed."""
+    lines, functions = text.split("\n"), {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            body = lines[node.lineno - 1 : node.end_lineno]
+            functions[node.name] = (
+                node.lineno,
+                [line.strip().replace(node.name, "") for line in body],
+            )
+    return functions
 
 
-def read_functions(work: Path, module: str) -> dict[str, list[str]]:
-    """Lines of the body of each function of a module, the original and the changed ones."""
-    stem = work / "mutants" / module.replace(".", "/")
-    file = stem.with_suffix(".py") if stem.with_suffix(".py").exists() else stem / "__init__.py"
-    text = file.read_text("utf-8")
-    lines, nodes = text.split("\n"), ast.walk(ast.parse(text))
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-    return {
-        node.name: [
-            line.strip().replace(node.name, "") for line in lines[node.lineno - 1 : node.end_lineno]
-        ]
-        for node in functions
-    }
-
-
-def difference(functions: dict[str, list[str]], name: str) -> Change:
+def difference(name: str, original: list[str], changed: list[str]) -> Change:
     """Lines in which a changed function differs from the original."""
-    key = name.rpartition(".")[2]
-    original, number = re.sub(r"\d+$", "orig", key), re.compile(r"__mutmut_\d+$")
-    steps = list(difflib.unified_diff(functions[original], functions[key], lineterm="", n=0))[2:]
+    steps = list(difflib.unified_diff(original, changed, lineterm="", n=0))[2:]
     parts = [[line[1:] for line in steps if line.startswith(sign)] for sign in "-+"]
-    function = re.sub(r"\.x[_ǁ]", ".", number.sub("", name))
+    function = re.sub(r"\.x[_ǁ]", ".", re.sub(r"__mutmut_\d+$", "", name))
     return Change(function.replace("ǁ", "."), *(" ".join(part) for part in parts))
+
+
+class Trials:
+    """A plugin of pytest that runs all tests once, then for each change those of its function.
+
+    A change is tried in a process that is forked where the tests were collected and run, and ends
+    at the first test that fails: no interpreter is started, nothing is imported or collected again.
+    """
+
+    def __init__(self, places: dict[str, Place]) -> None:
+        self.places = places
+        self.outcomes: dict[str, str] = {}
+        self.seconds: list[float] = []  # of each test
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self) -> None:
+        """Let Hypothesis look for no smaller example: that a test fails is enough."""
+        from hypothesis import Phase, settings  # pytest has to see the first import of it
+
+        phases = [Phase.explicit, Phase.reuse, Phase.generate, Phase.target]
+        settings.register_profile("changes", settings(), phases=phases)
+        settings.load_profile("changes")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run all tests, then try each change."""
+        if session.testsfailed:
+            return None  # of the collection: pytest says so
+        reached = self.run_unchanged(session)
+        gc.freeze()
+        killers: dict[str, list[int]] = defaultdict(list)
+        for name, place in self.places.items():
+            lines = reached[place.module]
+            tests = {test for line in place.function for test in lines.get(line, ())}
+            near = {test for line in place.changed for test in lines.get(line, ())}
+            # First those that noticed another change of the function, the last of them first; then
+            # the quickest that run the changed lines; then the others in order, as fixtures last.
+            known = killers[place.change.function]
+            order = [test for test in reversed(known) if test in tests]
+            order += sorted(near.difference(order), key=self.seconds.__getitem__)[:10]
+            order += sorted(tests.difference(order))
+            self.outcomes[name], last = self.try_change(session, name, order)
+            if self.outcomes[name] == KILLED:
+                known[:] = [test for test in known if test != last] + [last]
+        return True
+
+    def run_unchanged(self, session: pytest.Session) -> dict[str, dict[int, list[int]]]:
+        """Run the tests without a change; return which of them run each line of each module."""
+        files = {place.module: os.path.abspath(place.module) for place in self.places.values()}
+        coverage = Coverage(data_file=None, include=list(files.values()))
+        set_mutant_under_test("")
+        coverage.start()
+        for number, (item, following) in enumerate(pairwise([*session.items, None])):
+            coverage.switch_context(str(number))
+            begun = time.monotonic()
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            self.seconds.append(time.monotonic() - begun)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+        coverage.stop()
+        data = coverage.get_data()
+        return {
+            module: {
+                line: [int(number) for number in numbers if number]
+                for line, numbers in data.contexts_by_lineno(file).items()
+            }
+            for module, file in files.items()
+        }
+
+    def try_change(self, session: pytest.Session, name: str, order: list[int]) -> tuple[str, int]:
+        """Run tests of a change in a process of its own; return the outcome and the last test."""
+        if not order:
+            return "no tests", -1
+        folder = Path(tempfile.mkdtemp())
+        shared = mmap.mmap(-1, 8)  # which of them is run
+        child = os.fork()
+        if child == 0:
+            code = 3
+            try:
+                os.setpgid(0, 0)
+                set_mutant_under_test(name)
+                # Folders of tests are removed after each change.
+                session.config._tmp_path_factory._basetemp = folder
+                items = [session.items[test] for test in order]
+                for number, (item, following) in enumerate(pairwise([*items, None])):
+                    shared[:] = number.to_bytes(8, "big")
+                    item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                    if session.shouldfail:
+                        break
+                code = 1 if session.shouldfail else 0
+            finally:
+                os._exit(code)
+        late = not self.ends_in_time(child, shared, order)
+        if late:
+            os.kill(child, signal.SIGKILL)
+        code = os.waitpid(child, 0)[1]
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # what a test has left running
+        shutil.rmtree(folder, ignore_errors=True)
+        last = order[int.from_bytes(shared[:], "big")]
+        return CLOCK if late else KILLED if code else "survived", last
+
+    def ends_in_time(self, child: int, shared: mmap.mmap, order: list[int]) -> bool:
+        """Wait for a process that runs tests, as long as tests without a loop may take.
+
+        That is a multiple of their time without a change, of all together and of each.
+        """
+        ended = os.pidfd_open(child)
+        limit = time.monotonic() + 3 * (1 + sum(self.seconds[test] for test in order))
+        running, limit_of_one = -1, limit
+        try:
+            while not select.select([ended], [], [], 0.2)[0]:
+                if (number := int.from_bytes(shared[:], "big")) != running:
+                    running = number
+                    limit_of_one = time.monotonic() + 10 * (1 + self.seconds[order[number]])
+                if time.monotonic() > min(limit, limit_of_one):
+                    return False
+        finally:
+            os.close(ended)
+        return True
 
 
 class NotTriedError(Exception):
@@ -188,21 +321,58 @@ class GroupResult:
 
 
 def run_group(group: str) -> GroupResult:
-    """Make every change of a group and run its tests."""
+    """Make every change of a group and run its tests, in a copy of the project."""
     with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        copy_project(group, work)
-        output = mutmut(work, "run", "--max-children", "1")
-        by_name = outcomes(work)
-        if not by_name or "not checked" in by_name.values():
-            raise NotTriedError(f"{group}: the changes could not be tried\n{output[-5000:]}")
-        alive = [name for name, outcome in by_name.items() if outcome not in NOTICED]
-        late = [name for name, outcome in by_name.items() if outcome == CLOCK]
-        return GroupResult(
-            number=len(by_name),
-            alive=read_changes(work, alive),
-            late=read_changes(work, late),
+        work = Path(folder, "psd")
+        copy_project(work)
+        ran = subprocess.run(
+            [sys.executable, "tests/mutation.py", HERE, group],
+            cwd=work,
+            env=os.environ | {"TMPDIR": folder},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
+        results = work / RESULTS
+        if not results.exists():
+            raise NotTriedError(f"{group}: the changes could not be tried\n{ran.stdout[-5000:]}")
+        tried = [
+            (how, Change(*change)) for _, how, *change in json.loads(results.read_text("utf-8"))
+        ]
+        return GroupResult(
+            number=len(tried),
+            alive=[change for outcome, change in tried if outcome not in (KILLED, CLOCK)],
+            late=[change for outcome, change in tried if outcome == CLOCK],
+        )
+
+
+# The word that asks for the changes of a group in this folder, and the file of their outcomes.
+HERE, RESULTS = "--here", "outcomes.json"
+
+
+def try_here(group: str) -> int:
+    """Make the changes of a group in this folder, which is a copy; run its tests."""
+    plan = PLAN["groups"][group]
+    sys.path.insert(0, os.getcwd())
+    trials = Trials(make_changes(plan["mutate"]))
+    # Both tiers, and no further test after one that fails.
+    options = [
+        "-x",
+        "-q",
+        "--tb=native",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not nightly and not spark",
+    ]
+    code = pytest.main([*options, *plan["tests"]], plugins=[trials])
+    if code == 0:
+        rows = [
+            (name, outcome, *astuple(trials.places[name].change))
+            for name, outcome in trials.outcomes.items()
+        ]
+        Path(RESULTS).write_text(json.dumps(rows), "utf-8")
+    return int(code)
 
 
 def listed_equivalents(group: str) -> Counter[tuple[str, str]]:
@@ -253,6 +423,8 @@ def report_group(group: str, result: GroupResult) -> tuple[int, int]:
 
 def main(groups: list[str]) -> int:
     """Run groups side by side; print figures and what is left to do."""
+    if groups[:1] == [HERE]:
+        return try_here(groups[1])
     groups = groups or list(PLAN["groups"])
     wrong = total = equivalents = 0
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:

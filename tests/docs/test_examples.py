@@ -162,6 +162,7 @@ def test_examples_of_the_ledger_run(folder):
     assert Ledger("try/ledger/town.ledger").state().spent("visits") == 600_000_000
 
 
+@pytest.mark.slow  # as long as all others together
 @pytest.mark.nightly
 def test_all_pages_run_one_after_another_in_one_folder(release, database):
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")

@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -52,7 +54,15 @@ def forked(folder, work, watched=(), step=0):
     code = work()
     sys.setprofile(None)
     Path("steps").write_text(str(seen))
+    Path("modules").write_text("\n".join(sys.modules))
     os._exit(code)
+
+
+def load_modules(folder):
+    """Import what was imported by work that was done in a folder, so that no other fork has to."""
+    for name in (folder / "modules").read_text().splitlines():
+        with suppress(ImportError):  # a name that stands for a part of another module
+            import_module(name)
 
 
 def was_killed(ended):

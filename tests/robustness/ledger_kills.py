@@ -8,24 +8,12 @@ import shutil
 import sys
 from pathlib import Path
 
-# What a build loads, loaded once before the forks.
-import duckdb  # noqa: F401
-import pandas  # noqa: F401
-import pyarrow.compute  # noqa: F401
-import pyproj  # noqa: F401
-
 import psd._util.atomic_write
-import psd.ingest.sources.arrow
-import psd.ingest.sources.csv
-import psd.ingest.tally_file
-import psd.publish.drawing
-import psd.release.file
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
 from psd.publish.charging import PendingCharge
-from psd_cli.commands import build  # noqa: F401
 from psd_cli.main import run
-from robustness.kills import end, forked, spread, was_killed
+from robustness.kills import end, forked, load_modules, spread, was_killed
 
 STEPS = (
     *("ledger/ledger.py", "ledger/file.py", "ledger/account.py", "privacy/budget.py"),
@@ -129,11 +117,13 @@ def kill_at(place, template, step, options):
     assert was_killed(ended)
 
 
-def main(folder, method, number, points):
-    """Kill so many builds at steps that are evenly spaced, and at points that are named."""
+def main(folder, method, number, part, points):
+    """Kill builds at so many steps, evenly spaced, or a part of them, and at points of a name."""
     options = METHODS[method]
     template = folder / "template"
     Ledger.create(template).register("rows", 1000, delta="1e-6")
+    assert child(prepared(folder / "first", template), options) == 0
+    load_modules(folder / "first")
     over = [point for point in points if point.startswith("over-")]
     kill_over(folder, template, options + OVER, over)
     for point in (point for point in points if point not in over):
@@ -141,7 +131,7 @@ def main(folder, method, number, points):
         assert was_killed(child(place, options, point=point))
         again(place, folder / f"again-{point}", options + " --overwrite")
     assert child(prepared(folder / "whole", template), options) == 0
-    for i, step in enumerate(spread(number, folder / "whole")):
+    for i, step in enumerate(spread(number, folder / "whole")[part]):
         place = folder / f"killed-{step}"
         kill_at(place, template, step, options)
         if i % 4 == 0:
@@ -149,4 +139,5 @@ def main(folder, method, number, points):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:])
+    folder, method, number, first, every, *points = sys.argv[1:]
+    main(Path(folder), method, int(number), slice(int(first), None, int(every)), points)

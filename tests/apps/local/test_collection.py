@@ -251,7 +251,9 @@ def test_parts_with_other_answers_are_refused(folder, group, name, values):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("kills", [15, pytest.param(500, marks=pytest.mark.nightly)], ids=str)
+@pytest.mark.parametrize(
+    "kills", [15, pytest.param(500, marks=[pytest.mark.nightly, pytest.mark.slow])], ids=str
+)
 def test_kills_of_the_collector_lose_and_double_no_report(folder, kills):
     groups = ((1_000_000, GRID, HASHING),)
     one = campaign(groups)

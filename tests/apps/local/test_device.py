@@ -570,7 +570,9 @@ def sent_to(reader, writer):
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    "kills", [60, pytest.param(500, marks=pytest.mark.nightly)], ids=["some", "all"]
+    "kills",
+    [60, pytest.param(500, marks=[pytest.mark.nightly, pytest.mark.slow])],
+    ids=["some", "all"],
 )
 def test_kills_lose_and_double_no_spending(tmp_path, kills):
     generator, left = random.Random(5), 0

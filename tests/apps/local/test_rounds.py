@@ -217,7 +217,9 @@ def chance_of(count, devices, reports, p, q):
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    "devices", [400, pytest.param(50_000, marks=pytest.mark.nightly)], ids=["few", "many"]
+    "devices",
+    [400, pytest.param(50_000, marks=[pytest.mark.nightly, pytest.mark.slow])],
+    ids=["few", "many"],
 )
 def test_real_devices_from_start_to_end(tmp_path, devices):
     """Counts by their exact laws, the release by its intervals, from seeded draws.

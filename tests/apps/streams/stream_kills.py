@@ -12,19 +12,11 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-# What an addition loads, loaded once before the forks.
-import duckdb  # noqa: F401
-import pandas  # noqa: F401
-import pyarrow.compute  # noqa: F401
-
-import psd.ingest.sources.arrow
-import psd.ingest.sources.csv  # noqa: F401
 from psd.ingest.sources import Columns
 from psd.ledger.ledger import Ledger
 from psd.mechanisms.sampler import SecureSampler
-from psd_cli.apps import streams  # noqa: F401
 from psd_cli.main import run
-from robustness.kills import forked, spread
+from robustness.kills import forked, load_modules, spread
 from support.streams import rewrite
 
 STEPS = (
@@ -72,6 +64,7 @@ def prepared(folder, method):
     ledger.register("visits", 1, unit="user", columns=columns)
     assert child(folder, CREATE + METHODS[method]) == 0
     assert child(folder, FIRST) == 0
+    load_modules(folder)
     (folder / "draws").unlink()
     return folder
 

@@ -63,6 +63,7 @@ def test_killed_additions_are_not_drawn_again(tmp_path):
     check_kills(tmp_path, "quadtree", 24)
 
 
+@pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("method", ["quadtree", "kd-standard"])
 def test_200_killed_additions_are_not_drawn_again(tmp_path, method):

@@ -10,6 +10,7 @@ import zipfile
 import geopandas as gpd
 import numpy as np
 import pandas as pd
+import pyarrow.csv
 import pyogrio
 import pytest
 import shapely
@@ -213,7 +214,8 @@ def test_geojson_is_in_longitude_and_latitude(request, tmp_path, place):
 def test_csv_has_the_sides_in_the_crs_of_the_release(request, tmp_path, place, cells):
     release = request.getfixturevalue(place)
     release.export(tmp_path / "out.csv", cells=cells)
-    table = pd.read_csv(tmp_path / "out.csv")
+    # The reader of pandas before 3 may be off in the last bit.
+    table = pyarrow.csv.read_csv(tmp_path / "out.csv").to_pandas()
     sides = ["west", "south", "east", "north"]
     assert list(table.columns) == ["cell", "level", *sides, *COLUMNS[2:]]
     expected = release.to_geopandas(cells)

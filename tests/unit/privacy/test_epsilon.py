@@ -83,6 +83,7 @@ def test_delta_is_read_exactly(subtests):
         ("1e-6", Fraction(1, 10**6)),
         ("0.000001", Fraction(1, 10**6)),
         (".00099999", Fraction(99999, 10**8)),
+        ("0.00000100000000000000000000", Fraction(1, 10**6)),
         (1e-9, Fraction(1, 10**9)),
         (Decimal("2.5E-8"), Fraction(25, 10**9)),
         ("1e-300", Fraction(1, 10**300)),
@@ -103,13 +104,15 @@ def test_other_deltas_are_refused(subtests):
         (float("inf"), "a decimal number such as 1e-6, got 'inf'"),
         ("1e-400", f"at least 1e-300, got 1e-400{usual}"),
         ("1e-12345", "a decimal number such as 1e-6, got '1e-12345'"),
-        ("1.0000000000000001e-6", "of at most 15 digits, got 1.0000000000000001e-6"),
+        ("1.0000000000000001e-6", "of at most 15 digits, got 1.0000000000000001e-6; round it down"),
         ("", "a decimal number such as 1e-6, got ''"),
         (True, "a decimal number such as 1e-6, got 'True'"),
     ):
         words = "^" + re.escape(f"delta must be {sentence}")
-        with subtests.test(text=text), pytest.raises(ParameterError, match=words):
-            parse_delta(text)
+        with subtests.test(text=text):
+            with pytest.raises(ParameterError, match=words) as caught:
+                parse_delta(text)
+            assert (caught.value.name, caught.value.value) == ("delta", str(text))
 
 
 # Shares of epsilon: exact fractions that sum to the whole
