@@ -169,9 +169,7 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "cells": len(release.tree),
         "leaves": int(release.tree.is_leaf.sum()),
         "estimated_total": round(release.total, 1),
-        "total_perturbation_error": round(
-            float(np.sqrt(release.index.fit.estimates.variance[0])), 1
-        ),
+        "total_perturbation_error": round(release.index.total_error, 1),
         "estimate": release.record.post_processing.estimate,
         "density": release.record.post_processing.density,
         "covariate": _covariate_text(release),
@@ -342,9 +340,7 @@ def _slice_rows(series: Release) -> list[dict[str, Any]]:
             "cells": len(series[name].tree),
             **({"epsilon": epsilon_text(series[name].record.epsilon)} if is_pure else {}),
             "estimated_total": round(series[name].total, 1),
-            "total_perturbation_error": round(
-                float(series[name].index.fit.estimates.variance[0]) ** 0.5, 1
-            ),
+            "total_perturbation_error": round(series[name].index.total_error, 1),
         }
         for name in series
     ]

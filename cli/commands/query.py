@@ -20,6 +20,7 @@ from ..output.answers import (
     columns_text,
     in_degrees,
     joint_text,
+    note_slow_boxes,
     print_answer_columns,
     print_answers,
     print_joint,
@@ -375,6 +376,7 @@ def command(
             f"({lost.skipped:,} of {every:,} regions lie outside the bounds and are left out)",
             err=True,
         )
+    note_slow_boxes(answers)
     if not kind and unreliable == "keep" and options["box"] and form in ("table", "csv"):
         _show_boxes(
             answers, loaded.record.source, form, output, overwrite=overwrite, details=details

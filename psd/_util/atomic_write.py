@@ -251,12 +251,14 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
 
 def write_file(
     path: str | os.PathLike[str],
-    content: bytes | bytearray,
+    content: bytes | bytearray | Iterator[bytes],
     *,
     overwrite: bool = False,
     mode: int = _MODE,
 ) -> None:
     """Write a file that has no name until it is complete; the umask withholds parts of its mode.
+
+    The content is bytes, or an iterator of its parts, which need not be in memory together.
 
     P1. A target that is replaced is the old file or the new one at any moment.
 
@@ -272,17 +274,19 @@ def write_file(
     """
     target = check_free(path, overwrite=overwrite)
     sweep(target.parent)
+    parts = iter([content]) if isinstance(content, bytes | bytearray) else content
     try:
         handle = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, mode)
     except (OSError, AttributeError):
         with temporary_target(path, overwrite=overwrite) as temporary:
             temporary.touch(mode=mode)
-            temporary.write_bytes(content)
+            with temporary.open("wb") as file:
+                file.writelines(parts)
         return
     try:
         with open(handle, "wb") as file:
             hold(handle)
-            file.write(content)
+            file.writelines(parts)
             file.flush()
             os.fsync(handle)
             _give_name(Path(f"/proc/self/fd/{handle}"), target, overwrite=overwrite)

@@ -33,7 +33,7 @@ _NUMBER = r"[0-9.,]+(e[+-]?[0-9]+)?"
 _FORMULA = re.compile(rf"[=@\t\r]|[+-](?!{_NUMBER}( to -?{_NUMBER})?$)", re.IGNORECASE)
 
 
-def csv_text(table: pandas.DataFrame) -> str:
+def csv_text(table: pandas.DataFrame, *, heading: bool = True) -> str:
     """CSV of a table without its index; a formula becomes a text that begins with an apostrophe."""
     held = held_columns(table, "csv")
     columns = [number for number, kind in enumerate(held.dtypes) if not _is_numeric(kind)]
@@ -41,7 +41,7 @@ def csv_text(table: pandas.DataFrame) -> str:
     for number in columns:
         texts = held.iloc[:, number].map(guard_text, na_action="ignore")
         guarded.isetitem(number, texts.array)
-    return str(guarded.to_csv(index=False, lineterminator="\n"))
+    return str(guarded.to_csv(index=False, header=heading, lineterminator="\n"))
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -185,10 +185,10 @@ class SmoothDensity:
 
 def _part_overlaps(low: Floats, high: Floats) -> Floats:
     """Covered share of each part along one side, shape (n, PARTS), without cancellation."""
-    start, number = low[:, None] * PARTS, np.arange(PARTS)
-    stop = high[:, None] * PARTS
-    inside: Floats = np.maximum(np.minimum(stop, number + 1) - np.maximum(start, number), 0.0)
-    return inside
+    number = np.arange(PARTS, dtype=np.float64)[:, None]
+    inside = np.minimum(high * PARTS, number + 1)  # part by part: long rows take less time
+    inside -= np.maximum(low * PARTS, number)
+    return np.ascontiguousarray(np.maximum(inside, 0.0, out=inside).T)
 
 
 def smooth_density(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,7 @@ __all__ = [
     "FLAG",
     "TREATMENTS",
     "CellTable",
+    "cell_tables",
     "cells_table",
     "check_treatment",
     "export_regions",
@@ -173,6 +174,10 @@ def treat_unreliable(table: Any, treatment: str, threshold: Threshold) -> Any:
     return table[table["reliable"].to_numpy(bool)].assign(**stated)
 
 
+# Rows of a table at a time, about 40 MB with their polygons.
+_ROWS = 2**13
+
+
 def cells_table(
     fit: Fit,
     cells: str = "leaves",
@@ -186,12 +191,24 @@ def cells_table(
     If the counts are not of the curator, a column ``release_source`` states it in every row, so
     that every format of a table has it.
     """
+    return _table_of(fit, _select_cells(fit.tree, cells, level), threshold)
+
+
+def cell_tables(
+    fit: Fit, cells: str, *, level: int | str | None, threshold: Threshold
+) -> Iterator[geopandas.GeoDataFrame]:
+    """Tables of some cells each, one after the other those of `cells_table`; at least one."""
+    which = _select_cells(fit.tree, cells, level)
+    for start in range(0, max(len(which), 1), _ROWS):
+        yield _table_of(fit, which[start : start + _ROWS], threshold)
+
+
+def _table_of(fit: Fit, which: Integers, threshold: Threshold) -> geopandas.GeoDataFrame:
+    """Table of some cells."""
     import geopandas as gpd
     import shapely
 
-    choice("leaves", "all")("cells", cells)
     tree, estimates = fit.tree, fit.estimates
-    which = _select_cells(tree, cells, level)
     count, error = estimates.count[which], np.sqrt(fit.noise_covariance.variance[which])
     relative = relative_to(count, error)
     judged = judge_nodes(fit, which, relative, reliability_limits(threshold))
@@ -218,6 +235,7 @@ def cells_table(
 
 def _select_cells(tree: Tree, cells: str, level: int | str | None) -> Integers:
     """Nodes of a table: the leaves, all of them, or those that tile the domain at a level."""
+    choice("leaves", "all")("cells", cells)
     if level is None:
         return np.flatnonzero(tree.is_leaf) if cells == "leaves" else np.arange(len(tree))
     deepest = int(tree.level.max())

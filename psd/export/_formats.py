@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from psd.release.record import guarantee_note
 if TYPE_CHECKING:
     import geopandas
     import pandas
+    import pyarrow as pa
 
     from psd.release.record import ReleaseRecord
 
@@ -37,6 +39,7 @@ __all__ = [
     "release_metadata",
     "suffixes",
     "write_answers",
+    "write_cells",
 ]
 
 
@@ -182,3 +185,64 @@ def layer_bytes(table: geopandas.GeoDataFrame, driver: str, form: str, **options
     table = held_columns(finite_errors(table), form)
     table.to_file(content, driver=driver, engine="pyogrio", use_arrow=True, **options)
     return content.getvalue()
+
+
+def write_cells(
+    tables: Iterable[geopandas.GeoDataFrame], path: Path, driver: str, form: str, **options: Any
+) -> None:
+    """Write tables of cells, one after the other, to a file in a format of GDAL.
+
+    No more than one table is held in memory. GDAL itself does not always report a full disk, so the
+    rows of the file are counted.
+    """
+    import pyarrow as pa
+    import pyogrio
+
+    waiting = iter(tables)
+    first = next(waiting)
+    pa.default_memory_pool().release_unused()  # Arrow keeps what reading the release has left
+    schema, rows = _batch(first, form).schema, 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for table in chain([first], waiting):
+            rows += len(table)
+            yield _batch(table, form).cast(schema)
+
+    code = first.crs.to_epsg()
+    pyogrio.write_arrow(
+        pa.RecordBatchReader.from_batches(schema, batches()),
+        path,
+        driver=driver,
+        geometry_name=_SHAPE,
+        geometry_type="Polygon",
+        crs=f"EPSG:{code}" if code else first.crs.to_wkt("WKT1_GDAL"),
+        **options,
+    )
+    try:
+        with pyogrio.open_arrow(path, columns=[], use_pyarrow=True) as (_, reader):
+            written = sum(len(batch) for batch in reader)
+    except (RuntimeError, OSError, ValueError):  # of a file that ends too early
+        written = -1
+    if written != rows:
+        raise WriteError(f"cannot write {path.name}: its disk may be full")
+
+
+_SHAPE = "geometry"
+
+
+def _batch(table: geopandas.GeoDataFrame, form: str) -> pa.RecordBatch:
+    """Rows of a table of cells, with their polygons as well-known binary."""
+    import pandas as pd
+    import pyarrow as pa
+
+    held = held_columns(finite_errors(table), form)
+    plain = pd.DataFrame(held.drop(columns=_SHAPE))
+    batch = pa.RecordBatch.from_pandas(plain, preserve_index=False).replace_schema_metadata()
+    texts = [field.with_type(pa.string()) for field in batch.schema if pa.types.is_null(field.type)]
+    for field in texts:  # of no rows
+        batch = batch.set_column(
+            batch.schema.get_field_index(field.name), field, pa.array([], pa.string())
+        )
+    kind = pa.field(_SHAPE, pa.binary(), metadata={"ARROW:extension:name": "ogc.wkb"})
+    return batch.append_column(kind, pa.array(held.geometry.to_wkb(), pa.binary()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +14,13 @@ from psd._util.atomic_write import temporary_target
 from psd._util.declared_parameters import choice
 from psd.errors import ParameterError, WriteError
 from psd.estimation.fit import fit
-from psd.export._cells import cells_table, check_treatment, judge_raster, treat_unreliable
+from psd.export._cells import (
+    cell_tables,
+    cells_table,
+    check_treatment,
+    judge_raster,
+    treat_unreliable,
+)
 from psd.export._formats import find_format, is_database, is_raster, release_metadata
 from psd.query.answer_table import Threshold, reliability_limits
 from psd.release.allow_list import check_release
@@ -99,6 +106,11 @@ def export_release(
                 raster = _raster_of(record, choices)
                 dropped = int(np.isnan(raster.count).sum())
                 writer.write_raster(raster, target, tags, **only)
+            elif hasattr(writer, "write_parts") and crs is None:
+                # In another CRS, sides that cells share are divided alike in the whole table alone.
+                parts = _Parts(record, choices, tags)
+                writer.write_parts(parts, target)
+                dropped = parts.dropped
             else:
                 rows, dropped = _cells_of(record, choices, tags)
                 writer.write(rows, target)
@@ -167,13 +179,32 @@ def _cells_of(
     dropped = len(every) - len(cells)
     if choices.crs is not None:
         cells = transform_table(cells, choices.crs)
-    counted = "users" if record.unit.weight else "records"
-    cells.attrs = {
-        "content": "cells",
-        **tags,
-        "density_unit": f"{counted} per {area_unit(record.domain)}",
-    }
+    cells.attrs = _facts(record, tags)
     return cells, dropped
+
+
+class _Parts:
+    """Tables of some cells each, one after the other, and how many cells are left out."""
+
+    def __init__(self, record: ReleaseRecord, choices: _Choices, tags: dict[str, str]) -> None:
+        self._record, self._choices, self._facts = record, choices, _facts(record, tags)
+        self.dropped = 0
+
+    def __iter__(self) -> Iterator[geopandas.GeoDataFrame]:
+        choices, threshold = self._choices, self._choices.threshold
+        fitted = fit(self._record)
+        for every in cell_tables(fitted, choices.cells, level=choices.level, threshold=threshold):
+            cells = treat_unreliable(every, choices.unreliable, threshold)
+            self.dropped += len(every) - len(cells)
+            cells.attrs = self._facts
+            yield cells
+
+
+def _facts(record: ReleaseRecord, tags: dict[str, str]) -> dict[str, str]:
+    """What a table of cells states."""
+    counted = "users" if record.unit.weight else "records"
+    unit = f"{counted} per {area_unit(record.domain)}"
+    return {"content": "cells", **tags, "density_unit": unit}
 
 
 def _raster_of(record: ReleaseRecord, choices: _Choices) -> Raster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -220,7 +221,18 @@ class QueryIndex:
         """
         if "fit" in vars(self) or self.record.post_processing.estimate == "integer":
             return self.fit.total
-        return max(float(fit_least_squares(self.record).signed[0]), 0.0)
+        return max(self._root[0], 0.0)
+
+    @property
+    def total_error(self) -> float:
+        """Standard deviation of the least squares of the total by the noise; fits no other cell."""
+        return math.sqrt(self._root[1])
+
+    @cached_property
+    def _root(self) -> tuple[float, float]:
+        """Least squares of the root, and its variance."""
+        fitted = self.fit.estimates if "fit" in vars(self) else fit_least_squares(self.record)
+        return float(fitted.signed[0]), float(fitted.variance[0])
 
     @cached_property
     def mesh(self) -> Mesh | None:
