@@ -93,18 +93,29 @@ class Boundary:
         rounded coordinates decide, those on the outline by the rule of queries, see
         `psd.query.polygons`.
         """
-        columns, rows, _ = self.mask.domain.quantise(x, y)
-        touched = [
-            _touched_cells(cells, size, side)
-            for cells, size, side in zip(
-                (columns, rows), self.mask.domain.lattice, self.state.shape[::-1], strict=True
-            )
-        ]
-        # Of the raster cells that the lattice cell of a point meets: where all are inside, it is.
+        domain = self.mask.domain
+        columns, rows, _ = domain.quantise(x, y)
+        # First and last raster cell that the lattice cell of each point overlaps, along each axis.
+        touched = []
+        for cells, size, side in zip(
+            (columns, rows), domain.lattice, self.state.shape[::-1], strict=True
+        ):
+            wide = cells.astype(np.int64)
+            ends = [wide * side // size, ((wide + 1) * side - 1) // size]
+            touched.append(ends[:1] if size % side == 0 else ends)
+
+        # Where all of them are inside, or none is, so is the point.
         states = [self.state[row, column] for row in touched[1] for column in touched[0]]
         inside: NDArray[np.bool_] = np.minimum.reduce(states) == _INSIDE
         unclear = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
-        x, y = self._probes(x[unclear], y[unclear], columns[unclear], rows[unclear])
+
+        # Other points are decided by the sides of the polygon, at coordinates that decide.
+        if domain.coordinate_resolution is not None:
+            x = domain.axes[0].probe(columns[unclear], 0)
+            y = domain.axes[1].probe(rows[unclear], 1)
+        else:
+            east, north = np.nextafter(domain.bounds[2:], -np.inf)
+            x, y = np.minimum(x[unclear], east), np.minimum(y[unclear], north)
         inside[unclear] = self._sides.contains(np.zeros(len(unclear), np.int64), x, y)
         return inside
 
@@ -140,17 +151,6 @@ class Boundary:
     def _sides(self) -> EdgeIndex:
         """Sides of the polygon."""
         return EdgeIndex.from_polygons(np.array([self.shape], dtype=object))
-
-    def _probes(
-        self, x: Floats, y: Floats, columns: NDArray[np.int32], rows: NDArray[np.int32]
-    ) -> tuple[Floats, Floats]:
-        """Coordinates that decide."""
-        domain = self.mask.domain
-        if domain.coordinate_resolution is not None:
-            return domain.axes[0].probe(columns, 0), domain.axes[1].probe(rows, 1)
-        _, _, east, north = domain.bounds
-        inner = np.nextafter([east, north], -np.inf)
-        return np.minimum(x, inner[0]), np.minimum(y, inner[1])
 
     def restrict(self, covariate: Covariate | None) -> Covariate:
         """Set a covariate to 0 outside the boundary; without a covariate return the mask."""
@@ -198,13 +198,6 @@ def bounds_of(
     return west, south, east, north
 
 
-def _touched_cells(cells: NDArray[np.int32], size: int, side: int) -> list[NDArray[np.int64]]:
-    """First and last raster cell that each lattice cell overlaps, along one axis."""
-    wide = cells.astype(np.int64)
-    ends = [wide * side // size, ((wide + 1) * side - 1) // size]
-    return ends[:1] if size % side == 0 else ends
-
-
 def _states(shape: Any, mask: Covariate) -> NDArray[np.uint8]:
     """State of every raster cell; boxes are halved where the outline passes."""
     import shapely
@@ -217,15 +210,11 @@ def _states(shape: Any, mask: Covariate) -> NDArray[np.uint8]:
         # Signs at the corners of a covered rectangle; summed along both axes, they count its cells.
         for (x, y), sign in (((0, 1), 1), ((2, 1), -1), ((0, 3), -1), ((2, 3), 1)):
             np.add.at(inside, (boxes[full, y], boxes[full, x]), sign)
-        boxes = _divide_boxes(boxes[~full & shapely.intersects(shape, rectangles)])
+        # Boxes that the outline cuts are divided in the middle, unless they are one cell.
+        boxes = boxes[~full & shapely.intersects(shape, rectangles)]
+        boxes = boxes[(boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)]
+        boxes = quadrants(boxes, (boxes[:, :2] + boxes[:, 2:] + 1) // 2).reshape(-1, 4)
+        boxes = boxes[(boxes[:, :2] < boxes[:, 2:]).all(axis=1)]
     covered = inside.cumsum(axis=0).cumsum(axis=1)[:-1, :-1] > 0
     touched = mask.raster > 0
     return np.where(touched, np.where(covered, _INSIDE, _CUT), _OUTSIDE).astype(np.uint8)
-
-
-def _divide_boxes(boxes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Divide boxes in the middle; those of one cell are dropped."""
-    boxes = boxes[(boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)]
-    parts = quadrants(boxes, (boxes[:, :2] + boxes[:, 2:] + 1) // 2).reshape(-1, 4)
-    filled: NDArray[np.int64] = parts[(parts[:, :2] < parts[:, 2:]).all(axis=1)]
-    return filled

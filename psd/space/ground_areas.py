@@ -65,11 +65,8 @@ def ground_areas(domain: Domain, boxes: Floats) -> Floats:
 
 def _box_areas(domain: Domain, boxes: Floats) -> Floats:
     """Areas of boxes in the CRS of a domain."""
-    plane, low, sides = (
-        _plane(domain),
-        boxes[:, :2],
-        boxes[:, 2:] - boxes[:, :2],
-    )
+    plane = _plane(domain)
+    low, sides = boxes[:, :2], boxes[:, 2:] - boxes[:, :2]
     if plane is None:
         return np.asarray(sides.prod(axis=1))
 
@@ -106,10 +103,7 @@ def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
     """
     import shapely
 
-    plane, parts = (
-        _plane(domain),
-        np.asarray(shapes),
-    )
+    plane, parts = _plane(domain), np.asarray(shapes)
     if plane is None:
         return np.asarray(shapely.area(parts))
     areas, owner = np.zeros(len(parts)), np.arange(len(parts))

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     Shapes = NDArray[np.object_]
 
 __all__ = [
+    "clip_shapes",
     "metres_of",
     "seam_longitude",
     "transform_shapes",
@@ -125,8 +126,12 @@ def transform_shapes(
 
     source, target = parse_crs(source), parse_crs(target)
     is_same = bool(source.equals(target, ignore_axis_order=True))
-    if not len(shapes) or (is_same and not _beyond(shapes, target)):
+    if not len(shapes):
         return shapes
+    if is_same:
+        longitudes = np.abs(shapely.bounds(shapes)[:, ::2])
+        if not target.is_geographic or not (longitudes > half_turn(target)).any():
+            return shapes
     result = np.array(shapes, dtype=object)
     usable = np.isin(shapely.get_type_id(result), (3, 6)) & ~shapely.is_empty(result)
     if not is_same and not usable.all():  # lines, points
@@ -231,16 +236,24 @@ def _within_world(shapes: Shapes, crs: CRS, tolerance: float) -> Shapes:
     (world,) = _project(np.array([earth]), crs, tolerance, seam, None)
     if not np.isfinite(shapely.bounds(world)).all() or not shapely.is_valid(world):
         return shapes  # of an interrupted map
-    shapely.prepare(world)
-    beyond = ~shapely.covers(world, shapes)
-    if not beyond.any():
-        return shapes
-    within = np.array(shapes, dtype=object)
-    for number in np.flatnonzero(beyond):
-        parts = shapely.get_parts(shapely.intersection(shapes[number], world))
+    return clip_shapes(shapes, world)
+
+
+def clip_shapes(shapes: Shapes, area: Any, usable: NDArray[np.bool_] | bool = True) -> Shapes:
+    """Clip usable shapes to an area; their polygons are kept, and not lines that are left over.
+
+    shapes: (n,); usable: (n,) bool; returns (n,), in which shapes that the area covers stay as
+    they are.
+    """
+    import shapely
+
+    shapely.prepare(area)
+    clipped = np.array(shapes, dtype=object)
+    for number in np.flatnonzero(usable & ~shapely.covers(area, shapes)):
+        parts = shapely.get_parts(shapely.intersection(shapes[number], area))
         parts = parts[shapely.get_type_id(parts) == 3]
-        within[number] = parts[0] if len(parts) == 1 else shapely.MultiPolygon(list(parts))
-    return within
+        clipped[number] = parts[0] if len(parts) == 1 else shapely.MultiPolygon(list(parts))
+    return clipped
 
 
 def _geodetic(crs: CRS) -> CRS:
@@ -273,15 +286,6 @@ def metres_of(crs: Any) -> float:
     if crs.is_geographic:
         return _METRES_PER_DEGREE * _degrees_per_unit(crs)
     return metres_per_unit(crs.to_wkt()) or 1.0
-
-
-def _beyond(shapes: Shapes, crs: CRS) -> bool:
-    """Whether longitudes of a CRS go beyond 180."""
-    import shapely
-
-    return bool(
-        crs.is_geographic and (np.abs(shapely.bounds(shapes)[:, ::2]) > half_turn(crs)).any()
-    )
 
 
 def _is_finite(shapes: Shapes) -> NDArray[np.bool_]:
@@ -378,13 +382,11 @@ def _check_number(present: Integers, added: Integers, most: int) -> None:
         )
 
 
-def _plane_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
-    """Distance of points m from the lines between a and b."""
-    return _distance(a - m, b - m)
-
-
 def _degrees_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
-    """The same in degrees of a great circle, near m; across the seam, and at poles."""
+    """Distance of points m from the lines between a and b, in degrees of a great circle near m.
+
+    Lines may pass the seam, or a pole.
+    """
     a, b = a.copy(), b.copy()
     for end, other in ((a, b), (b, a)):  # a pole has the longitude of the side that goes to it
         end[:, 0] = np.where(_at_pole(end), other[:, 0], end[:, 0])
@@ -626,7 +628,7 @@ def _project(
         vertices, ring, part, shape = _rings(made[~empty])
         steps = (tolerance / _METRES_PER_DEGREE, max(east - west, north - south) * _LONG)
         _, ring, images = _divided(
-            vertices, ring, shape[part], project, _plane_deviation,
+            vertices, ring, shape[part], project, lambda a, m, b: _distance(a - m, b - m),
             tolerance / metres_of(target), steps, most,
         )  # fmt: skip
         made[~empty] = _polygons(images, ring, part, shape, made[~empty])
