@@ -97,7 +97,8 @@ def read_polygons(
 
     path, layer = _check_name(path, name)
     if path.suffix.lower() == ".wkt":
-        return regions_table(_lines(path, name), crs).to_frame("geometry")
+        lines = [line for line in _text(path, name).splitlines() if line.strip()]
+        return regions_table(lines, crs).to_frame("geometry")
     if path.suffix.lower() == ".csv":
         table, _ = _csv(path, name, ("wkt",))
         column = match_name("wkt", list(table.columns))
@@ -132,11 +133,6 @@ def count_features(path: Path, name: str) -> int:
         return max(0, int(pyogrio.read_info(path, layer=chosen)["features"]))
 
 
-def _lines(path: Path, name: str) -> list[str]:
-    """Lines of a text file that are not blank."""
-    return [line for line in _text(path, name).splitlines() if line.strip()]
-
-
 def _text(path: Path, name: str) -> str:
     """Text of a file in UTF-8, or in UTF-16 where it begins with its mark, as those of records."""
     try:
@@ -159,7 +155,7 @@ def _file_table(path: Path, name: str, layer: str | None) -> pandas.DataFrame:
 
     if path.suffix.lower() == ".parquet":
         with _explained(path, name):
-            return _usual_types(_parquet(path))
+            return _parquet(path)
     how = {"layer": _layer(path, name, layer), **_FORCED.get(path.suffix.lower(), {})}
     with _explained(path, name):
         table = gpd.read_file(path, engine="pyogrio", mixed_offsets_as_utc=False, **how)
@@ -324,16 +320,11 @@ def _csv(path: Path, name: str, needed: tuple[str, ...] = ()) -> tuple[pandas.Da
 def _check_name(path: Path, name: str) -> tuple[Path, str | None]:
     """File and layer of a name; a path that is not a file is refused."""
     path, layer = split_layer(path)
-    _check_file(path)
+    if not os.path.isfile(path):
+        raise InputDataError(f"{path} does not exist or is not a file")
     if layer is not None and path.suffix.lower() in (*_TEXTS, ".parquet"):
         raise InputDataError(f"{name} {path} has no layers; leave out :layer={layer}")
     return path, layer
-
-
-def _check_file(path: Path) -> None:
-    """Refuse a path that is not a file."""
-    if not os.path.isfile(path):
-        raise InputDataError(f"{path} does not exist or is not a file")
 
 
 def refuse_pointers(path: Path, name: str) -> None:
@@ -427,17 +418,16 @@ class RegionFiles:
         ParameterError, InputDataError
             As `read`.
         """
-        return [self._table(Path(path)) for path in self.paths]
-
-    def _table(self, path: Path) -> geopandas.GeoDataFrame:
-        """Table of a file, after its polygons are counted."""
-        number = count_features(path, "regions")
-        if number > MAX_POLYGONS:
-            raise ParameterError(
-                f"regions {path} must be at most {MAX_POLYGONS:,} polygons, got {number:,}"
-            )
-        table = read_polygons(path, "regions")
-        return repair_polygons(table, "regions") if self.repair else table
+        tables = []
+        for path in map(Path, self.paths):
+            number = count_features(path, "regions")  # before they are read
+            if number > MAX_POLYGONS:
+                raise ParameterError(
+                    f"regions {path} must be at most {MAX_POLYGONS:,} polygons, got {number:,}"
+                )
+            table = read_polygons(path, "regions")
+            tables.append(repair_polygons(table, "regions") if self.repair else table)
+        return tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

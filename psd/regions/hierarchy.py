@@ -316,7 +316,10 @@ class RegionHierarchy:
         """
         rest = dict(parameters)
         kind, names = rest.pop("kind", None), rest.pop("levels", None)
-        if not (isinstance(kind, str) and _are_names(names)):
+        are_names = isinstance(names, list) and all(
+            isinstance(name, str) and 0 < len(name) <= 100 and name.isprintable() for name in names
+        )
+        if not (isinstance(kind, str) and are_names):
             raise ReleaseFormatError("its regions have no kind or no names of levels")
         try:
             geometry = load_member(KINDS, "kind of regions", kind, "kind")
@@ -333,13 +336,6 @@ def _pairs(
     wide = np.asarray(boxes, np.float64 if dtype == np.float64 else np.int64).reshape(-1, 4)
     numbers = np.broadcast_to(np.asarray(region, np.int64), (len(wide),))
     return numbers, wide
-
-
-def _are_names(names: Any) -> bool:
-    """Whether a value is a list of names of levels."""
-    return isinstance(names, list) and all(
-        isinstance(name, str) and 0 < len(name) <= 100 and name.isprintable() for name in names
-    )
 
 
 MAX_ID = 200

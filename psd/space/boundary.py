@@ -109,13 +109,8 @@ class Boundary:
         inside: NDArray[np.bool_] = np.minimum.reduce(states) == _INSIDE
         unclear = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
 
-        # Other points are decided by the sides of the polygon, at coordinates that decide.
-        if domain.coordinate_resolution is not None:
-            x = domain.axes[0].probe(columns[unclear], 0)
-            y = domain.axes[1].probe(rows[unclear], 1)
-        else:
-            east, north = np.nextafter(domain.bounds[2:], -np.inf)
-            x, y = np.minimum(x[unclear], east), np.minimum(y[unclear], north)
+        # Other points are decided by the sides of the polygon.
+        x, y = domain.probe(x[unclear], y[unclear])
         inside[unclear] = self._sides.contains(np.zeros(len(unclear), np.int64), x, y)
         return inside
 

@@ -440,6 +440,18 @@ class Domain:
             x, y = x[inside], y[inside]
         return self._cells(0, x), self._cells(1, y), inside
 
+    def probe(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Coordinates that decide in which public area points inside the bounds lie.
+
+        x, y: (n,) float64, private. Points on the east and north bound are moved just inside it;
+        with a coordinate resolution the rounded coordinates decide.
+        """
+        if self.coordinate_resolution is None:
+            east, north = np.nextafter(self.bounds[2:], -np.inf)
+            return np.minimum(x, east), np.minimum(y, north)
+        columns, rows, _ = self.quantise(x, y)
+        return self.axes[0].probe(columns, 0), self.axes[1].probe(rows, 1)
+
     def _cells(self, axis: int, values: NDArray[np.float64]) -> NDArray[np.int32]:
         """Cell of each value inside the bounds."""
         return self.axes[axis].find_cells(values)

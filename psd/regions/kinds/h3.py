@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers, from_arrow
+from psd._util.arrays import Floats, Integers
 from psd._util.extras import install_text
 from psd.errors import DomainError, MissingExtraError, ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import MAX_NODES, NO_REGION, RegionGeometry, RegionHierarchy, RegionLevel
-from psd.regions.kinds._aligned import NumberedLevels
+from psd.regions.kinds._aligned import NumberedLevels, cell_column
 from psd.space.domain import Domain
 from psd.space.even_odd import EdgeIndex
 
@@ -303,19 +302,13 @@ class H3Cells(RegionGeometry):
             clipped[some[filled]] = shapely.union(clipped[some[filled]], beyond[filled])
         return clipped
 
-    @cached_property
-    def _whole_areas(self) -> Floats:
-        """Areas of cells in square degrees."""
-        import shapely
-
-        return np.asarray(shapely.area(cell_polygons(self.cells)[0]))
-
     def part_outside(self) -> Floats:
         """See `RegionHierarchy.part_outside`."""
         import shapely
 
         inside = shapely.area(self.shapes(np.arange(len(self))))
-        return np.asarray(np.maximum(1 - inside / self._whole_areas, 0.0))
+        whole = shapely.area(cell_polygons(self.cells)[0])
+        return np.asarray(np.maximum(1 - inside / whole, 0.0))
 
     def parameters(self) -> dict[str, Any]:
         """See `RegionGeometry.parameters`."""
@@ -336,8 +329,6 @@ class H3Cells(RegionGeometry):
         table: pa.Table | None,
     ) -> tuple[tuple[RegionLevel, ...], Self]:
         """See `RegionGeometry.read`."""
-        import pyarrow as pa
-
         values = parameters.get("resolutions")
         if set(parameters) != {"resolutions"} or not isinstance(values, list) or table is None:
             raise ReleaseFormatError("cells of H3 must have resolutions and a table")
@@ -347,11 +338,7 @@ class H3Cells(RegionGeometry):
         _check_crs(domain)
         if tuple(_level_name(value) for value in values) != names:
             raise ReleaseFormatError("levels of H3 must be named by their resolutions")
-        if table.schema.names != ["cell"] or table.schema.types != [pa.int64()]:
-            raise ReleaseFormatError("regions must have a column cell")
-        if not 0 < table.num_rows <= MAX_NODES or table.column("cell").null_count:
-            raise ReleaseFormatError("regions are too many, or none")
-        cells = from_arrow(table.column("cell"))
+        cells = cell_column(table)
         if (np.diff(cells) <= 0).any() or not are_cells(cells, values[-1]):
             raise ReleaseFormatError("regions must be cells of H3 in their order")
         return cls.from_cells(domain, tuple(values), cells)
