@@ -335,7 +335,9 @@ class Points:
         # right.
         entries = self.stop[nodes] - self.start[nodes]
         group = np.repeat(np.arange(len(nodes)), entries + 1)
-        is_first, is_last = _ends_of_groups(entries + 1)
+        stop = np.cumsum(entries + 1)
+        is_first, is_last = np.zeros(len(group), bool), np.zeros(len(group), bool)
+        is_first[stop - entries - 1] = is_last[stop - 1] = True
         line, counts = self._sorted(nodes, entries, axis)
         west, east = ends.T
         left, right = np.empty(len(group), np.int64), np.empty(len(group), np.int64)
@@ -394,11 +396,3 @@ def _order_of(region: NDArray[np.int32]) -> NDArray[np.int64] | slice:
 def _running_total(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Counts before each entry and after the last, so that a node's is one difference."""
     return np.append(np.int64(0), np.cumsum(counts, dtype=np.int64))
-
-
-def _ends_of_groups(sizes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where groups of given sizes, one after another, begin and end."""
-    ends = np.cumsum(sizes)
-    first, last = np.zeros(int(ends[-1]), bool), np.zeros(int(ends[-1]), bool)
-    first[ends - sizes], last[ends - 1] = True, True
-    return first, last

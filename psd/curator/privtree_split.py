@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,18 +82,13 @@ def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     """
     numerator = 7 * contributions * NANO
     different, which = np.unique(epsilon, return_inverse=True)
-    deltas = [_ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in different]
+    deltas = [ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in different]
     return SplitRule(
         numerator=numerator,
         denominator=3 * epsilon,
         epsilon=epsilon,
         delta=np.array(deltas, np.int64)[which.reshape(-1)],
     )
-
-
-def _ceil(value: Fraction) -> int:
-    """Least integer that is not below a fraction."""
-    return -(-value.numerator // value.denominator)
 
 
 def grow(

@@ -137,8 +137,14 @@ def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
     near 0 has little benefit. The result need not be the exact minimum: privacy holds for any
     weights.
     """
-    energies = detail_energies(boxes, height)
-    shares = _descend(energies, _start_shares(height + 1))
+    energies, shares = detail_energies(boxes, height), _start_shares(height + 1)
+    # Many small steps of all starts, (starts, levels), towards levels that gain from more epsilon.
+    for _ in range(_STEPS):
+        slope = np.cumsum(energies / _information(shares) ** 2, axis=-1)
+        gain = shares * _weights(shares) * slope
+        gain = gain / gain.max(axis=-1, keepdims=True)
+        moved = np.maximum(shares * gain**_EXPONENT, _LEAST)
+        shares = np.asarray(moved / moved.sum(axis=-1, keepdims=True), np.float64)
     best = shares[mean_variance(energies, shares).argmin()]
     *inner, last = np.rint(best * _WEIGHT_UNIT).astype(int).tolist()
     return (*inner, max(last, 1))
@@ -208,14 +214,3 @@ def _information(shares: Floats) -> Floats:
 def _weights(shares: Floats) -> Floats:
     """Leaves per node of each level."""
     return np.power(4.0, np.arange(shares.shape[-1], dtype=np.float64)[::-1])
-
-
-def _descend(energies: Floats, shares: Floats) -> Floats:
-    """Shares after many small steps towards the levels that gain most from more epsilon."""
-    for _ in range(_STEPS):
-        slope = np.cumsum(energies / _information(shares) ** 2, axis=-1)
-        gain = shares * _weights(shares) * slope
-        gain = gain / gain.max(axis=-1, keepdims=True)
-        moved = np.maximum(shares * gain**_EXPONENT, _LEAST)
-        shares = np.asarray(moved / moved.sum(axis=-1, keepdims=True), np.float64)
-    return shares

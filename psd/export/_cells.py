@@ -15,7 +15,13 @@ from geopandas.plotting import GeoplotAccessor
 from psd._util.declared_parameters import choice
 from psd._util.extras import require_matplotlib
 from psd.errors import ParameterError
-from psd.export._formats import find_format, is_database, is_raster, write_answers
+from psd.export._formats import (
+    density_unit,
+    find_format,
+    is_database,
+    is_raster,
+    write_answers,
+)
 from psd.export._maps import classes_of
 from psd.query.answer_table import (
     Limits,
@@ -29,7 +35,7 @@ from psd.query.answer_table import (
 from psd.query.areas import answer_areas, read_areas
 from psd.query.index import QueryIndex
 from psd.query.totals import QueryTotals
-from psd.space.ground_areas import area_unit, ground_areas, ground_densities, shape_ground_areas
+from psd.space.ground_areas import ground_areas, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
@@ -186,9 +192,6 @@ def cells_table(
     If the counts are not of the curator, a column ``release_source`` states it in every row, so
     that every format of a table has it.
     """
-    import geopandas as gpd
-    import shapely
-
     choice("leaves", "all")("cells", cells)
     tree, estimates = fit.tree, fit.estimates
     which = _select_cells(tree, cells, level)
@@ -239,8 +242,6 @@ def named_regions_table(
     threshold: Threshold,
 ) -> geopandas.GeoDataFrame:
     """Regions of a level with estimates and polygons; see `Release.to_geopandas`."""
-    import geopandas as gpd
-
     domain, source = index.record.domain, index.record.source
     regions = read_areas(None, domain, index.record.tree, level=level)
     answers = regions.table(
@@ -276,12 +277,11 @@ def export_regions(
     table = treat_unreliable(regions, unreliable, threshold)
     if crs is not None:
         table = transform_table(table, crs)
-    counted = "users" if record.unit.weight else "records"
     stated = {
         **metadata,
         **limits.texts,
         "unreliable": unreliable,
-        "density_unit": f"{counted} per {area_unit(record.domain)}",
+        "density_unit": density_unit(record),
     }
     write_answers(
         table,

@@ -14,11 +14,17 @@ from psd._util.declared_parameters import choice
 from psd.errors import ParameterError, WriteError
 from psd.estimation.fit import fit
 from psd.export._cells import cells_table, check_treatment, judge_raster, treat_unreliable
-from psd.export._formats import find_format, is_database, is_raster, release_metadata
+from psd.export._formats import (
+    density_unit,
+    find_format,
+    is_database,
+    is_raster,
+    release_metadata,
+)
 from psd.query.answer_table import Threshold, reliability_limits
 from psd.release.allow_list import check_release
 from psd.release.record import ReleaseRecord
-from psd.space.ground_areas import area_unit
+from psd.space.crs import parse_crs
 from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
@@ -138,21 +144,15 @@ def _check_choices(writer: ModuleType, record: ReleaseRecord, choices: _Choices)
             f"crs must be left out if output is a raster, got {choices.crs!r}; a raster is in the "
             "CRS of the release, since counts cannot be resampled"
         )
-    _check_crs(getattr(writer, "FIXED_CRS", None), writer, record, choices.crs)
-
-
-def _check_crs(fixed: str | None, writer: ModuleType, record: ReleaseRecord, crs: Any) -> None:
-    """Refuse a CRS that the format cannot hold."""
-    from psd.space.crs import parse_crs
-
+    fixed = getattr(writer, "FIXED_CRS", None)
     if fixed is None:
         return
     only = record.domain.crs if fixed == "release" else fixed
-    if not parse_crs(crs).equals(parse_crs(only), ignore_axis_order=True):
+    if not parse_crs(choices.crs).equals(parse_crs(only), ignore_axis_order=True):
         of_release = ", that of the release" if fixed == "release" else ""
         raise ParameterError(
             f"crs must be {only}{of_release}, or left out, if output ends in {writer.SUFFIX}, got "
-            f"{crs!r}"
+            f"{choices.crs!r}"
         )
 
 
@@ -167,12 +167,7 @@ def _cells_of(
     dropped = len(every) - len(cells)
     if choices.crs is not None:
         cells = transform_table(cells, choices.crs)
-    counted = "users" if record.unit.weight else "records"
-    cells.attrs = {
-        "content": "cells",
-        **tags,
-        "density_unit": f"{counted} per {area_unit(record.domain)}",
-    }
+    cells.attrs = {"content": "cells", **tags, "density_unit": density_unit(record)}
     return cells, dropped
 
 

@@ -15,7 +15,7 @@ from pyproj import CRS
 from psd._util.declared_parameters import choice
 from psd._util.extras import install_text
 from psd.errors import MissingExtraError
-from psd.export._formats import finite_errors
+from psd.export._formats import counted_unit, finite_errors
 from psd.export._maps import KINDS, classes_of, named_rows, shown_values
 from psd.space.shape_transforms import transform_table
 from psd.statistics.raster import density_raster
@@ -118,7 +118,12 @@ def explore_release(
     drawn.fit_bounds([[south, west], [north, east]])
     folium.GeoJson(
         shown.to_json(),
-        style_function=_style,
+        style_function=lambda feature: {
+            "fillColor": feature["properties"]["colour"],
+            "color": feature["properties"]["colour"],
+            "weight": 0.2,
+            "fillOpacity": 0.75,
+        },
         tooltip=folium.GeoJsonTooltip(names),
     ).add_to(drawn)
     StepColormap(
@@ -129,12 +134,6 @@ def explore_release(
         caption=f"{classes.label}; {record.guarantee_text}",
     ).add_to(drawn)
     return drawn
-
-
-def _style(feature: dict[str, Any]) -> dict[str, Any]:
-    """Fill of a cell."""
-    colour = feature["properties"]["colour"]
-    return {"fillColor": colour, "color": colour, "weight": 0.2, "fillOpacity": 0.75}
 
 
 def to_xarray(fit: Fit, columns: int, rows: int, *, metadata: Mapping[str, str]) -> xarray.Dataset:
@@ -150,14 +149,9 @@ def to_xarray(fit: Fit, columns: int, rows: int, *, metadata: Mapping[str, str])
     west, south, east, north = raster.bounds
     x = west + (np.arange(columns) + 0.5) * (east - west) / columns
     y = north - (np.arange(rows) + 0.5) * (north - south) / rows
-    counted = "users" if fit.record.unit.weight else "records"
-    units = {
-        "count": counted,
-        "density": f"{counted} per {raster.unit}",
-        "perturbation_error": counted,
-        "nonuniformity_error": counted,
-        "error": counted,
-    }
+    counted = counted_unit(fit.record.counted_text)
+    names = ("count", "density", "perturbation_error", "nonuniformity_error", "error")
+    units = dict.fromkeys(names, counted) | {"density": f"{counted} per {raster.unit}"}
     bands = {
         name: (("y", "x"), getattr(raster, name), {"units": unit, "grid_mapping": "spatial_ref"})
         for name, unit in units.items()

@@ -80,11 +80,8 @@ def _fill(sheet: Any, rows: Any) -> None:
     for number, row in enumerate(rows, start=1):
         for column, value in enumerate(row, start=1):
             cell = sheet.cell(row=number, column=column)
-            cell.value = _ESCAPED.sub(_escape, value) if isinstance(value, str) else value
-            if isinstance(value, str):
-                cell.data_type = "s"  # a text that begins with = would be a formula
-
-
-def _escape(match: re.Match[str]) -> str:
-    """A character as Excel writes it."""
-    return f"_x{ord(match[0]):04X}_"
+            if not isinstance(value, str):
+                cell.value = value
+                continue
+            cell.value = _ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", value)
+            cell.data_type = "s"  # a text that begins with = would be a formula

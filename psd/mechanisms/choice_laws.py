@@ -299,8 +299,12 @@ def map_law(scores: Integers, layout: Layout, zones: int, rate: float) -> MapLaw
 
 
 def _laws(scores: Integers, layout: Layout, zones: Sequence[int], rate: float) -> list[MapLaw]:
-    """Laws of several numbers of zones."""
-    laws = sums_over_maps(layout, _zone_laws(scores, layout, rate).__getitem__, _joined, _mixed)
+    """Laws of several numbers of zones; maps of several zones join one of each part."""
+
+    def join(a: MapLaw, b: MapLaw) -> MapLaw:
+        return MapLaw(a.log_sum + b.log_sum, a.expected_score + b.expected_score)
+
+    laws = sums_over_maps(layout, _zone_laws(scores, layout, rate).__getitem__, join, _mix)
     return [laws((k, 0, layout.bins)) for k in zones]
 
 
@@ -353,12 +357,7 @@ def _zone_laws(scores: Integers, layout: Layout, rate: float) -> dict[Span, MapL
     return laws
 
 
-def _joined(a: MapLaw, b: MapLaw) -> MapLaw:
-    """Law of maps that join one of each."""
-    return MapLaw(a.log_sum + b.log_sum, a.expected_score + b.expected_score)
-
-
-def _mixed(laws: list[MapLaw]) -> MapLaw:
+def _mix(laws: list[MapLaw]) -> MapLaw:
     """Law of maps that are of one of several laws."""
     top = max(law.log_sum for law in laws)
     weights = [math.exp(law.log_sum - top) for law in laws]

@@ -62,7 +62,9 @@ class ExponentialTable:
             highs = [(high >> _GUARD_BITS) + 1 for _, high in enclosures]
             self._factors.append([1 << bits, *lows])
             self.error += 2 + max(high - low for low, high in zip(lows, highs, strict=True))
-        self._arrays = [self._array(factor) for factor in self._factors]
+        # Factors as words, or as integers of any size.
+        dtype = np.uint64 if bits == FAST_BITS else object
+        self._arrays = [np.array(factor, dtype) for factor in self._factors]
 
     @property
     def _reach(self) -> int:
@@ -98,10 +100,6 @@ class ExponentialTable:
         high = (weights >> np.uint64(_HALF)).sum(axis=1).tolist()
         low = (weights & np.uint64(_LOW)).sum(axis=1).tolist()
         return [(h << _HALF) + rest for h, rest in zip(high, low, strict=True)]
-
-    def _array(self, factor: list[int]) -> NDArray[Any]:
-        """Factors as words, or as integers of any size."""
-        return np.array(factor, np.uint64 if self.bits == FAST_BITS else object)
 
     def _product(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Compute floor(a b / 2**bits); halves of words, since a b has up to 120 bits."""

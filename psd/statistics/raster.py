@@ -76,8 +76,45 @@ class Overlay:
         return sum_by(self.cell, counted, self.cells)
 
     def perturbation_variance(self) -> Floats:
-        """Variance of each cell's count from the noise, shape (cells,); the same as for a query."""
-        return _perturbation_variance(self)
+        """Variance of each cell's count from the noise, shape (cells,); the same as for a query.
+
+        All cells are answered together, the leaves first.
+        """
+        tree, estimates = self.fit.tree, self.fit.noise_covariance
+        finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+        of_family = np.where(tree.parent >= 0, finite, 0.0)
+        family = sum_by(np.maximum(tree.parent, 0), of_family, len(tree))
+        # As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it
+        # meets; these are (cell, node, slope, rest), each (n,), for the nodes of one level.
+        variance, met = np.zeros(self.cells), np.bincount(self.cell, minlength=self.cells)
+        level = tree.level[self.node]
+        cell, node = np.empty(0, np.int64), np.empty(0, np.int64)
+        slope, rest = np.empty(0), np.empty(0)
+        for depth in reversed(range(len(tree.levels))):
+            arriving = np.flatnonzero((level == depth) & (self.share > 0))
+            cell = np.concatenate([cell, self.cell[arriving]])
+            node = np.concatenate([node, self.node[arriving]])
+            slope = np.concatenate([slope, self.share[arriving]])
+            rest = np.concatenate([rest, np.zeros(len(arriving))])
+            # As soon as a cell meets a single node, the variance of that node ends the recursion:
+            # most cells are done after one or two levels.
+            done = met[cell] == 1 if depth else np.ones(len(cell), bool)
+            alone = slope[done] ** 2 * estimates.variance[node[done]] + rest[done]
+            variance[cell[done]] = alone
+            cell, node, slope, rest = (a[~done] for a in (cell, node, slope, rest))
+            if not len(cell):
+                continue
+            np.subtract.at(met, cell, 1)
+            # The parts of a cell below one parent join there.
+            key, up = np.unique(cell * len(tree) + tree.parent[node], return_inverse=True)
+            mean = sum_by(up, estimates.slope[node] * slope, len(key))
+            spread = rest + finite[node] * (slope - mean[up]) ** 2
+            cell_up, node_up = np.divmod(key, len(tree))
+            beside = np.maximum(family[node_up] - sum_by(up, finite[node], len(key)), 0.0)
+            rest = sum_by(up, spread, len(key)) + mean**2 * beside
+            cell, node, slope = cell_up, node_up, mean
+            np.add.at(met, cell, 1)
+        return variance
 
     def part_variance(self) -> Floats:
         """Variance of the points in each part from uneven leaves, shape (n,)."""
@@ -149,8 +186,8 @@ def raster_overlay(fit: Fit, columns: int, rows: int) -> Overlay:
     high = np.minimum((position + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
     extent = scaled[owner, 2:] - scaled[owner, :2]
     parts = _Parts(fit=fit, leaves=leaves, owner=owner, low=low / extent, high=high / extent)
-    mesh = _raster_boxes(size, fit.domain.lattice)
-    return parts.overlay(position[:, 1] * size[0] + position[:, 0], mesh)
+    x, y = (np.arange(n + 1) * cells / n for n, cells in zip(size, fit.domain.lattice, strict=True))
+    return parts.overlay(position[:, 1] * size[0] + position[:, 0], _mesh_boxes(x, y))
 
 
 def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
@@ -196,8 +233,13 @@ class _Parts:
             ends = [corner + (far - corner) * end for end in (self.low, self.high)]
             area = clipped_share(tree, node, np.concatenate(ends, axis=1), area)
             share = area
-        else:
-            share = _part_shares(self.fit, node, self.low, self.high)
+        elif self.fit.density is None:
+            share = area
+        else:  # by the density, where a leaf is cut
+            share, cut = area.copy(), np.flatnonzero(area < 1)
+            for part in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
+                low, high = self.low[part], self.high[part]
+                share[part] = self.fit.density.part(tree, node[part], low, high)
         share = share / sum_by(self.owner, share, len(self.leaves))[self.owner]
         met = np.flatnonzero(share > 0) if isinstance(tree, RegionTree) else slice(None)
         return Overlay(
@@ -227,28 +269,11 @@ def _check_size(columns: int, rows: int) -> tuple[int, int]:
     return int(columns), int(rows)
 
 
-def _raster_boxes(size: tuple[int, int], lattice: tuple[int, int]) -> Floats:
-    """Cells of a raster in lattice units, row by row from the south-west."""
-    x, y = (np.arange(n + 1) * cells / n for n, cells in zip(size, lattice, strict=True))
-    return _mesh_boxes(x, y)
-
-
 def _mesh_boxes(x: Floats, y: Floats) -> Floats:
     """Boxes between lines along x and lines along y, row by row from the south-west."""
     columns, rows = len(x) - 1, len(y) - 1
     row, column = np.divmod(np.arange(columns * rows), columns)
     return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
-
-
-def _part_shares(fit: Fit, node: Integers, low: Floats, high: Floats) -> Floats:
-    """Share of each leaf's count in a box inside it, by the density of the fit."""
-    share: Floats = (high - low).prod(axis=1)
-    if fit.density is None:
-        return share
-    cut = np.flatnonzero(share < 1)
-    for chunk in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
-        share[chunk] = fit.density.part(fit.tree, node[chunk], low[chunk], high[chunk])
-    return share
 
 
 def _perturbation_variance(overlay: Overlay) -> Floats:

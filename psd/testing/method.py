@@ -116,7 +116,11 @@ def check_form(method: Decomposition) -> None:
     _expect(isinstance(kind.paper, str) and kind.paper != "", "must state its paper")
     _expect((kind.__doc__ or "").strip() != "", "must have a docstring")
     method_parameters(method)
-    private = private_members(_source(kind))
+    try:
+        source = inspect.getsource(inspect.getmodule(kind) or kind)
+    except (OSError, TypeError):  # the class stands in no file
+        source = ""
+    private = private_members(source)
     _expect(not private, f"must use no private member and no reflection, got {private[:3]}")
     for field in dataclasses.fields(kind):
         _expect(bool(field.metadata["doc"]), f"must describe its parameter {field.name}")
@@ -132,14 +136,6 @@ def private_members(source: str) -> list[str]:
         if isinstance(node, ast.Name) and node.id in _REFLECTION:
             names.append(node.id)
     return names
-
-
-def _source(kind: type[Any]) -> str:
-    """Source code of the module of a class; empty if there is no file."""
-    try:
-        return inspect.getsource(inspect.getmodule(kind) or kind)
-    except (OSError, TypeError):
-        return ""
 
 
 def check_parameters_survive(method: Decomposition) -> None:
