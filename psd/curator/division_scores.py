@@ -54,15 +54,15 @@ class Divisions:
         """Return every line with its score; for a cell without lines, its edge."""
         score = -self._heterogeneity(*self._occupied(entries))
         # A cell without lines has one candidate, its edge, of score 0.
-        undivided = np.flatnonzero(self.lines == 0)
-        group = np.concatenate([self.node, undivided])
+        no_lines = np.flatnonzero(self.lines == 0)
+        group = np.concatenate([self.node, no_lines])
         order = np.argsort(group, kind="stable")
         line = self.grid.line(self.axis, self.bin)
         return Candidates(
             group=group[order],
-            first=np.concatenate([line, self.edge[undivided]])[order],
+            first=np.concatenate([line, self.edge[no_lines]])[order],
             length=np.ones(len(group), np.int64),
-            score=np.concatenate([score, np.zeros(len(undivided), np.int64)])[order],
+            score=np.concatenate([score, np.zeros(len(no_lines), np.int64)])[order],
         )
 
     def _occupied(self, entries: Entries) -> tuple[Integers, Integers, Integers, Integers]:

@@ -344,9 +344,9 @@ class Points:
         left[is_first], left[~is_first] = west + 1, line + 1
         right[is_last], right[~is_last] = east - 1, line
         # A node one lattice cell thin has no line inside; its edge means "not cut".
-        thin = east - west == 1
-        left[is_first] -= thin
-        right[is_first] = np.where(thin, left[is_first], right[is_first])
+        is_thin = east - west == 1
+        left[is_first] -= is_thin
+        right[is_first] = np.where(is_thin, left[is_first], right[is_first])
         # Records below each interval: a running total, less those of the nodes before.
         below = np.zeros(len(group), np.int64)
         below[~is_first] = counts

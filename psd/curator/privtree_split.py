@@ -81,8 +81,8 @@ def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     `Curator.privtree_shape`.
     """
     numerator = 7 * contributions * NANO
-    different, which = np.unique(epsilon, return_inverse=True)
-    deltas = [ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in different]
+    losses, which = np.unique(epsilon, return_inverse=True)
+    deltas = [ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in losses]
     return SplitRule(
         numerator=numerator,
         denominator=3 * epsilon,
@@ -114,11 +114,11 @@ def grow(
     leaves: list[NDArray[np.int64]] = []
     for depth in range(height):
         boxes = growing.boxes[nodes]
-        divisible = (boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)
+        is_divisible = (boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)
         if inside_boundary is not None:
-            divisible &= inside_boundary(growing.cells(nodes))
-        leaves.append(nodes[~divisible])
-        nodes, family = nodes[divisible], family[divisible]
+            is_divisible &= inside_boundary(growing.cells(nodes))
+        leaves.append(nodes[~is_divisible])
+        nodes, family = nodes[is_divisible], family[is_divisible]
         if len(nodes) == 0:
             break
         splits = sampler.draw(rule.test(points.count(nodes), depth, family))

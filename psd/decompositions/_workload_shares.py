@@ -113,10 +113,10 @@ def weights_for_boxes(boxes: ArrayLike, domain: Domain, height: int) -> tuple[in
     if not len(boxes):
         raise ParameterError("the workload must have at least one box; leave it out or declare one")
     lattice = domain.to_lattice(boxes)
-    finite = np.isfinite(boxes).all(axis=1)
-    empty = ~(finite & (lattice[:, :2] < lattice[:, 2:]).all(axis=1))
-    if empty.any():
-        index = int(empty.argmax())
+    is_finite = np.isfinite(boxes).all(axis=1)
+    is_empty = ~(is_finite & (lattice[:, :2] < lattice[:, 2:]).all(axis=1))
+    if is_empty.any():
+        index = int(is_empty.argmax())
         sides = " ".join(f"{side:.10g}" for side in boxes[index])
         raise ParameterError(
             f"box {index + 1} ({sides}) of the workload has no area inside the bounds "

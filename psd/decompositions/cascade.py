@@ -280,11 +280,11 @@ def _roughness(
     mean, expected = total / size, total[family] * weight / mass[family]
     spread = np.bincount(family, (counts - expected) ** 2) / np.maximum(size - 1, 1)
     excess = spread[family] - variance
-    comparable = (size > 1)[family] & (mean[family] > 0)
+    is_comparable = (size > 1)[family] & (mean[family] > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.sqrt(CASCADE_ROUGHNESS * mean[family] ** 2 / np.maximum(excess, 0))
     return np.where(
-        comparable, np.clip(factor, 1 / CASCADE_MAX_ROUGHNESS, CASCADE_MAX_ROUGHNESS), 1.0
+        is_comparable, np.clip(factor, 1 / CASCADE_MAX_ROUGHNESS, CASCADE_MAX_ROUGHNESS), 1.0
     )
 
 

@@ -197,7 +197,7 @@ def cells_table(
     which = _select_cells(tree, cells, level)
     count, error = estimates.count[which], np.sqrt(fit.noise_covariance.variance[which])
     relative = relative_to(count, error)
-    judged = judge_nodes(fit, which, relative, reliability_limits(threshold))
+    reliability = judge_nodes(fit, which, relative, reliability_limits(threshold))
     source = fit.record.source
     stated = {} if source == "curator" else {"release_source": [source] * len(which)}
     west, south, east, north = fit.domain.from_lattice(tree.boxes[which]).T
@@ -210,8 +210,8 @@ def cells_table(
             "perturbation_error": error,
             "density": ground_densities(count, areas),
             "relative_error": relative,
-            "reliable": judged.reliable,
-            "quality": judged.quality,
+            "reliable": reliability.reliable,
+            "quality": reliability.quality,
             **stated,
         },
         geometry=shapely.box(west, south, east, north),

@@ -178,11 +178,11 @@ def _raster_of(record: ReleaseRecord, choices: _Choices) -> Raster:
     raster = density_raster(fit(record), *(choices.size or _SIZE))
     if choices.unreliable == "keep":
         return raster
-    judged = judge_raster(raster, reliability_limits(choices.threshold))
+    reliability = judge_raster(raster, reliability_limits(choices.threshold))
     if choices.unreliable == "mark":
-        return replace(raster, reliable=judged.reliable, quality=judged.rank + 1)
+        return replace(raster, reliable=reliability.reliable, quality=reliability.rank + 1)
     count, density, error = (
-        np.where(judged.reliable, band, np.nan)
+        np.where(reliability.reliable, band, np.nan)
         for band in (raster.count, raster.density, raster.error)
     )
     return replace(raster, count=count, density=density, error=error)

@@ -333,9 +333,9 @@ def _pairs(
     region: ArrayLike, boxes: Integers | Floats, dtype: Any = np.int64
 ) -> tuple[Integers, Any]:
     """A region for each box."""
-    wide = np.asarray(boxes, np.float64 if dtype == np.float64 else np.int64).reshape(-1, 4)
-    numbers = np.broadcast_to(np.asarray(region, np.int64), (len(wide),))
-    return numbers, wide
+    corners = np.asarray(boxes, np.float64 if dtype == np.float64 else np.int64).reshape(-1, 4)
+    numbers = np.broadcast_to(np.asarray(region, np.int64), (len(corners),))
+    return numbers, corners
 
 
 MAX_ID = 200

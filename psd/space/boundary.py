@@ -100,18 +100,18 @@ class Boundary:
         for cells, size, side in zip(
             (columns, rows), domain.lattice, self.state.shape[::-1], strict=True
         ):
-            wide = cells.astype(np.int64)
-            ends = [wide * side // size, ((wide + 1) * side - 1) // size]
+            number = cells.astype(np.int64)
+            ends = [number * side // size, ((number + 1) * side - 1) // size]
             touched.append(ends[:1] if size % side == 0 else ends)
 
         # Where all of them are inside, or none is, so is the point.
         states = [self.state[row, column] for row in touched[1] for column in touched[0]]
         inside: NDArray[np.bool_] = np.minimum.reduce(states) == _INSIDE
-        unclear = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
+        rest = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
 
         # Other points are decided by the sides of the polygon.
-        x, y = domain.probe(x[unclear], y[unclear])
-        inside[unclear] = self._sides.contains(np.zeros(len(unclear), np.int64), x, y)
+        x, y = domain.probe(x[rest], y[rest])
+        inside[rest] = self._sides.contains(np.zeros(len(rest), np.int64), x, y)
         return inside
 
     def certain_cells(self) -> CertainCells:
@@ -201,12 +201,12 @@ def _states(shape: Any, mask: Covariate) -> NDArray[np.uint8]:
     boxes = np.array([[0, 0, mask.columns, mask.rows]])
     while len(boxes):
         rectangles = shapely.box(*mask.from_raster_units(boxes.astype(np.float64)).T)
-        full = shapely.covers(shape, rectangles)
+        is_covered = shapely.covers(shape, rectangles)
         # Signs at the corners of a covered rectangle; summed along both axes, they count its cells.
         for (x, y), sign in (((0, 1), 1), ((2, 1), -1), ((0, 3), -1), ((2, 3), 1)):
-            np.add.at(inside, (boxes[full, y], boxes[full, x]), sign)
+            np.add.at(inside, (boxes[is_covered, y], boxes[is_covered, x]), sign)
         # Boxes that the outline cuts are divided in the middle, unless they are one cell.
-        boxes = boxes[~full & shapely.intersects(shape, rectangles)]
+        boxes = boxes[~is_covered & shapely.intersects(shape, rectangles)]
         boxes = boxes[(boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)]
         boxes = quadrants(boxes, (boxes[:, :2] + boxes[:, 2:] + 1) // 2).reshape(-1, 4)
         boxes = boxes[(boxes[:, :2] < boxes[:, 2:]).all(axis=1)]

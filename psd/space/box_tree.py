@@ -249,8 +249,8 @@ def children_tile(tree: Tree, start: int = 1) -> bool:
     inside = all_inside(tree.boxes[start:], tree.boxes.take(parent, 0))
     first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family
     area = tree.area
-    full = np.add.reduceat(area[start:], first) == area[parent[first]]
-    if not (inside and full.all()):
+    is_filled = np.add.reduceat(area[start:], first) == area[parent[first]]
+    if not (inside and is_filled.all()):
         return False
 
     # A child may overlap one of the next three in its family alone.

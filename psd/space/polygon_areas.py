@@ -83,9 +83,9 @@ def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons
     boxes: (n, 4) float64, in the CRS of the polygons. Of the polygon of each box all sides are
     needed that lie inside it or east of it.
     """
-    rising = sides[1] != sides[3]
+    is_rising = sides[1] != sides[3]
     no_steps = np.zeros((2, 0)), np.zeros(0, np.int64)
-    return _clip(sides[:, rising], owner[rising], *no_steps, np.zeros(len(boxes)), boxes)
+    return _clip(sides[:, is_rising], owner[is_rising], *no_steps, np.zeros(len(boxes)), boxes)
 
 
 def divide_outlines(larger: ClippedPolygons, parent: Integers, boxes: Floats) -> ClippedPolygons:
@@ -163,7 +163,7 @@ def _clip(
     west, east = edges[0][owner], edges[2][owner]
     x0, _, x1, y1, sign = sides
     enter, leave = _height_at(sides, west), _height_at(sides, east)
-    inner = (x0 < east) & (x1 > west) & (enter != leave)
+    is_inner = (x0 < east) & (x1 > west) & (enter != leave)
     # The part of a side east of the box: all that counts are the heights where it begins and ends.
     beyond = leave != y1
     y = np.concatenate([steps[0], leave[beyond], y1[beyond]])
@@ -175,8 +175,8 @@ def _clip(
     return ClippedPolygons(
         boxes=boxes,
         base=base + settled,
-        sides=within[:, inner],
-        owner=owner[inner],
+        sides=within[:, is_inner],
+        owner=owner[is_inner],
         steps=steps,
         step_owner=step_owner,
     )
@@ -196,8 +196,8 @@ def _clip_to_rows(sides: Floats, owner: Integers, edges: Floats) -> tuple[Floats
     east = np.where(stop == y1, x1, np.clip(x0 + (stop - y0) * slope, west, x1))
     within = sides.copy()
     within[:4, reaching] = west, start, east, stop
-    rising = within[1] != within[3]
-    return within[:, rising], owner[rising]
+    is_rising = within[1] != within[3]
+    return within[:, is_rising], owner[is_rising]
 
 
 def _height_at(sides: Floats, x: Floats) -> Floats:

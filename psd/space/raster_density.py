@@ -72,8 +72,8 @@ def cover_by_pieces(
         yield RasterOverlay(owner=owner[done], boxes=boxes[done], fraction=fraction[done])
         divided = np.flatnonzero(further)
         parts = quadrants(boxes[divided], lines[divided]).reshape(-1, 4)
-        filled = (parts[:, :2] < parts[:, 2:]).all(axis=1)
-        parent, boxes = np.repeat(divided, 4)[filled], parts[filled]
+        is_filled = (parts[:, :2] < parts[:, 2:]).all(axis=1)
+        parent, boxes = np.repeat(divided, 4)[is_filled], parts[is_filled]
         owner = owner[parent]
 
 
@@ -187,14 +187,14 @@ def polygons_in_domain(
     if not len(shapes):
         raise ParameterError(f"the {what} must hold at least one polygon")
     kinds = shapely.get_type_id(shapes.array)
-    other = ~np.isin(kinds, (3, 6))
-    if other.any():
+    is_other = ~np.isin(kinds, (3, 6))
+    if is_other.any():
         raise ParameterError(
-            f"{describe_polygon(polygons, int(other.argmax()), what)} is not a polygon"
+            f"{describe_polygon(polygons, int(is_other.argmax()), what)} is not a polygon"
         )
-    invalid = ~shapely.is_valid(shapes.array)
-    if invalid.any():
-        index = int(invalid.argmax())
+    is_invalid = ~shapely.is_valid(shapes.array)
+    if is_invalid.any():
+        index = int(is_invalid.argmax())
         reason = shapely.is_valid_reason(shapes.iloc[index])
         choice = ", or pass repair=True" if what == "boundary" else ""
         raise ParameterError(
@@ -202,10 +202,10 @@ def polygons_in_domain(
             f"{choice}"
         )
     projected = reproject(shapes, domain)
-    lost = ~shapely.is_empty(projected) & ~np.isfinite(shapely.bounds(projected)).all(axis=1)
-    if lost.any():
+    is_lost = ~shapely.is_empty(projected) & ~np.isfinite(shapely.bounds(projected)).all(axis=1)
+    if is_lost.any():
         raise DomainError(
-            f"{describe_polygon(polygons, int(lost.argmax()), what)} cannot be expressed in "
+            f"{describe_polygon(polygons, int(is_lost.argmax()), what)} cannot be expressed in "
             f"{domain.crs}; {beyond_world(domain.crs)}"
         )
     check_overlap(tuple(shapely.total_bounds(projected)), domain, what)

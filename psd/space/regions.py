@@ -106,10 +106,10 @@ def to_release_crs(
     _check(original, names, advice=advice)
     moved = reproject(shapes, domain)
     is_near = ~shapely.is_empty(moved)
-    finite = ~is_near | np.isfinite(shapely.bounds(moved)).all(axis=1)
-    if not finite.all():
+    is_finite = ~is_near | np.isfinite(shapely.bounds(moved)).all(axis=1)
+    if not is_finite.all():
         raise DomainError(
-            f"{_first(~finite, names)} cannot be expressed in {domain.crs}; "
+            f"{_first(~is_finite, names)} cannot be expressed in {domain.crs}; "
             + beyond_world(domain.crs)
             + ", or pass crs= if it is in another CRS"
         )
@@ -199,10 +199,12 @@ def _check(
 
     check_kinds(shapes, names)
     check_sizes(shapes, names)
-    invalid = ~shapely.is_valid(shapes)
-    if invalid.any():
-        reason = shapely.is_valid_reason(shapes[invalid.argmax()])
-        raise ParameterError(f"{_first(invalid, names)} is not valid{where} ({reason}); {advice}")
+    is_invalid = ~shapely.is_valid(shapes)
+    if is_invalid.any():
+        reason = shapely.is_valid_reason(shapes[is_invalid.argmax()])
+        raise ParameterError(
+            f"{_first(is_invalid, names)} is not valid{where} ({reason}); {advice}"
+        )
 
 
 def check_kinds(shapes: NDArray[np.object_], names: Sequence[str] | None = None) -> None:
@@ -215,9 +217,9 @@ def check_kinds(shapes: NDArray[np.object_], names: Sequence[str] | None = None)
         shape = shapes[other.argmax()]
         kind = "missing" if shape is None else shape.geom_type
         raise ParameterError(f"{_first(other, names)} must be a polygon, got {kind}")
-    empty = shapely.is_empty(shapes)
-    if empty.any():
-        raise ParameterError(f"{_first(empty, names)} must not be empty")
+    is_empty = shapely.is_empty(shapes)
+    if is_empty.any():
+        raise ParameterError(f"{_first(is_empty, names)} must not be empty")
 
 
 def check_sizes(shapes: NDArray[np.object_], names: Sequence[str] | None = None) -> None:

@@ -87,10 +87,10 @@ def _parents_by_id(table: pandas.DataFrame) -> Integers:
     number = {str(name): row for row, name in enumerate(table["id"])}
     parent = []
     for name in table["parent"]:
-        missing = pd.isna(name) or str(name) == ""
-        if not missing and str(name) not in number:
+        is_missing = pd.isna(name) or str(name) == ""
+        if not is_missing and str(name) not in number:
             raise ParameterError(f"parent must be the id of a region, got {name}")
-        parent.append(-1 if missing else number[str(name)])
+        parent.append(-1 if is_missing else number[str(name)])
     return np.array(parent, np.int64)
 
 

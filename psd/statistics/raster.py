@@ -205,8 +205,8 @@ def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
     cell = first[owner] + np.stack(np.divmod(number, across[owner, 0])[::-1], axis=1)
     west, east = (np.stack([lines[axis][cell[:, axis] + n] for axis in (0, 1)], 1) for n in (0, 1))
     low, high = np.maximum(west, boxes[owner, :2]), np.minimum(east, boxes[owner, 2:])
-    filled = (low < high).all(axis=1)
-    owner, cell, low, high = owner[filled], cell[filled], low[filled], high[filled]
+    is_filled = (low < high).all(axis=1)
+    owner, cell, low, high = owner[is_filled], cell[is_filled], low[is_filled], high[is_filled]
     corner, extent = boxes[owner, :2], boxes[owner, 2:] - boxes[owner, :2]
     low, high = (low - corner) / extent, (high - corner) / extent
     x, y = (axes[axis].position(edges[axis]) for axis in (0, 1))
@@ -274,42 +274,6 @@ def _mesh_boxes(x: Floats, y: Floats) -> Floats:
     columns, rows = len(x) - 1, len(y) - 1
     row, column = np.divmod(np.arange(columns * rows), columns)
     return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
-
-
-def _perturbation_variance(overlay: Overlay) -> Floats:
-    """Variance of each cell's count from the noise, all cells together, the leaves first."""
-    tree, estimates = overlay.fit.tree, overlay.fit.noise_covariance
-    finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
-    family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, finite, 0.0), len(tree))
-    # As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets.
-    variance, met = np.zeros(overlay.cells), np.bincount(overlay.cell, minlength=overlay.cells)
-    level = tree.level[overlay.node]
-    cell, node, slope, rest = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0)
-    for depth in reversed(range(len(tree.levels))):
-        arriving = np.flatnonzero((level == depth) & (overlay.share > 0))
-        cell = np.concatenate([cell, overlay.cell[arriving]])
-        node = np.concatenate([node, overlay.node[arriving]])
-        slope = np.concatenate([slope, overlay.share[arriving]])
-        rest = np.concatenate([rest, np.zeros(len(arriving))])
-        # As soon as a cell meets a single node, the variance of that node ends the recursion: most
-        # cells are done after one or two levels.
-        done = met[cell] == 1 if depth else np.ones(len(cell), bool)
-        alone = slope[done] ** 2 * estimates.variance[node[done]] + rest[done]
-        variance[cell[done]] = alone
-        cell, node, slope, rest = (a[~done] for a in (cell, node, slope, rest))
-        if not len(cell):
-            continue
-        np.subtract.at(met, cell, 1)
-        # The parts of a cell below one parent join there.
-        key, up = np.unique(cell * len(tree) + tree.parent[node], return_inverse=True)
-        mean = sum_by(up, estimates.slope[node] * slope, len(key))
-        spread = rest + finite[node] * (slope - mean[up]) ** 2
-        cell_up, node_up = np.divmod(key, len(tree))
-        beside = np.maximum(family[node_up] - sum_by(up, finite[node], len(key)), 0.0)
-        rest = sum_by(up, spread, len(key)) + mean**2 * beside
-        cell, node, slope = cell_up, node_up, mean
-        np.add.at(met, cell, 1)
-    return variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -256,8 +256,8 @@ class H3Cells(RegionGeometry):
             corners += reach[outline][:, None] * np.array([-1, -1, 1, 1])
             sides = EdgeIndex.from_polygons(polygons)
             met[rows] = sides.meets(outline, corners)
-            for some, turned in _turned(polygons, outline, corners):
-                met[rows[some]] |= sides.meets(outline[some], turned)
+            for which, turned in _turned(polygons, outline, corners):
+                met[rows[which]] |= sides.meets(outline[which], turned)
         return met
 
     def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
@@ -267,8 +267,8 @@ class H3Cells(RegionGeometry):
             corners = self.domain.from_lattice(boxes[rows])
             sides = EdgeIndex.from_polygons(polygons)
             share = sides.fractions(outline, corners)
-            for some, turned in _turned(polygons, outline, corners):
-                share[some] += sides.fractions(outline[some], turned)
+            for which, turned in _turned(polygons, outline, corners):
+                share[which] += sides.fractions(outline[which], turned)
             area[rows] *= np.minimum(share, 1.0)
         return np.asarray(area)
 
@@ -294,12 +294,12 @@ class H3Cells(RegionGeometry):
         own = np.arange(len(polygons))
         whole = np.tile(np.array(self.domain.bounds), (len(polygons), 1))
         clipped: NDArray[np.object_] = shapely.intersection(polygons, shapely.box(*whole.T))
-        for some, turned in _turned(polygons, own, whole):
+        for which, turned in _turned(polygons, own, whole):
             turn = turned[0, 0] - whole[0, 0]
-            beyond = shapely.intersection(polygons[some], shapely.box(*turned.T))
+            beyond = shapely.intersection(polygons[which], shapely.box(*turned.T))
             beyond = shapely.transform(beyond, lambda xy, turn=turn: xy - [turn, 0])
-            filled = shapely.area(beyond) > 0
-            clipped[some[filled]] = shapely.union(clipped[some[filled]], beyond[filled])
+            has_area = shapely.area(beyond) > 0
+            clipped[which[has_area]] = shapely.union(clipped[which[has_area]], beyond[has_area])
         return clipped
 
     def part_outside(self) -> Floats:
@@ -449,9 +449,9 @@ def _turned(
     west, _, east, _ = shapely.bounds(polygons).T
     for turn in (360.0, -360.0):
         turned = boxes + np.array([turn, 0, turn, 0])
-        some = np.flatnonzero((east[outline] > turned[:, 0]) & (west[outline] < turned[:, 2]))
-        if some.size:
-            yield some, turned[some]
+        which = np.flatnonzero((east[outline] > turned[:, 0]) & (west[outline] < turned[:, 2]))
+        if which.size:
+            yield which, turned[which]
 
 
 def _check_crs(domain: Domain) -> None:
