@@ -1,10 +1,11 @@
 """The occupied lattice cells, sorted so that those of each node are contiguous. Private side.
 
 Exact integers from which the curator computes its questions. While nodes are repeated halves, the
-records of each are a range of ranks.
+records of each are a range of ranks (`HalvedNodes`).
 
-A cut gives each entry of the nodes that are cut a new node, by two comparisons. No entry is moved,
-so a level takes a fraction of the time that sorting takes. Parts of the entries run in threads.
+Below regions, a cut gives each entry of the nodes that are cut a new node, by two comparisons
+(`EntryNodes`). No entry is moved, so a level takes a fraction of the time that sorting takes. Parts
+of the entries run in threads.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class Points:
     While a tree consists of repeated halves, the records of each node are a range of ranks in
     quadrant order, and cutting it is a search for the ends of the children. The first question
     about lines, or cut elsewhere, needs the cells themselves. Of regions, each entry has the node
-    that it is in, see `psd.curator.points`, until the first question about lines.
+    that it is in, see `EntryNodes`, until the first question about lines.
     """
 
     def __init__(self, tally: Tally, order: QuadrantOrder | NDArray[np.int64]) -> None:

@@ -1,9 +1,10 @@
 """Entries of catalogues: a release as an item of STAC, a dataset of DCAT, a registered deployment.
 
-All are made of the release alone and are JSON.
+All are made of the release alone and are JSON. Fields of the registry of deployments are those of
+[1]_. The context of DCAT is part of the document, so no reader fetches one.
 
-The context is part of the document, so no reader fetches one.
-
+References
+----------
 .. [1] Dwork, Kohli and Mulligan. "Differential Privacy in Practice: Expose your Epsilons!" Journal
    of Privacy and Confidentiality 9(2), 2019.
 """

@@ -1,10 +1,8 @@
 """Survival probabilities as certified integers: the floor of 2**bits * P(X >= k).
 
-This module draws no random numbers and never rounds to nearest. Every number is enclosed between
-two integers, and a floor is returned only if both ends of the enclosure have the same floor.
-
-As in `psd.mechanisms.certified_thresholds`, every number is enclosed between two integers, and a
-floor is returned only if both ends of the enclosure have the same floor.
+Of geometric and of discrete Gaussian variables. This module draws no random numbers and never
+rounds to nearest. Every number is enclosed between two integers, and a floor is returned only if
+both ends of the enclosure have the same floor.
 """
 
 from __future__ import annotations
@@ -192,7 +190,7 @@ class GaussianSurvival:
     def _weights(self, bits: int) -> Iterator[tuple[int, int]]:
         """Enclose 2**bits * w(j), j = 1, 2, ...; the last has all later weights in its upper end.
 
-        P1. The ratio w(j + 1) / w(j) is exp(-(2 j + 1) / (2 s)), and the ratio of two of these is
+        P4. The ratio w(j + 1) / w(j) is exp(-(2 j + 1) / (2 s)), and the ratio of two of these is
         exp(-1 / s). Low ends are rounded down and high ends up. Ratios fall, so all weights from
         one on add up to at most that weight over 1 minus its ratio.
         """

@@ -129,7 +129,7 @@ _WORD_BITS = 64
 def draw_branch(enclosures: Callable[[int], Enclosures]) -> int:
     """Draw a branch with probability proportional to its weight, exactly; return its number.
 
-    P1. The law is exact: by inversion of one uniform real number U in 0 to 1, of which only the
+    P2. The law is exact: by inversion of one uniform real number U in 0 to 1, of which only the
     first bits are drawn: branch c is the one with F(c - 1) <= U < F(c), F(c) being the share of the
     branches up to c. The shares lie between fractions that follow from the enclosures: with sums l
     and h of the lower and upper ends up to c, and l' and h' of those behind it, l / (l + h') <=

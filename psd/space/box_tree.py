@@ -10,9 +10,9 @@ between, which carry no measurement.
 
 Boxes have four columns: west, south, east and north.
 
-An untrusted file is refused at the first part that breaks a rule, before the next part is decoded.
-The rule that children tile their parent needs complete families, so `psd.space.box_tree.check_tree`
-checks it for the whole tree.
+An untrusted file is refused at the first part that breaks a rule, before the next part is decoded
+(`check_next_nodes`). The rule that children tile their parent needs complete families, so
+`check_tree` checks it for the whole tree.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ __all__ = [
     "any_empty",
     "box_rules",
     "box_sides",
-    "check_hierarchy",
     "check_next_nodes",
     "check_tree",
     "children_tile",
@@ -121,15 +120,6 @@ class Hierarchy:
         return int(spent.max())
 
 
-def check_hierarchy(hierarchy: Hierarchy) -> None:
-    """Refuse arrays that are not a hierarchy.
-
-    P1. Levels and parents are in order; counts stand only where epsilon was spent. The number of
-    children is not limited.
-    """
-    refuse_broken("hierarchy", topology_rules(hierarchy))
-
-
 def refuse_broken(kind: str, rules: Iterable[tuple[str, bool]]) -> None:
     """Refuse what breaks a rule; no rule after it is evaluated."""
     for rule, holds in rules:
@@ -138,7 +128,11 @@ def refuse_broken(kind: str, rules: Iterable[tuple[str, bool]]) -> None:
 
 
 def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
-    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
+    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold.
+
+    P1. Levels and parents are in order; counts stand only where epsilon was spent. The number of
+    children is not limited.
+    """
     yield "there is no node", len(hierarchy) > 0
     is_root = hierarchy.parent[0] == -1 and hierarchy.level[0] == 0
     yield "the first node is not the root", bool(is_root)
@@ -212,7 +206,7 @@ class Tree(Hierarchy):
     boxes : ndarray, shape (n, 4), int32
         West, south, east, north lattice lines of each node, half-open.
     parent, level, count, loss, noise
-        As in `psd.space.box_tree.Hierarchy`.
+        As in `Hierarchy`.
     """
 
     boxes: NDArray[np.int32]
@@ -311,8 +305,8 @@ def check_next_nodes(
 ) -> None:
     """Refuse nodes that cannot follow the ones before them.
 
-    The arrays have all nodes of a tree so far, as in `psd.space.box_tree.Tree`; those from `start`
-    on were not checked yet.
+    The arrays have all nodes of a tree so far, as in `Tree`; those from `start` on were not checked
+    yet.
     """
     refuse_broken("tree of cells", _partial_rules(boxes, parent, level, loss, start, measure))
 

@@ -2,8 +2,8 @@
 
 The lattice boxes of regions overlap, so a box alone does not say which records a node has: a
 record has a lattice cell and a lowest region. The tree has the root, the regions of each level with
-virtual nodes in between (`psd.space.region_frame`), and below each lowest region cells whose boxes
-tile its box. Only the part of a cell that lies in its region has records.
+virtual nodes in between (`region_frame`), and below each lowest region cells whose boxes tile its
+box. Only the part of a cell that lies in its region has records.
 
 It follows from a public hierarchy alone. A family of many regions gets virtual nodes in between, as
 a grid does: no node has more than four children, so the projection onto counts that are not
@@ -287,7 +287,7 @@ def named_tree(tree: Tree, regions: Regions) -> RegionTree:
 def check_cells(tree: Tree, lattice: tuple[int, int]) -> None:
     """Refuse arrays that are not a tree of cells, or of regions and their cells.
 
-    P1. As `psd.space.box_tree.check_tree`. In a region tree the first nodes are those of the
+    P3. As `psd.space.box_tree.check_tree`. In a region tree the first nodes are those of the
     hierarchy, and the children of a cell tile its box.
     """
     if not isinstance(tree, RegionTree):

@@ -1,9 +1,8 @@
-"""Parse regions: tables, geometries, GeoJSON and WKT, and their CRS.
+"""Regions of a caller: parsed from tables, geometries, GeoJSON and WKT, checked and reprojected.
 
-Text and nested lists are untrusted, so their size and depth are checked before a parser or GEOS
-reads them. The CRS comes from the caller or the format and is never guessed.
-
-Sizes are checked first, by counting alone, so that GEOS gets no polygon that takes it long.
+Text and nested lists are untrusted, so their size and depth are checked before a parser reads them.
+Polygons are checked by counting alone first, so that GEOS gets none that takes it long. The CRS
+comes from the caller or the format and is never guessed.
 
 An outline that crosses itself can be repaired in several ways, which differ in area. So nothing is
 repaired unless it is asked for.

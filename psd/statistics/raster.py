@@ -176,12 +176,7 @@ def raster_overlay(fit: Fit, columns: int, rows: int) -> Overlay:
     scaled = boxes * np.array(size * 2)
     side = np.array(fit.domain.lattice, np.int64)
     first, stop = scaled[:, :2] // side, -(-scaled[:, 2:] // side)
-    across = stop - first
-    owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
-    number = ranges(np.zeros(len(leaves), np.int64), across.prod(axis=1))
-    position = first[owner] + np.stack(
-        [number % across[owner, 0], number // across[owner, 0]], axis=1
-    )
+    owner, position = _met_cells(first, stop)
     low = np.maximum(position * side, scaled[owner, :2]) - scaled[owner, :2]
     high = np.minimum((position + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
     extent = scaled[owner, 2:] - scaled[owner, :2]
@@ -199,10 +194,7 @@ def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
     pairs = list(zip(lines, boxes.T[:2], boxes.T[2:], strict=True))
     first = np.stack([np.searchsorted(line, low, "right") - 1 for line, low, _ in pairs], axis=1)
     stop = np.stack([np.searchsorted(line, high, "left") for line, _, high in pairs], axis=1)
-    across = stop - first
-    owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
-    number = ranges(np.zeros(len(leaves), np.int64), across.prod(axis=1))
-    cell = first[owner] + np.stack(np.divmod(number, across[owner, 0])[::-1], axis=1)
+    owner, cell = _met_cells(first, stop)
     west, east = (np.stack([lines[axis][cell[:, axis] + n] for axis in (0, 1)], 1) for n in (0, 1))
     low, high = np.maximum(west, boxes[owner, :2]), np.minimum(east, boxes[owner, 2:])
     is_filled = (low < high).all(axis=1)
@@ -212,6 +204,17 @@ def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
     x, y = (axes[axis].position(edges[axis]) for axis in (0, 1))
     parts = _Parts(fit=fit, leaves=leaves, owner=owner, low=low, high=high)
     return parts.overlay(cell[:, 1] * size[0] + cell[:, 0], _mesh_boxes(x, y))
+
+
+def _met_cells(first: Integers, stop: Integers) -> tuple[Integers, Integers]:
+    """Number of the leaf, (m,), and column and row, (m, 2), of each cell that a leaf meets.
+
+    first, stop: (n, 2) int64, first column and row of each leaf, and those after its last.
+    """
+    across, number = (stop - first)[:, 0], (stop - first).prod(axis=1)
+    owner = np.repeat(np.arange(len(first)), number)
+    row, column = np.divmod(ranges(np.zeros_like(number), number), across[owner])
+    return owner, first[owner] + np.stack([column, row], axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -320,7 +323,7 @@ class Raster:
 def density_raster(fit: Fit, columns: int, rows: int) -> Raster:
     """Count records in equal cells; see `Release.raster`.
 
-    P1. The counts sum to the total of the release, up to rounding.
+    P4. The counts sum to the total of the release, up to rounding.
     """
     overlay = raster_overlay(fit, columns, rows)
     count = overlay.counts()

@@ -186,7 +186,7 @@ def class_breaks(
 ) -> pandas.DataFrame:
     """Compute the breaks between classes of density; see `Release.query`.
 
-    P1. The same release, arguments and seed give the same table.
+    P4. The same release, arguments and seed give the same table.
     """
     import pandas as pd
 

@@ -208,7 +208,7 @@ _PER_BATCH = 2**16
 class H3Cells(RegionGeometry):
     """Cells of H3 over a domain in degrees.
 
-    P1. One record, one region, decided by this record alone: the library h3 computes the index of
+    P2. One record, one region, decided by this record alone: the library h3 computes the index of
     its longitude and latitude. With a coordinate resolution, of the value that these are rounded
     to.
     """
