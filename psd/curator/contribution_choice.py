@@ -105,6 +105,7 @@ def choose_contribution_bound(
     """
     target, price = choice.target(_epsilon_of(budget)), budget.left
     bounds = candidate_bounds(choice.limit)
+    # Units with more records than each bound, (bounds,).
     over = len(rows) - np.searchsorted(np.sort(rows), bounds, side="right")
     # Units by which too many exceed each bound, or too few exceed the next smaller one.
     too_few = np.append(0, target - over[:-1])

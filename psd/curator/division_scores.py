@@ -56,6 +56,7 @@ class Divisions:
         # A cell without lines has one candidate, its edge, of score 0.
         no_lines = np.flatnonzero(self.lines == 0)
         group = np.concatenate([self.node, no_lines])
+        # Groups ascend, as candidates must.
         order = np.argsort(group, kind="stable")
         line = self.grid.line(self.axis, self.bin)
         return Candidates(
@@ -127,6 +128,7 @@ def deviations(part: Integers, count: Integers, times: Integers, bins: Integers)
     above the mean if it has more than w, and the sum is 2 (s - c w) - 2 c r / m, where no product
     passes the square of the number of bins.
     """
+    # Whole part and rest of the mean of each part, (p,).
     mean, rest = np.divmod(_sums(part, count * times, len(bins)), bins)
     above = count > mean[part]
     part, count, times = part[above], count[above], times[above]

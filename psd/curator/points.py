@@ -73,6 +73,7 @@ class EntryNodes:
         number = np.zeros(table.children, np.int64)
         for start in range(part.start, part.stop, _CHUNK):
             moved: slice | NDArray[np.int64] = slice(start, min(start + _CHUNK, part.stop))
+            # Entries of nodes that are not cut stay where they are.
             is_cut = table.is_cut.take(self._node[moved])
             if not is_cut.all():
                 moved = start + np.flatnonzero(is_cut)
@@ -101,6 +102,7 @@ class _Table:
         """Child of each entry, 0 for the first one of the cut."""
         quadrant = node.astype(np.int64)
         x, y = (lines.take(quadrant) for lines in self._lines)
+        # Two bits: north of the y line, then east of the x line.
         quadrant <<= 1
         quadrant |= rows >= y
         quadrant <<= 1
@@ -253,11 +255,13 @@ class Points:
     def cut_regions(self, frame: RegionFrame) -> None:
         """Record the entries of each node of a frame, which the root is cut into."""
         size = int(frame.stop[0])
+        # Records of each lowest region, (size,); entries are in the order of regions.
         first = np.searchsorted(self._region, np.arange(size))
         filled = np.flatnonzero(np.diff(first, append=len(self._region)))
         number = np.zeros(size, np.int64)
         if len(filled):
             number[filled] = np.add.reduceat(self._counts, first[filled])
+        # The lowest regions below any node are neighbours: its records are one difference.
         total = _running_total(number)
         self._number = total[frame.stop] - total[frame.first]
         node = frame.lowest.astype(np.int32)[self._region]
@@ -341,6 +345,7 @@ class Points:
         is_first[stop - entries - 1] = is_last[stop - 1] = True
         line, counts = self._sorted(nodes, entries, axis)
         west, east = ends.T
+        # Every entry ends one interval and begins the next; the ends of the node do the rest.
         left, right = np.empty(len(group), np.int64), np.empty(len(group), np.int64)
         left[is_first], left[~is_first] = west + 1, line + 1
         right[is_last], right[~is_last] = east - 1, line
@@ -381,6 +386,7 @@ class Points:
         """Lattice coordinates of the entries of each node in ascending order, and their counts."""
         index = ranges(self.start[nodes], entries)
         values = (self._columns, self._rows)[axis][index].astype(np.int64)
+        # Sorted by one number, of the node and the line in it.
         owner = np.repeat(np.arange(len(nodes)), entries)
         # Lattice lines have up to 30 bits, codes of a curve up to 36.
         order = np.argsort(owner << int(values.max(initial=0)).bit_length() | values)

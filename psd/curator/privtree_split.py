@@ -80,6 +80,7 @@ def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     A delta that is not an integer, or is rounded down, would cost more than epsilon; see
     `Curator.privtree_shape`.
     """
+    # One delta for each distinct loss, in integers of any size.
     numerator = 7 * contributions * NANO
     losses, which = np.unique(epsilon, return_inverse=True)
     deltas = [ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in losses]
@@ -117,6 +118,7 @@ def grow(
         is_divisible = (boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)
         if inside_boundary is not None:
             is_divisible &= inside_boundary(growing.cells(nodes))
+        # Leaves of this level: single lattice cells, and cells that no record can be in.
         leaves.append(nodes[~is_divisible])
         nodes, family = nodes[is_divisible], family[is_divisible]
         if len(nodes) == 0:

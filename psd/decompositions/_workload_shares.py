@@ -87,6 +87,7 @@ def class_boxes(name: str) -> Floats:
     0.1, 1 and 10 % of its area, aspect ratios log-uniform in [1/4, 4], as those of an evaluation.
     """
     steps = _SPREAD ** -np.arange(1.0, 5.0)
+    # Fractional parts of the multiples of powers of one number fill a cube of four sides evenly.
     size, shape, *position = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]
     smallest, largest = np.sqrt(_AREAS[name])
     side = smallest + (largest - smallest) * size
@@ -170,6 +171,7 @@ def detail_energies(boxes: Floats, height: int) -> Floats:
     Fractions are products of an x and a y part, so each axis is summed separately: the intervals
     that are covered fully, and the squares of the two that are cut.
     """
+    # Squared lengths of the covered fractions, averaged over the nodes of each level.
     lengths = [
         np.prod([_squares(boxes[:, [a, a + 2]] * 2.0**level) for a in (0, 1)], axis=0).mean()
         * 4.0 ** (height - level)
@@ -183,6 +185,7 @@ def _squares(ends: Floats) -> Floats:
     """Sum of the squared covered fractions of the intervals of length 1 between two ends."""
     low, high = ends.T
     first, last = np.floor(low), np.ceil(high) - 1
+    # The first and the last interval may be cut; those between are covered.
     parts = (first + 1 - low) ** 2 + (high - last) ** 2 + (last - first - 1)
     squares: Floats = np.where(first == last, (high - low) ** 2, parts)
     return squares

@@ -251,6 +251,7 @@ def _divide_cells(
 ) -> tuple[Cells, NDArray[np.int64]]:
     """Quarter cells, or give them one child that is counted again; and each child's parent."""
     low, high = cells.boxes[:, :2], cells.boxes[:, 2:]
+    # An axis is divided only if both halves keep the smallest cell.
     divided = quarter[:, None] & (high - low >= 2 * np.array(curator.domain.cell_step))
     lines = [np.where(divided[:, a], cells.middle(a), low[:, a]) for a in (0, 1)]
     parts = 1 + np.stack([lines[a] > cells.boxes[:, a] for a in (0, 1)])
@@ -277,6 +278,7 @@ def _roughness(
     """Factor on the signal of each cell, by how far its family's counts are from expected."""
     _, family, size = np.unique(owner, return_inverse=True, return_counts=True)
     total, mass = np.bincount(family, counts), np.bincount(family, weight)
+    # Of even density the counts of a family differ from their shares of its total by noise alone.
     mean, expected = total / size, total[family] * weight / mass[family]
     spread = np.bincount(family, (counts - expected) ** 2) / np.maximum(size - 1, 1)
     excess = spread[family] - variance

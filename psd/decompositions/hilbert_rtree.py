@@ -137,6 +137,7 @@ def round_ends(ends: NDArray[np.int64]) -> NDArray[np.int64]:
     length = np.diff(ends)
     shorter = np.minimum(length[:-1], length[1:])
     powers = 4 ** np.arange(MAX_ORDER + 1)
+    # The power of four below the shorter neighbour of each inner end, less the steps of rounding.
     unit = powers[
         np.maximum(np.searchsorted(powers, shorter, side="right") - 1 - HILBERT_ROUNDING, 0)
     ]

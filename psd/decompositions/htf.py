@@ -128,6 +128,7 @@ class HTF:
         """Cut at a selected line, or halfway if none is paid for or no line of bins is inside."""
         grid = BinGrid(lattice=curator.domain.lattice, bins=self.bins)
         low, high = grid.reach(axis, cells.boxes)
+        # Only a line of bins can be selected; other cells keep the loss for their leaves.
         has_lines = (high - low > 1) & (line > 0)
         lines = cells.middle(axis)
         if has_lines.any():

@@ -139,6 +139,7 @@ class NoisyGrid:
         columns, rows = (min(resolution if loss else 1, n) for n in curator.domain.lattice)
         width, height = curator.domain.lattice
         x, y = np.arange(columns + 1) * width // columns, np.arange(rows + 1) * height // rows
+        # Counts by column and row; without loss there is one cell, of count 0.
         counts, noisy = np.zeros((columns, rows)), np.ones((columns, rows))
         if loss:
             root = curator.root()

@@ -106,6 +106,7 @@ def classes_of(record: ReleaseRecord, kind: str, values: Any, areas: Any = None)
         return Classes(edges=(-0.5, 0.5, 1.5, 2.5), colours=_QUALITIES, label="quality")
     values = np.asarray(values, np.float64)
     if kind == "relative_error":
+        # Breaks of the published levels of reliability, and the largest error as the end.
         finite = values[np.isfinite(values)]
         top = max(float(finite.max(initial=0.0)), 2 * RELIABILITY_LEVELS[-1])
         edges = (0.0, *RELIABILITY_LEVELS, top)
@@ -115,6 +116,7 @@ def classes_of(record: ReleaseRecord, kind: str, values: Any, areas: Any = None)
         label = counted_unit(record.counted_text)
     breaks = class_breaks(values, None if areas is None else np.asarray(areas))
     low = min(0.0, float(np.nanmin(values, initial=0.0)))
+    # Twice the last break at least, so that the colour bar shows the last class.
     top = max([float(np.nanmax(values, initial=0.0)), 1.0, *(2 * each for each in breaks[-1:])])
     colours = class_colours(len(breaks) + 1)
     return Classes(edges=(low, *breaks, top), colours=tuple(colours), label=label)

@@ -60,6 +60,7 @@ def write_raster(
     elif band is not None:
         bands = {name: bands[name] for name in bands if name in (band, *_MARKS)}
     classed = band == "classes"
+    # Of classes a mean has no meaning, so overviews take the nearest.
     profile = dict(  # noqa: C408
         driver="COG",
         width=columns,

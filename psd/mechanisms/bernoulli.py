@@ -126,6 +126,7 @@ def bernoulli_exp_of_any(numerators: NDArray[Any], denominators: NDArray[Any]) -
     """
     integer = (numerators // denominators).astype(np.int64)
     rest = numerators % denominators
+    # First 63 bits of each rest over its denominator; ties with a word are settled by more bits.
     prefixes = ((rest << WORD_BITS) // denominators).astype(np.uint64)
 
     def coin(going: NDArray[np.intp]) -> NDArray[np.bool_]:

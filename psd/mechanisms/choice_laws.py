@@ -322,6 +322,7 @@ def map_log_probability(
     # Each number of zones has the same base measure.
     measures = [-math.log(layout.count(k)) - k * math.log(prices) for k in zones]
     laws = _laws(scores, layout, zones, rate)
+    # Logs of the sums of weights of each number of zones, with its base measure.
     sums = [law.log_sum + measure for law, measure in zip(laws, measures, strict=True)]
     number = list(zones).index(int(answer[-1, 0]) + 1)
     return rate * score + measures[number] - float(np.logaddexp.reduce(sums))
@@ -347,6 +348,7 @@ def _zone_laws(scores: Integers, layout: Layout, rate: float) -> dict[Span, MapL
     laws: dict[Span, MapLaw] = {}
     for start in range(0, len(spans), rows):
         part = spans[start : start + rows]
+        # Scores of zones at each price: differences of running sums over bins, (zones, prices).
         table = below[part[:, 1]] - below[part[:, 0]]
         best = table.max(axis=1)
         weights = np.exp(-rate * (best[:, None] - table))
@@ -359,6 +361,7 @@ def _zone_laws(scores: Integers, layout: Layout, rate: float) -> dict[Span, MapL
 
 def _mix(laws: list[MapLaw]) -> MapLaw:
     """Law of maps that are of one of several laws."""
+    # Relative to the largest, so that no exponential overflows.
     top = max(law.log_sum for law in laws)
     weights = [math.exp(law.log_sum - top) for law in laws]
     total = math.fsum(weights)

@@ -84,6 +84,7 @@ class ExponentialTable:
     def weights(self, gaps: Integers) -> NDArray[Any]:
         """Return w of each gap, of the shape of the gaps; unsigned words if bits is 60."""
         covered = np.minimum(gaps, min(self._reach, 2**63) - 1)
+        # One table for each ten bits of the gap; the weight is the product of their entries.
         weights: NDArray[Any] = self._arrays[0][covered & (_CHUNK - 1)]
         for array in self._arrays[1:]:
             covered = covered >> _CHUNK_BITS
@@ -97,6 +98,7 @@ class ExponentialTable:
         weights = self.weights(gaps)
         if self.bits != FAST_BITS:
             return [int(total) for total in weights.sum(axis=1)]
+        # The halves of 60-bit words are summed apart, so that no sum wraps.
         high = (weights >> np.uint64(_HALF)).sum(axis=1).tolist()
         low = (weights & np.uint64(_LOW)).sum(axis=1).tolist()
         return [(h << _HALF) + rest for h, rest in zip(high, low, strict=True)]
@@ -156,6 +158,7 @@ def decided_branch(weights: Enclosures, prefix: int, bits: int) -> int | None:
     low = list(accumulate(weight for weight, _ in weights))
     high = list(accumulate(weight for _, weight in weights))
 
+    # Whether all numbers of the prefix lie below F(c), by its lower bound.
     def ends_before(c: int) -> bool:
         return (prefix + 1) * (low[c] + high[-1] - high[c]) <= low[c] << bits
 

@@ -147,6 +147,7 @@ def discrete_gaussian_each(numerator: int, denominators: Integers) -> Integers:
     if not noise.size:
         return noise
     if (parameters.size - 1) * _SHORT_RUN < denominators.size:
+        # The draws stand parameter by parameter, and go back to their places.
         order = np.argsort(which, kind="stable")
         pairs = zip(parameters.tolist(), counts.tolist(), strict=True)
         noise[order] = np.concatenate([discrete_gaussian(numerator, d, n) for d, n in pairs])
@@ -195,6 +196,7 @@ def _by_rejection(numerator: int, denominators: NDArray[Any]) -> Integers:
     while pending.size:
         scale, denominator = scales[pending], denominators[pending]
         draws = discrete_laplace_each(scale.astype(np.int64), np.ones(pending.size, np.int64))
+        # As in `discrete_gaussian`: (|Y| - s / t)^2 / (2 s) as a fraction of integers of any size.
         off = np.abs(draws).astype(object) * scale * denominator - numerator
         accepted = bernoulli_exp_of_any(off**2, 2 * numerator * denominator * scale**2)
         noise[pending[accepted]] = draws[accepted]

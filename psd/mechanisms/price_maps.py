@@ -133,6 +133,7 @@ class PriceMaps:
         """Draw numbers of zones, pairs and prices by sums in floats."""
         layout = zone_layout(self.layout, len(self.scores))
         rate = choice_rate(self.epsilon, self.sensitivity, self.is_monotone)
+        # Running sums of scores over bins, times the rate: a zone is a difference of two rows.
         below = np.cumsum(np.pad(self.scores, ((1, 0), (0, 0))), axis=0) * (rate[0] / rate[1])
         sums = sums_over_maps(
             layout, lambda zone: log_sum(below[zone[1]] - below[zone[0]]), add, log_sum
@@ -255,6 +256,7 @@ class MapWeights:
     def prices(self, zone: Span) -> Enclosures:
         """Weights of the prices of a zone."""
         table = self._table(self._precision)
+        # Weights of one zone, relative to its best price.
         row = self._rows(np.array([zone]))
         weights = table.weights(row.max() - row)[0].tolist()
         return [(int(weight), int(weight) + table.error) for weight in weights]

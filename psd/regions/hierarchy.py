@@ -288,6 +288,7 @@ class RegionHierarchy:
         head = json.dumps([space, self.parameters()], sort_keys=True)
         content = hashlib.sha256(head.encode())
         table = self.to_table()
+        # Each value with its length before it, so that no two tables have the same bytes.
         for column in () if table is None else table.columns:
             for value in column.to_pylist():
                 raw = value if isinstance(value, bytes) else str(value).encode()
@@ -390,6 +391,7 @@ def write_levels(levels: tuple[RegionLevel, ...], polygons: NDArray[np.object_])
     import shapely
 
     level = np.repeat(np.arange(len(levels)), [len(each) for each in levels]).astype(np.int16)
+    # Levels above the lowest have no geometry: theirs are unions.
     wkb = [None] * (len(level) - len(polygons))
     wkb += shapely.to_wkb(shapely.force_2d(polygons), byte_order=1).tolist()
     return pa.table(
@@ -416,6 +418,7 @@ def read_levels(
     if any(table.column(name).null_count for name in ("level", "id", "parent")):
         raise ReleaseFormatError("regions must have levels, ids and parents")
     level, parent = (from_arrow(table.column(name)) for name in ("level", "parent"))
+    # Rows of a level follow each other, the top level first.
     if not np.isin(np.diff(level, prepend=0, append=len(names) - 1), (0, 1)).all():
         raise ReleaseFormatError("levels of regions must be in their order")
     ids, sizes = table.column("id").to_pylist(), np.bincount(level, minlength=len(names))

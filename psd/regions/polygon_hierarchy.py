@@ -132,6 +132,7 @@ def order_levels(
     parent = np.zeros(len(order), np.int64)
     for number, (name, texts) in enumerate(zip(names, ids, strict=True)):
         if number:
+            # Parents of this level as they are numbered once the level above is sorted.
             new_number = np.empty(len(order), np.int64)
             new_number[order] = np.arange(len(order))
             above = new_number[parents[number - 1]]
@@ -206,6 +207,7 @@ def hierarchy_from_polygons(
             f'{gap.area / area.area:.2%} of the area in no region; pass gaps="elsewhere" to count '
             'it as one region, gaps="outside" to leave its records out, or a boundary'
         )
+    # Where neighbours share their sides, no record lies between them; else a margin takes it.
     sides = EdgeIndex.from_polygons(polygons)
     shared = share_sides(polygons, sides, domain, tolerance)
     elsewhere = gap is not None and gaps == "elsewhere"

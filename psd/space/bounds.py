@@ -227,7 +227,9 @@ def are_places(crs: str, x: Floats, y: Floats) -> NDArray[np.bool_]:
     move = _projection(crs)
     if move is None:
         return np.ones(np.shape(x), bool)
+    # To degrees and back: a place comes back to itself.
     again = move.transform(*move.transform(x, y, direction=TransformDirection.INVERSE))
+    # A cylinder goes on beyond its seam, a whole width of the world further.
     width = world_width(crs)
     with np.errstate(invalid="ignore"):
         across = again[0] - x

@@ -147,6 +147,7 @@ def ground_width(domain: Domain, y: float) -> float:
     )
     if plane is None:
         return math.nan
+    # A hundred parts of the line, each along a geodesic.
     x = np.linspace(west, east, 101)
     longitude, latitude = np.degrees(plane.to_radians(x, np.full_like(x, y)))
     if not np.isfinite(longitude + latitude).all():
@@ -186,6 +187,7 @@ class _Plane:
         """
         step = _STEP * self.radius
         x, y = points.T
+        # Places in space a step west, east, south and north of each point, (3, 4, n).
         longitude, latitude = self.to_radians(
             np.concatenate([x - step, x + step, x, x]), np.concatenate([y, y, y - step, y + step])
         )
@@ -197,6 +199,7 @@ class _Plane:
                 across * cosine * np.sin(longitude),
                 across * (1 - self.ellipsoid.es) * sine,
             ]).reshape(3, 4, -1)  # fmt: skip
+            # Area of the parallelogram that both differences span.
             along_x, along_y = space[:, 1] - space[:, 0], space[:, 3] - space[:, 2]
             area = np.sqrt((np.cross(along_x, along_y, axis=0) ** 2).sum(axis=0))
         return np.where(np.isfinite(area), area, 0.0) / (2 * step) ** 2
@@ -207,6 +210,7 @@ class _Plane:
         def on_ground(points: Floats) -> NDArray[np.bool_]:
             return np.isfinite(sum(self.to_radians(*points.T)))
 
+        # Places all over the domain: without an edge among them, no box is looked at.
         west, south, east, north = domain.bounds
         sides = np.linspace(west, east, _PROBES), np.linspace(south, north, _PROBES)
         if on_ground(np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)).all():

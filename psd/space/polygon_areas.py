@@ -57,8 +57,10 @@ class ClippedPolygons:
         width, height = (self.boxes[:, 2:] - self.boxes[:, :2]).T
         x0, y0, x1, y1, sign = self.sides
         origin, size = west[self.owner], width[self.owner] * height[self.owner]
+        # Area between each side and the west edge, a trapezium, as a share of its box.
         strip = sign * (y1 - y0) * ((x0 - origin) + (x1 - origin)) / (2 * size)
         y, change = self.steps
+        # A step changes the coverage from its height up to the north edge.
         above = change * (north[self.step_owner] - y) / height[self.step_owner]
         fraction = self.base + sum_by(self.owner, strip, len(width))
         fraction += sum_by(self.step_owner, above, len(width))
@@ -214,10 +216,12 @@ def _merge_steps(
     y: Floats, change: Floats, owner: Integers, edges: Floats
 ) -> tuple[Floats, Integers, Floats]:
     """Merge steps of equal height inside each box; sum those at or below its south edge."""
+    # Steps at or below the south edge hold for all of the box; those above it have no effect.
     below, inside = y <= edges[1][owner], y < edges[3][owner]
     settled = sum_by(owner[below], change[below], edges.shape[1])
     inside &= ~below
     y, change, owner = y[inside], change[inside], owner[inside]
+    # Sorted by box and height, equal heights are a run.
     order = np.lexsort((y, owner))
     y, change, owner = y[order], change[order], owner[order]
     first = np.ones(len(y), bool)

@@ -135,6 +135,7 @@ def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.f
     vertices, owner = shapely.get_coordinates(shapes, return_index=True)
     rings = shapely.get_rings(shapely.get_parts(shapes))
     _, ring = shapely.get_coordinates(rings, return_index=True)
+    # Sides from vertex to vertex; the step from a ring to the next one is no side.
     low, high = np.minimum(vertices[1:], vertices[:-1]), np.maximum(vertices[1:], vertices[:-1])
     inside = np.minimum(high, domain.bounds[2:]) - np.maximum(low, domain.bounds[:2])
     is_inside = (ring[1:] == ring[:-1]) & (inside >= 0).all(axis=1)
@@ -253,6 +254,7 @@ def _count_pairs(shape: Any) -> int:
     rings = shapely.get_rings(shapely.get_parts(shape))
     vertices, ring = shapely.get_coordinates(rings, return_index=True)
     along = ring[1:] == ring[:-1]
+    # Ranges of sides, (m, 2); the step from a ring to the next one is no side.
     low = np.minimum(vertices[1:], vertices[:-1])[along]
     high = np.maximum(vertices[1:], vertices[:-1])[along]
     # All pairs overlap but those where one range ends before the other begins.
@@ -388,6 +390,7 @@ def _wkt(number: int, text: str) -> tuple[Any, Any]:
 
     srid = _EWKT.match(text)
     body = text[srid.end() :] if srid else text
+    # Brackets and commas are counted before a parser reads the text.
     characters = np.frombuffer(body.encode("utf-8", "replace"), np.uint8)
     steps = (characters == ord("(")).astype(np.int32) - (characters == ord(")"))
     depth = int(np.cumsum(steps).max(initial=0))

@@ -97,6 +97,7 @@ def ratios(pair: CountPair) -> pandas.DataFrame:
     positive = y > 0
     below = np.where(positive, y, 1.0)
     value = np.where(positive, x / below, np.nan)
+    # Derivatives of the ratio by both counts, (2, n); where the second is 0 nothing is known.
     slope = np.stack([1 / below, np.where(positive, value, 0.0) / below])
 
     def deviation(variances: Floats) -> Floats:

@@ -64,6 +64,7 @@ def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integ
     """Index of the parent of each region; -1 without a parent."""
     if parents is None and "parent" in getattr(regions, "columns", ()):
         return _parents_by_id(regions)
+    # By default each region lies in the next one, from the inside out.
     if parents is None:
         return np.append(np.arange(1, size), -1)[:size]
     parent = np.asarray(parents)
@@ -141,6 +142,7 @@ def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Flo
         inner = np.flatnonzero(np.isin(parent, outer))
         number = np.zeros(size, np.int64)
         number[outer] = np.arange(len(outer))
+        # Inner regions, numbered by their outer one, then the ring of each outer region.
         owner = np.concatenate([number[parent[inner]], np.arange(len(outer))])
         values = np.concatenate([estimate[inner], ring[outer]])
         which = np.concatenate([inner, outer + size])

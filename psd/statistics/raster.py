@@ -189,6 +189,7 @@ def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
     """Overlay whose cells have the lattice cells of the values inside them."""
     leaves = np.flatnonzero(fit.tree.is_leaf)
     boxes, axes = fit.tree.boxes[leaves].astype(np.int64), fit.domain.axes
+    # Lines of the raster in lattice lines: a value lies in the cell between two of them.
     edges = [np.linspace(axes[axis].low, axes[axis].high, size[axis] + 1) for axis in (0, 1)]
     lines = [axes[axis].to_lines(edges[axis]).astype(np.int64) for axis in (0, 1)]
     pairs = list(zip(lines, boxes.T[:2], boxes.T[2:], strict=True))
@@ -197,6 +198,7 @@ def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
     owner, cell = _met_cells(first, stop)
     west, east = (np.stack([lines[axis][cell[:, axis] + n] for axis in (0, 1)], 1) for n in (0, 1))
     low, high = np.maximum(west, boxes[owner, :2]), np.minimum(east, boxes[owner, 2:])
+    # A cell between two values holds none, and so no part of a leaf.
     is_filled = (low < high).all(axis=1)
     owner, cell, low, high = owner[is_filled], cell[is_filled], low[is_filled], high[is_filled]
     corner, extent = boxes[owner, :2], boxes[owner, 2:] - boxes[owner, :2]

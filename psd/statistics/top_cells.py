@@ -199,6 +199,7 @@ def class_breaks(
     if type(classes) is not int or not 2 <= classes <= 100:
         raise ParameterError(f"classes must be an integer from 2 to 100, got {classes}")
     overlay = raster_overlay(fit, *size)
+    # Cells without ground have no density, and are left out.
     overlay = overlay.select(np.flatnonzero(ground_areas(fit.domain, overlay.boxes) > 0))
     area = ground_areas(fit.domain, overlay.boxes)
     shares = np.arange(1, classes) / classes
@@ -208,6 +209,7 @@ def class_breaks(
         return weighted_quantiles(points / area, area if weight == "area" else points, shares)
 
     at = breaks(overlay.counts())
+    # The error of a break is how far it moves when the release is drawn anew, (draws, classes - 1).
     redrawn_breaks = np.stack(
         [breaks(count) for batch in redraw_cell_counts(overlay, seed, draws) for count in batch.T]
     )

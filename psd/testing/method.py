@@ -187,6 +187,7 @@ def check_counts(method: Decomposition) -> None:
     measured = tree.loss > 0
     _expect(bool(measured.any()), "must count a cell")
     x, y = rows % SIDE, rows // SIDE
+    # Each measured box against each record, (boxes, records).
     x0, y0, x1, y1 = tree.boxes[measured].T[:, :, None]
     true = ((x >= x0) & (x < x1) & (y >= y0) & (y < y1)).sum(axis=1)
     _expect(tree.count[measured].tolist() == true.tolist(), "must count the records of its cells")

@@ -83,6 +83,7 @@ class AlignedGrid:
         """Column or row of values in the bounds, counted from the first: a guess, corrected."""
         lines = self.lines[axis]
         last = len(lines) - 2
+        # A guess by division may be one off by rounding; the lines themselves decide.
         guess = np.clip((values - lines[0]) * float(1 / self.size), 0, last).astype(np.int64)
         guess -= (values < lines[guess]) & (guess > 0)
         guess += (values >= lines[guess + 1]) & (guess < last)
@@ -91,6 +92,7 @@ class AlignedGrid:
     def lattice_range(self, axis: int) -> tuple[Integers, Integers]:
         """Lattice cells, half-open, of the records of each column or row; at least one cell."""
         line, edges = self.domain.axes[axis], self.lines[axis]
+        # First lattice cell of each column or row, and the one after its last.
         low = line.find_cells(np.clip(edges[:-1], line.low, line.high)).astype(np.int64)
         far = np.nextafter(np.clip(edges[1:], line.low, line.high), -np.inf)
         stop = line.find_cells(np.maximum(far, line.low)).astype(np.int64) + 1
@@ -124,6 +126,7 @@ class AlignedCells(RegionGeometry):
     def _region(self) -> NDArray[np.int32]:
         """Region of each cell of the bounds, -1 for none."""
         across, up = self.grid.counts
+        # A table of all cells of the bounds; of a boundary, many have no region.
         region = np.full(across * up, NO_REGION, np.int32)
         region[self.rows * across + self.columns] = np.arange(len(self))
         return region
@@ -223,6 +226,7 @@ class AlignedCells(RegionGeometry):
         1; `own` are the other fields of the class.
         """
         column, row = (cells[axis] + grid.ranges[axis][0] for axis in (0, 1))
+        # One number for each lowest cell on each level: that of the cell above, row by row.
         keys = [_key(row // factor, column // factor) for factor in factors]
         # Children are beside each other.
         order = np.lexsort(keys[::-1])
@@ -319,6 +323,7 @@ def kept_cells(grid: AlignedGrid, boundary: Boundary | None) -> tuple[Integers, 
     if boundary is None:
         rows, columns = np.divmod(cells, across)
         return columns, rows
+    # Cells of the bounds in which the boundary has an area, looked at in batches.
     (west, east), (south, north) = (grid.lattice_range(axis) for axis in (0, 1))
     inside = []
     for start in range(0, len(cells), _PER_BATCH):

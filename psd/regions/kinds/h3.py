@@ -91,6 +91,7 @@ def h3_library() -> Any:
 
 def cell_parents(cells: Integers, resolution: int, coarser: int) -> Integers:
     """Parents of cells of a resolution, by their index; in the same order."""
+    # An index of a coarser resolution has all bits set in the digits that it does not use.
     unused = 0
     for digit in range(coarser + 1, resolution + 1):
         unused |= 7 << _DIGIT_BITS * (MAX_RESOLUTION - digit)
@@ -110,6 +111,7 @@ def are_cells(cells: Integers, resolution: int) -> bool:
 def expected_cells(domain: Domain, resolution: int) -> float:
     """Number of cells that bounds have room for."""
     west, south, east, north = domain.bounds
+    # Share of the sphere: a zone between two latitudes, and a part of its longitudes.
     zone = (np.sin(np.radians(north)) - np.sin(np.radians(south))) / 2 * (east - west) / 360
     area = h3_library().average_hexagon_area(resolution, unit="km^2")
     return float(zone * 4 * np.pi * _RADIUS**2 / area)
@@ -145,6 +147,7 @@ def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
 
 def _bends(start: Floats, stop: Floats) -> Floats:
     """Distance in degrees between the middle of arcs and the middle of straight lines."""
+    # Half the sum of two directions points to the middle of the arc between them.
     middle = (_directions(start) + _directions(stop)) / 2
     lon = np.degrees(np.arctan2(middle[:, 1], middle[:, 0]))
     lat = np.degrees(np.arctan2(middle[:, 2], np.hypot(middle[:, 0], middle[:, 1])))
@@ -168,11 +171,13 @@ def cells_in_bounds(domain: Domain, resolution: int) -> tuple[Integers, Integers
     """
     library = h3_library()
     west, south, east, north = domain.bounds
+    # Cells whose centre lies in the bounds, strip by strip.
     strips = np.linspace(west, east, int(np.ceil((east - west) / _STRIP)) + 1)
     inside: set[int] = set()
     for a, b in zip(strips[:-1].tolist(), strips[1:].tolist(), strict=True):
         strip = library.LatLngPoly([(south, a), (south, b), (north, b), (north, a)])
         inside.update(library.h3shape_to_cells(strip, resolution))
+    # Cells along the outline: those of its points, and their neighbours.
     step = np.degrees(library.average_hexagon_edge_length(resolution, unit="km") / _RADIUS)
     beside: set[int] = set()
     for x0, y0, x1, y1 in (
@@ -239,6 +244,7 @@ class H3Cells(RegionGeometry):
         boxes = np.empty((len(self), 4), np.int64)
         for part in self._parts(np.arange(len(self))):
             polygons, reach = cell_polygons(self.cells[part])
+            # Sides are arcs, which are outside the straight ones by at most the reach.
             bounds = shapely.bounds(polygons) + reach[:, None] * np.array([-1, -1, 1, 1])
             low, _, high, _ = self.domain.bounds
             bounds[:, ::2] = _around(bounds[:, ::2], low, high)
@@ -275,6 +281,7 @@ class H3Cells(RegionGeometry):
     def _outlines(self, region: Integers) -> Any:
         """Yield rows, the number of the outline of each, outlines and their reach, in batches."""
         unique, number = np.unique(region, return_inverse=True)
+        # Rows by their region, so that those of a batch of regions are a range.
         order = np.argsort(number, kind="stable")
         for part in self._parts(unique):
             low, high = np.searchsorted(number[order], [part.start, part.stop])
@@ -294,6 +301,7 @@ class H3Cells(RegionGeometry):
         own = np.arange(len(polygons))
         whole = np.tile(np.array(self.domain.bounds), (len(polygons), 1))
         clipped: NDArray[np.object_] = shapely.intersection(polygons, shapely.box(*whole.T))
+        # Parts of a cell a turn further east or west are moved back, and joined to those here.
         for which, turned in _turned(polygons, own, whole):
             turn = turned[0, 0] - whole[0, 0]
             beyond = shapely.intersection(polygons[which], shapely.box(*turned.T))
@@ -351,6 +359,7 @@ class H3Cells(RegionGeometry):
         levels = []
         above = np.zeros(len(cells), np.int64)
         for resolution in resolutions:
+            # The cells ascend, so those of one parent follow each other.
             parent = cell_parents(cells, resolutions[-1], resolution)
             first = np.flatnonzero(np.diff(parent, prepend=-1))
             name, ids = _level_name(resolution), H3Codes(parent[first])
@@ -393,6 +402,7 @@ def _cells_of(domain: Domain, resolution: int, boundary: Boundary | None) -> Int
     )
     geometry = H3Cells(domain=domain, cells=beside, resolutions=(resolution,))
     lattice = np.tile(np.array([0, 0, *domain.lattice]), (len(beside), 1))
+    # Cells along the outline may lie outside all the same.
     met = beside[geometry.meets(np.arange(len(beside)), lattice)]
     cells = np.sort(np.concatenate([inside, met]))
     if boundary is None:
@@ -429,6 +439,7 @@ def _around(spans: Floats, low: float, high: float) -> Floats:
     west, east = spans.T
     ends = spans
     for turn in (360.0, -360.0):
+        # Ends here, a turn further, or both, by where the cell meets the bounds.
         met = (east + turn > low) & (west + turn < high)
         here = (east > low) & (west < high)
         further = np.clip(spans + turn, low, high)
