@@ -37,8 +37,8 @@ class Divisions:
     def __init__(self, boxes: Integers, axis: int, grid: BinGrid, max_lines: int) -> None:
         self.axis, self.grid = axis, grid
         self.edge = boxes[:, axis]
-        self.low, self.high = grid.reach(axis, boxes)
-        south, north = grid.reach(1 - axis, boxes)
+        self.low, self.high = grid.bin_range(axis, boxes)
+        south, north = grid.bin_range(1 - axis, boxes)
         self.across = north - south
         inside = self.high - self.low - 1
         # The lines of all cells, one cell after another; a line is the bin that begins at it.

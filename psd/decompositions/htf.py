@@ -127,7 +127,7 @@ class HTF:
     ) -> tuple[Cells, NDArray[np.int64]]:
         """Cut at a selected line, or halfway if none is paid for or no line of bins is inside."""
         grid = BinGrid(lattice=curator.domain.lattice, bins=self.bins)
-        low, high = grid.reach(axis, cells.boxes)
+        low, high = grid.bin_range(axis, cells.boxes)
         # Only a line of bins can be selected; other cells keep the loss for their leaves.
         has_lines = (high - low > 1) & (line > 0)
         lines = cells.middle(axis)

@@ -13,8 +13,7 @@ import shapely
 from pyproj import CRS
 
 from psd._util.declared_parameters import choice
-from psd._util.extras import install_text
-from psd.errors import MissingExtraError
+from psd._util.extras import needs_extra
 from psd.export._formats import counted_unit, finite_errors
 from psd.export._maps import KINDS, classes_of, named_rows, shown_values
 from psd.space.shape_transforms import transform_table
@@ -51,7 +50,7 @@ _NO_CLASS = "#e9edf2"
 def html_of(fit: Fit, *, picture: bool = True) -> str:
     """Small picture and the guarantee, for notebooks; without matplotlib the words alone."""
     about = fit.record.about
-    facts = {
+    metadata = {
         **({} if about is None or about.title is None else {"title": about.title}),
         "guarantee": fit.record.guarantee_text,
         "method": f"{fit.record.method}, {len(fit.tree):,} cells",
@@ -63,7 +62,7 @@ def html_of(fit: Fit, *, picture: bool = True) -> str:
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(text)}</td></tr>'
-        for name, text in facts.items()
+        for name, text in metadata.items()
     )
     return (
         '<div style="display:flex;gap:1em;align-items:center;flex-wrap:wrap">'
@@ -93,15 +92,10 @@ def explore_release(
 ) -> folium.Map:
     """Interactive map of cells or of areas; see `CellTable.explore` and `Answers.explore`."""
     choice(*KINDS)("kind", kind)
-    try:
+    otherwise = ", or open an export (.gpkg) in QGIS"
+    with needs_extra("explore", "an interactive map needs folium", otherwise):
         import folium
         from branca.colormap import StepColormap
-    except ImportError:
-        raise MissingExtraError(
-            f"an interactive map needs folium; {install_text('explore')}, or open an export "
-            "(.gpkg) in QGIS",
-            extra="explore",
-        ) from None
     values, is_named = shown_values(cells, kind), named_rows(cells)
     areas = shapely.area(cells.geometry.to_numpy())
     classes = classes_of(record, kind, values[is_named], areas[is_named])
@@ -138,13 +132,8 @@ def explore_release(
 
 def to_xarray(fit: Fit, columns: int, rows: int, *, metadata: Mapping[str, str]) -> xarray.Dataset:
     """Raster as a dataset; see `Release.to_xarray`."""
-    try:
+    with needs_extra("xarray", "a dataset needs xarray"):
         import xarray
-    except ImportError:
-        raise MissingExtraError(
-            f"a dataset needs xarray; {install_text('xarray')}",
-            extra="xarray",
-        ) from None
     raster = density_raster(fit, columns, rows)
     west, south, east, north = raster.bounds
     x = west + (np.arange(columns) + 0.5) * (east - west) / columns

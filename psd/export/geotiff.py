@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.colours import class_breaks, class_colours
-from psd._util.extras import install_text
-from psd.errors import MissingExtraError
+from psd._util.extras import needs_extra
 from psd.export._formats import counted_unit
 
 if TYPE_CHECKING:
@@ -38,15 +37,9 @@ def write_raster(
     With the name of a band the file has this one alone. QGIS shows a single band as a ramp of
     grey, ``classes`` in their colours, and three bands as red, green and blue.
     """
-    try:
+    with needs_extra("raster", f"output {path.name} needs rasterio", ", or write an array (.npy)"):
         import rasterio
         from rasterio.io import MemoryFile
-    except ImportError:
-        raise MissingExtraError(
-            f"output {path.name} needs rasterio; {install_text('raster')}, or write an "
-            "array (.npy)",
-            extra="raster",
-        ) from None
     rows, columns = raster.count.shape
     west, south, east, north = raster.bounds
     bands = _bands(raster, tags)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.column_kinds import held_columns, plain_values
-from psd._util.extras import install_text
-from psd.errors import MissingExtraError
+from psd._util.extras import needs_extra
 from psd.export._formats import finite_errors, plain_columns
 
 if TYPE_CHECKING:
@@ -46,14 +45,9 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     Texts are written as texts, never as formulas, whatever they begin with. Infinite relative
     errors are empty cells, so that their column is one of numbers.
     """
-    try:
+    with needs_extra("xlsx", f"output {path.name} needs openpyxl", ", or write a table (.csv)"):
         from openpyxl import Workbook
         from openpyxl.styles import Font
-    except ImportError:
-        raise MissingExtraError(
-            f"output {path.name} needs openpyxl; {install_text('xlsx')}, or write a table (.csv)",
-            extra="xlsx",
-        ) from None
     plain = held_columns(plain_columns(finite_errors(table)), "xlsx")
     columns = [plain_values(plain.iloc[:, number]) for number in range(plain.shape[1])]
     book = Workbook()

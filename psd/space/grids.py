@@ -155,6 +155,6 @@ class BinGrid:
         cells = self.lattice[axis]
         return ((cell.astype(np.int64) + 1) * min(self.bins, cells) - 1) // cells
 
-    def reach(self, axis: int, boxes: Integers) -> tuple[Integers, Integers]:
+    def bin_range(self, axis: int, boxes: Integers) -> tuple[Integers, Integers]:
         """First bin that boxes meet, and the one after the last."""
         return self.number(axis, boxes[:, axis]), self.number(axis, boxes[:, axis + 2] - 1) + 1

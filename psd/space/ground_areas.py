@@ -141,10 +141,7 @@ def ground_densities(counts: Floats, areas: Floats) -> Floats:
 
 def ground_width(domain: Domain, y: float) -> float:
     """Metres on the ground along a line of constant y; NaN if a part of it has no ground."""
-    plane, (west, _, east, _) = (
-        _plane(domain),
-        domain.bounds,
-    )
+    plane, (west, _, east, _) = _plane(domain), domain.bounds
     if plane is None:
         return math.nan
     # A hundred parts of the line, each along a geodesic.

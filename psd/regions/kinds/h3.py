@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd._util.extras import install_text
-from psd.errors import DomainError, MissingExtraError, ParameterError, ReleaseFormatError
+from psd._util.extras import needs_extra
+from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import MAX_NODES, NO_REGION, RegionGeometry, RegionHierarchy, RegionLevel
 from psd.regions.kinds._aligned import NumberedLevels, cell_column
 from psd.space.domain import Domain
@@ -80,12 +80,8 @@ class H3Codes(Sequence[str]):
 
 def h3_library() -> Any:
     """The library h3, whose cells are integers."""
-    try:
+    with needs_extra("h3", "cells of H3 need the library h3"):
         import h3.api.basic_int as library
-    except ImportError:
-        raise MissingExtraError(
-            f"cells of H3 need the library h3; {install_text('h3')}", extra="h3"
-        ) from None
     return library
 
 
