@@ -18,6 +18,7 @@ from psd.errors import DomainError, ParameterError
 from psd.space.box_tree import quadrants
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.crs import beyond_world, explain_proj_errors
+from psd.space.domain import probe_points
 from psd.space.even_odd import EdgeIndex
 from psd.space.raster_density import CertainCells
 from psd.space.shape_transforms import transform_shapes
@@ -110,7 +111,7 @@ class Boundary:
         rest = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
 
         # Other points are decided by the sides of the polygon.
-        x, y = domain.probe(x[rest], y[rest])
+        x, y = probe_points(domain, x[rest], y[rest])
         inside[rest] = self._sides.contains(np.zeros(len(rest), np.int64), x, y)
         return inside
 

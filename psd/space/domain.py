@@ -44,6 +44,7 @@ __all__ = [
     "min_cell_within",
     "parse_min_cell",
     "place_text",
+    "probe_points",
     "public_domain",
     "smallest_blocks",
 ]
@@ -267,15 +268,13 @@ class Domain:
             min_cell = parse_min_cell(self.min_cell)
         if min_cell is not None and float(min_cell) > min(sides):
             width, height = sides
-            raise DomainError(
-                f"min_cell must be at most the sides of the bounds on the ground, {width:,.0f} x "
-                f"{height:,.0f} m, got {min_cell}; it is in metres"
-                if width or height
-                else f"min_cell must be left out or 0 for a CRS without a unit of length, got "
-                f"{min_cell}",
-                name="min_cell",
-                value=min_cell,
+            rule = (
+                f"at most the sides of the bounds on the ground, {width:,.0f} x {height:,.0f} m, "
+                f"got {min_cell}; it is in metres"
             )
+            if sides == (0.0, 0.0):
+                rule = f"left out or 0 for a CRS without a unit of length, got {min_cell}"
+            raise DomainError(f"min_cell must be {rule}", name="min_cell", value=min_cell)
         object.__setattr__(self, "min_cell", min_cell)
         step = smallest_blocks(sides, self.lattice, min_cell)
         object.__setattr__(self, "cell_step", step)
@@ -440,18 +439,6 @@ class Domain:
             x, y = x[inside], y[inside]
         return self._cells(0, x), self._cells(1, y), inside
 
-    def probe(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Coordinates that decide in which public area points inside the bounds lie.
-
-        x, y: (n,) float64, private. Points on the east and north bound are moved just inside it;
-        with a coordinate resolution the rounded coordinates decide.
-        """
-        if self.coordinate_resolution is None:
-            east, north = np.nextafter(self.bounds[2:], -np.inf)
-            return np.minimum(x, east), np.minimum(y, north)
-        columns, rows, _ = self.quantise(x, y)
-        return self.axes[0].probe(columns, 0), self.axes[1].probe(rows, 1)
-
     def _cells(self, axis: int, values: NDArray[np.float64]) -> NDArray[np.int32]:
         """Cell of each value inside the bounds."""
         return self.axes[axis].find_cells(values)
@@ -494,6 +481,19 @@ def public_domain(value: Any) -> Domain:
     )
 
 
+def probe_points(domain: Domain, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Coordinates that decide in which public area points inside the bounds lie.
+
+    x, y: (n,) float64, private. Points on the east and north bound are moved just inside it; with a
+    coordinate resolution the rounded coordinates decide.
+    """
+    if domain.coordinate_resolution is None:
+        east, north = np.nextafter(domain.bounds[2:], -np.inf)
+        return np.minimum(x, east), np.minimum(y, north)
+    columns, rows, _ = domain.quantise(x, y)
+    return domain.axes[0].probe(columns, 0), domain.axes[1].probe(rows, 1)
+
+
 # Places along a side of the bounds that are looked up, and countries that are named.
 _PLACES, _NAMED = 25, 3
 
@@ -512,8 +512,8 @@ def place_text(domain: Domain) -> str:
     # The middle of each of equal parts, so that a border along the rim names no neighbour.
     share = (np.arange(_PLACES) + 0.5) / _PLACES
     x, y = np.meshgrid(west + share * (east - west), south + share * (north - south))
-    places = np.full((x.size, 2), np.nan)  # longitude and latitude, if they are on the earth
-    with offline(), suppress(ProjError):
+    places = np.full((x.size, 2), np.nan)  # longitude and latitude
+    with offline(), suppress(ProjError):  # of a CRS of another body than the earth
         move = Transformer.from_crs(parse_crs(domain.crs), "EPSG:4326", always_xy=True)
         places = np.column_stack(move.transform(x.ravel(), y.ravel()))
     middle = places[len(places) // 2]  # their number along a side is odd

@@ -329,9 +329,9 @@ def density_raster(fit: Fit, columns: int, rows: int) -> Raster:
     """
     overlay = raster_overlay(fit, columns, rows)
     count = overlay.counts()
-    noise, spread = overlay.perturbation_variance(), overlay.nonuniformity_variance()
+    noise, nonuniformity = overlay.perturbation_variance(), overlay.nonuniformity_variance()
     density = ground_densities(count, ground_areas(fit.domain, overlay.boxes))
-    bands = (count, density, np.sqrt(noise), np.sqrt(spread), np.sqrt(noise + spread))
+    bands = (count, density, np.sqrt(noise), np.sqrt(nonuniformity), np.sqrt(noise + nonuniformity))
     # The overlay counts rows from the south, images from the north.
     images = [band.reshape(rows, columns)[::-1] for band in bands]
     for image in images:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, from_arrow
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import MAX_NODES, NO_REGION, RegionGeometry, RegionLevel
-from psd.space.domain import Domain
+from psd.space.domain import Domain, probe_points
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +133,7 @@ class AlignedCells(RegionGeometry):
 
     def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
         """See `RegionHierarchy.assign`, and the guarantees of this class."""
-        x, y = self.domain.probe(x, y)
+        x, y = probe_points(self.domain, x, y)
         cell = self.grid.find(1, y) * self.grid.counts[0] + self.grid.find(0, x)
         region: NDArray[np.int32] = self._region[cell]
         return region
