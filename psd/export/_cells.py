@@ -15,7 +15,13 @@ from geopandas.plotting import GeoplotAccessor
 from psd._util.declared_parameters import choice
 from psd._util.extras import require_matplotlib
 from psd.errors import ParameterError
-from psd.export._formats import find_format, is_database, is_raster, write_answers
+from psd.export._formats import (
+    density_unit,
+    find_format,
+    is_database,
+    is_raster,
+    write_answers,
+)
 from psd.export._maps import classes_of
 from psd.query.answer_table import (
     Limits,
@@ -29,7 +35,7 @@ from psd.query.answer_table import (
 from psd.query.areas import answer_areas, read_areas
 from psd.query.index import QueryIndex
 from psd.query.totals import QueryTotals
-from psd.space.ground_areas import area_unit, ground_areas, ground_densities, shape_ground_areas
+from psd.space.ground_areas import ground_areas, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
@@ -205,13 +211,10 @@ def cell_tables(
 
 def _table_of(fit: Fit, which: Integers, threshold: Threshold) -> geopandas.GeoDataFrame:
     """Table of some cells."""
-    import geopandas as gpd
-    import shapely
-
     tree, estimates = fit.tree, fit.estimates
     count, error = estimates.count[which], np.sqrt(fit.noise_covariance.variance[which])
     relative = relative_to(count, error)
-    judged = judge_nodes(fit, which, relative, reliability_limits(threshold))
+    reliability = judge_nodes(fit, which, relative, reliability_limits(threshold))
     source = fit.record.source
     stated = {} if source == "curator" else {"release_source": [source] * len(which)}
     west, south, east, north = fit.domain.from_lattice(tree.boxes[which]).T
@@ -224,8 +227,8 @@ def _table_of(fit: Fit, which: Integers, threshold: Threshold) -> geopandas.GeoD
             "perturbation_error": error,
             "density": ground_densities(count, areas),
             "relative_error": relative,
-            "reliable": judged.reliable,
-            "quality": judged.quality,
+            "reliable": reliability.reliable,
+            "quality": reliability.quality,
             **stated,
         },
         geometry=shapely.box(west, south, east, north),
@@ -257,8 +260,6 @@ def named_regions_table(
     threshold: Threshold,
 ) -> geopandas.GeoDataFrame:
     """Regions of a level with estimates and polygons; see `Release.to_geopandas`."""
-    import geopandas as gpd
-
     domain, source = index.record.domain, index.record.source
     regions = read_areas(None, domain, index.record.tree, level=level)
     answers = regions.table(
@@ -294,12 +295,11 @@ def export_regions(
     table = treat_unreliable(regions, unreliable, threshold)
     if crs is not None:
         table = transform_table(table, crs)
-    counted = "users" if record.unit.weight else "records"
     stated = {
         **metadata,
         **limits.texts,
         "unreliable": unreliable,
-        "density_unit": f"{counted} per {area_unit(record.domain)}",
+        "density_unit": density_unit(record),
     }
     write_answers(
         table,

@@ -19,6 +19,7 @@ from psd.errors import ParameterError, PsdError, WriteError
 from psd.privacy.loss import RHO, delta_text, epsilon_text
 from psd.query.answer_table import COLUMNS
 from psd.release.record import guarantee_note
+from psd.space.ground_areas import area_unit
 
 if TYPE_CHECKING:
     import geopandas
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from psd.release.record import ReleaseRecord
 
 __all__ = [
+    "counted_unit",
+    "density_unit",
     "describe",
     "find_format",
     "finite_errors",
@@ -69,18 +72,14 @@ def is_database(module: ModuleType) -> bool:
 def find_format(target: str | os.PathLike[str]) -> ModuleType:
     """Module of the format of an output: the address of a database, or the ending of a name."""
     faults: list[str] = []
+    suffix = Path(target).suffix.lower()
     for module in _modules(faults):
-        if module.accepts(target) if is_database(module) else _suffix(target) == module.SUFFIX:
+        if module.accepts(target) if is_database(module) else suffix == module.SUFFIX:
             return module
     every = ", ".join((*suffixes(), *raster_suffixes()))
     raise ParameterError(
         f"output must end in one of {every}, got {target}" + "".join(f"; {each}" for each in faults)
     )
-
-
-def _suffix(target: str | os.PathLike[str]) -> str:
-    """Ending of a name."""
-    return Path(target).suffix.lower()
 
 
 def _modules(faults: list[str] | None = None) -> Iterator[ModuleType]:
@@ -100,10 +99,13 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
     is added to its exports by an entry of this mapping. What the publisher states comes first. The
     SHA-256 of the content of the release file is left out if it is empty.
     """
+    concentrated = {}  # nothing of a release in epsilon alone
+    if record.rho is not None and record.delta is not None:
+        concentrated = {"delta": delta_text(record.delta), "rho": RHO.text(record.rho)}
     return {
         **({} if record.about is None else record.about.texts),
         "epsilon": epsilon_text(record.epsilon),
-        **_concentrated(record),
+        **concentrated,
         "unit_of_privacy": record.unit_text,
         "source": record.source + guarantee_note(record.source),
         "counts": record.counted_text,
@@ -113,11 +115,14 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
     }
 
 
-def _concentrated(record: ReleaseRecord) -> dict[str, str]:
-    """Delta and rho; nothing of a release in epsilon alone."""
-    if record.rho is None or record.delta is None:
-        return {}
-    return {"delta": delta_text(record.delta), "rho": RHO.text(record.rho)}
+def counted_unit(counts: str) -> str:
+    """Unit of counts, by the text of what they count: ``users`` or ``records``."""
+    return "users" if counts.startswith("users") else "records"
+
+
+def density_unit(record: ReleaseRecord) -> str:
+    """Unit of the densities of a release, such as ``records per km2``."""
+    return f"{counted_unit(record.counted_text)} per {area_unit(record.domain)}"
 
 
 def describe(metadata: dict[str, str]) -> str:
@@ -158,12 +163,8 @@ def write_answers(
         except PsdError:  # a refusal, most of which are ValueErrors too
             raise
         except (RuntimeError, ValueError, TypeError) as error:  # what GDAL's and Arrow's raise
-            raise WriteError(f"cannot write {path}: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> Any:
-    """First line of an error of a writer."""
-    return str(error).partition("\n")[0][:200]
+            first_line = str(error).partition("\n")[0][:200]
+            raise WriteError(f"cannot write {path}: {first_line}") from None
 
 
 def finite_errors(table: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:

@@ -21,11 +21,16 @@ from psd.export._cells import (
     judge_raster,
     treat_unreliable,
 )
-from psd.export._formats import find_format, is_database, is_raster, release_metadata
+from psd.export._formats import (
+    find_format,
+    is_database,
+    is_raster,
+    release_metadata,
+)
 from psd.query.answer_table import Threshold, reliability_limits
 from psd.release.allow_list import check_release
 from psd.release.record import ReleaseRecord
-from psd.space.ground_areas import area_unit
+from psd.space.crs import parse_crs
 from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
@@ -150,21 +155,15 @@ def _check_choices(writer: ModuleType, record: ReleaseRecord, choices: _Choices)
             f"crs must be left out if output is a raster, got {choices.crs!r}; a raster is in the "
             "CRS of the release, since counts cannot be resampled"
         )
-    _check_crs(getattr(writer, "FIXED_CRS", None), writer, record, choices.crs)
-
-
-def _check_crs(fixed: str | None, writer: ModuleType, record: ReleaseRecord, crs: Any) -> None:
-    """Refuse a CRS that the format cannot hold."""
-    from psd.space.crs import parse_crs
-
+    fixed = getattr(writer, "FIXED_CRS", None)
     if fixed is None:
         return
     only = record.domain.crs if fixed == "release" else fixed
-    if not parse_crs(crs).equals(parse_crs(only), ignore_axis_order=True):
+    if not parse_crs(choices.crs).equals(parse_crs(only), ignore_axis_order=True):
         of_release = ", that of the release" if fixed == "release" else ""
         raise ParameterError(
             f"crs must be {only}{of_release}, or left out, if output ends in {writer.SUFFIX}, got "
-            f"{crs!r}"
+            f"{choices.crs!r}"
         )
 
 
@@ -202,9 +201,7 @@ class _Parts:
 
 def _facts(record: ReleaseRecord, tags: dict[str, str]) -> dict[str, str]:
     """What a table of cells states."""
-    counted = "users" if record.unit.weight else "records"
-    unit = f"{counted} per {area_unit(record.domain)}"
-    return {"content": "cells", **tags, "density_unit": unit}
+    return {"content": "cells", **tags, "density_unit": density_unit(record)}
 
 
 def _raster_of(record: ReleaseRecord, choices: _Choices) -> Raster:
@@ -214,11 +211,11 @@ def _raster_of(record: ReleaseRecord, choices: _Choices) -> Raster:
     raster = density_raster(fit(record), *(choices.size or _SIZE))
     if choices.unreliable == "keep":
         return raster
-    judged = judge_raster(raster, reliability_limits(choices.threshold))
+    reliability = judge_raster(raster, reliability_limits(choices.threshold))
     if choices.unreliable == "mark":
-        return replace(raster, reliable=judged.reliable, quality=judged.rank + 1)
+        return replace(raster, reliable=reliability.reliable, quality=reliability.rank + 1)
     count, density, error = (
-        np.where(judged.reliable, band, np.nan)
+        np.where(reliability.reliable, band, np.nan)
         for band in (raster.count, raster.density, raster.error)
     )
     return replace(raster, count=count, density=density, error=error)

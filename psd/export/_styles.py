@@ -12,6 +12,7 @@ import shapely
 
 from psd._util.arrays import Floats
 from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+from psd.export._formats import counted_unit
 from psd.export._maps import named_rows
 from psd.space.region_tree import ELSEWHERE
 
@@ -46,7 +47,7 @@ def layer_styles(table: geopandas.GeoDataFrame) -> list[Style]:
     styles, outlined = [], table.attrs.get("content", "cells") != "cells"
     column, unit = "density", table.attrs.get("density_unit", "")
     if column not in table:
-        column, unit = "estimate", _counted(table.attrs)
+        column, unit = "estimate", counted_unit(table.attrs.get("counts", ""))
     if column in table and len(table):
         named = table[named_rows(table)]
         values, areas = named[column].to_numpy(np.float64), shapely.area(named.geometry.to_numpy())
@@ -85,11 +86,6 @@ def _reliability(facts: Mapping[str, str], *, outlined: bool = False) -> Style:
     return Style(name="reliability", description=text, qml=qml)
 
 
-def _counted(metadata: dict[str, str]) -> str:
-    """What is counted."""
-    return "users" if metadata.get("counts", "").startswith("users") else "records"
-
-
 def _graduated(
     column: str,
     edges: Sequence[float],
@@ -104,7 +100,8 @@ def _graduated(
     for number, (low, high, colour) in enumerate(zip(edges, edges[1:], colours, strict=False)):
         lowest = min(low, -1e12) if number == 0 else low
         last = number == len(edges) - 2
-        label = _label(low, high, last=last, percent=percent)
+        begin, end = (f"{edge:.0%}" if percent else f"{edge:,.6g}" for edge in (low, high))
+        label = f"above {begin}" if last and (percent or low) else f"{begin} to {end}"
         if unit and number == 0:
             label = f"{label} {unit}"
         # QGIS takes the first class that holds a number. One between two classes belongs to the
@@ -123,13 +120,6 @@ def _graduated(
         f"<ranges>{''.join(ranges)}</ranges>\n<symbols>{''.join(symbols)}</symbols>\n"
         "</renderer-v2>\n<layerOpacity>1</layerOpacity>\n</qgis>\n"
     )
-
-
-def _label(low: float, high: float, *, last: bool, percent: bool) -> str:
-    """Text of a class in the legend."""
-    if percent:
-        return f"above {low:.0%}" if last else f"{low:.0%} to {high:.0%}"
-    return f"above {low:,.6g}" if last and low else f"{low:,.6g} to {high:,.6g}"
 
 
 def _symbol(number: int, colour: str, *, outlined: bool) -> str:

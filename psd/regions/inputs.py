@@ -102,17 +102,16 @@ class RegionFiles:
         ParameterError, InputDataError
             As `read`.
         """
-        return [self._table(Path(path)) for path in self.paths]
-
-    def _table(self, path: Path) -> geopandas.GeoDataFrame:
-        """Table of a file, after its polygons are counted."""
-        number = count_features(path, "regions")
-        if number > MAX_POLYGONS:
-            raise ParameterError(
-                f"regions {path} must be at most {MAX_POLYGONS:,} polygons, got {number:,}"
-            )
-        table = read_polygons(path, "regions")
-        return repair_polygons(table, "regions") if self.repair else table
+        tables = []
+        for path in map(Path, self.paths):
+            number = count_features(path, "regions")  # before they are read
+            if number > MAX_POLYGONS:
+                raise ParameterError(
+                    f"regions {path} must be at most {MAX_POLYGONS:,} polygons, got {number:,}"
+                )
+            table = read_polygons(path, "regions")
+            tables.append(repair_polygons(table, "regions") if self.repair else table)
+        return tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
