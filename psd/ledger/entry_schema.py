@@ -58,14 +58,14 @@ def _is_list(valid: Valid, value: Any) -> bool:
     return isinstance(value, list) and all(map(valid, value))
 
 
+def _is_mapping(valid: Valid, value: Any) -> bool:
+    """Whether a value maps names to valid items."""
+    return isinstance(value, dict) and all(_is_name(n) and valid(item) for n, item in value.items())
+
+
 def _is_text(value: Any) -> bool:
     """Whether a value is a text."""
     return isinstance(value, str)
-
-
-def _is_unit(value: Any) -> bool:
-    """Whether a value is a unit that a dataset can have."""
-    return value in ("record", "user", "user-day")
 
 
 def _is_delta(value: Any) -> bool:
@@ -76,29 +76,14 @@ def _is_delta(value: Any) -> bool:
         return False
 
 
-def _is_caps(value: Any) -> bool:
-    """Whether a value maps names to epsilons."""
-    return isinstance(value, dict) and all(
-        _is_name(n) and _is_price(cap) for n, cap in value.items()
-    )
-
-
-def _is_edge(value: Any) -> bool:
-    """Whether a value is a coordinate."""
-    return type(value) in (int, float) and math.isfinite(value)
-
-
 def _is_bounds(value: Any) -> bool:
     """Whether a value is west, south, east and north."""
-    if not (_is_list(_is_edge, value) and len(value) == 4):
+    if not (isinstance(value, list) and len(value) == 4):
+        return False
+    if not all(type(edge) in (int, float) and math.isfinite(edge) for edge in value):
         return False
     west, south, east, north = value
     return bool(west < east and south < north)
-
-
-def _is_lattice(value: Any) -> bool:
-    """Whether a value is a number of columns and a number of rows."""
-    return _is_list(partial(_is_integer, 1, MAX_LATTICE), value) and len(value) == 2
 
 
 def _is_region(value: Any) -> bool:
@@ -106,11 +91,6 @@ def _is_region(value: Any) -> bool:
     if not isinstance(value, dict) or value.keys() != _REGION.keys():
         return False
     return all(_REGION[name](value[name]) for name in _REGION)
-
-
-def _is_terms(value: Any) -> bool:
-    """Whether a value maps names to names."""
-    return isinstance(value, dict) and all(_is_name(k) and _is_name(v) for k, v in value.items())
 
 
 _is_inputs = partial(_is_list, _is_name)
@@ -121,7 +101,9 @@ _REGION: Mapping[str, Valid] = {
     "bounds": _is_bounds,
     "crs": _is_text,
     "columns": partial(_is_list, _is_text),
-    "lattice": _is_lattice,
+    "lattice": lambda value: (
+        _is_list(partial(_is_integer, 1, MAX_LATTICE), value) and len(value) == 2
+    ),
 }
 
 _BODIES: Mapping[str, Mapping[str, Valid]] = {
@@ -129,11 +111,11 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
     "register": {
         "name": _is_name,
         "budget": _is_price,
-        "unit": _is_unit,
+        "unit": lambda value: value in ("record", "user", "user-day"),
         "time_zone": partial(_or_none, _is_name),
         "bound": _is_bound,
         "delta": partial(_or_none, _is_delta),
-        "caps": _is_caps,
+        "caps": partial(_is_mapping, _is_price),
         "reading": is_reading,
         "inputs": _is_inputs,
     },
@@ -151,7 +133,7 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "region": partial(_or_none, _is_region),
         "slices": partial(_or_none, is_slices),
         "files": partial(_is_list, _is_text),
-        "terms": _is_terms,
+        "terms": partial(_is_mapping, _is_name),
     },
     "slice": {
         "id": _is_name,

@@ -363,7 +363,14 @@ def _active_sets(
 ) -> Iterator[list[tuple[Region | None, int]]]:
     """Sets of charges of one frame that have an hour in common, each once."""
     spans = [None if extent.slices is None else extent.slices.spans for extent, _ in charges]
-    hours = _first_hours([each for each in spans if each is not None], within)
+    # First hours of all slices that lie in the extent, and its own; any hour if there is none.
+    begins = [first for each in spans if each is not None for first, _ in each]
+    hours = np.unique(begins).astype(np.int64)
+    if within is not None:
+        firsts = np.array([first for first, _ in within.spans], np.int64)
+        hours = np.union1d(hours[_contain(within.spans, hours)], firsts)
+    elif not len(hours):
+        hours = np.zeros(1, np.int64)
     seen: set[bytes] = set()
     for start in range(0, len(hours), _HOURS_PER_PART):
         part = hours[start : start + _HOURS_PER_PART]
@@ -373,15 +380,6 @@ def _active_sets(
                 seen.add(key)
                 active = (charges[number] for number in np.flatnonzero(column).tolist())
                 yield [(extent.region, amount) for extent, amount in active]
-
-
-def _first_hours(spans: Sequence[tuple[Span, ...]], within: ChargedSlices | None) -> Hours:
-    """First hours of all slices that lie in an extent, and its own; any hour if there is none."""
-    begins = np.unique([first for each in spans for first, _ in each]).astype(np.int64)
-    if within is None:
-        return begins if len(begins) else np.zeros(1, np.int64)
-    firsts = np.array([first for first, _ in within.spans], np.int64)
-    return np.union1d(begins[_contain(within.spans, begins)], firsts)
 
 
 def _contain(spans: tuple[Span, ...] | None, hours: Hours) -> NDArray[np.bool_]:
