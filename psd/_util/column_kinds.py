@@ -193,7 +193,13 @@ def _nested_values(arrow: Any) -> list[Any]:
     if isinstance(arrow, pa.ChunkedArray):
         return [value for chunk in arrow.chunks for value in _nested_values(chunk)]
     if not types.is_nested(kind):
-        return _leaf_values(_simplified(pd.Series(pd.arrays.ArrowExtensionArray(arrow))))
+        column = _simplified(pd.Series(pd.arrays.ArrowExtensionArray(arrow)))
+        leaf = _kind(column)
+        if leaf == "clock":
+            return list(_texts(column, leaf))
+        if leaf in ("date", "time", "duration"):  # of any year, so of numpy
+            return list(_moments(column, leaf) if leaf == "date" else column.to_numpy())
+        return plain_values(column)
     if types.is_struct(kind):
         names = [field.name for field in kind]
         parts = [_nested_values(part) for part in arrow.flatten()]
@@ -213,16 +219,6 @@ def _nested_values(arrow: Any) -> list[Any]:
         rows = [list(itertools.islice(values, length or 0)) for length in lengths.to_pylist()]
     missing = arrow.is_null().to_pylist()
     return [None if none else row for row, none in zip(rows, missing, strict=True)]
-
-
-def _leaf_values(column: Any) -> list[Any]:
-    """Values of a simplified column inside lists; dates and times of any year are of numpy."""
-    kind = _kind(column)
-    if kind == "clock":
-        return list(_texts(column, kind))
-    if kind in ("date", "time", "duration"):
-        return list(_moments(column, kind) if kind == "date" else column.to_numpy())
-    return plain_values(column)
 
 
 def json_text(table: Any) -> str:

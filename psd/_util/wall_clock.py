@@ -296,15 +296,13 @@ def _shifts(offset: Any) -> tuple[NDArray[np.timedelta64], NDArray[np.bool_]]:
     texts = pc.dictionary_encode(pc.fill_null(offset, ""))
     offsets = texts.dictionary.to_pylist()  # a few hundred at most, for any number of rows
     which = texts.indices.to_numpy()
-    shift = np.array([_offset(text) for text in offsets], "timedelta64[m]")[which]
+    minutes = []
+    for text in offsets:  # such as ``+09:00``, ``z`` or ``utc-03``
+        digits = re.sub("[^0-9]", "", text).ljust(4, "0")
+        minutes.append((-1 if "-" in text else 1) * (int(digits[:2]) * 60 + int(digits[2:])))
+    shift = np.array(minutes, "timedelta64[m]")[which]
     written = np.array([text != "" for text in offsets], bool)[which]
     return shift, written
-
-
-def _offset(text: str) -> int:
-    """Parse an offset such as ``+09:00``, ``z`` or ``utc-03`` to minutes ahead of UTC."""
-    digits = re.sub("[^0-9]", "", text).ljust(4, "0")
-    return (-1 if "-" in text else 1) * (int(digits[:2]) * 60 + int(digits[2:]))
 
 
 def month(times: Times) -> Times:

@@ -227,20 +227,15 @@ class Budget:
 def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
     """Nano-epsilon that a release states as spent before its counts."""
     names = [name for name in BUDGET_STATEMENTS if name.endswith("_epsilon")]
-    pure = sum(parse_epsilon(str(statement[name])) for name in names if name in statement)
+    spent = sum(parse_epsilon(str(statement[name])) for name in names if name in statement)
     # What is paid in rho, the choice of a limit and the four sides of private bounds, are draws of
     # the exponential mechanism. The epsilon of one that costs rho_c is sqrt(8 rho_c), the parameter
     # that it was drawn with (`LossMeasure.of_selections`), and the epsilons of the draws add up.
-    return pure + sum(
-        draws * _selection_epsilon(Fraction(str(statement[name])) / draws)
-        for name, draws in SELECTIONS.items()
-        if name in statement
-    )
-
-
-def _selection_epsilon(rho: Fraction) -> Cost:
-    """Nano-epsilon of an exponential mechanism that costs a rho."""
-    return int(RHO.of_selections(np.array([int(rho * RHO.parts)]))[0])
+    for name, draws in SELECTIONS.items():
+        if name in statement:
+            rho = int(Fraction(str(statement[name])) / draws * RHO.parts)  # of each draw
+            spent += draws * int(RHO.of_selections(np.array([rho]))[0])
+    return spent
 
 
 BUDGET_STATEMENTS: Final = frozenset({

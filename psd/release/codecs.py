@@ -370,15 +370,13 @@ def _region_content(regions: RegionHierarchy) -> bytes:
         if kind in _INTEGERS:
             parts.append(from_arrow(column.combine_chunks()).astype(_INTEGERS[kind]).tobytes())
         else:
-            parts += _text_parts(column.to_pylist())
+            # Lengths of texts or bytes, -1 for a missing one, and all of them.
+            values: list[Any] = column.to_pylist()
+            raw = [each.encode() if isinstance(each, str) else each for each in values]
+            lengths = [-1 if each is None else len(each) for each in raw]
+            parts.append(np.array(lengths, "<i4").tobytes())
+            parts.append(b"".join(each for each in raw if each is not None))
     return b"".join(len(part).to_bytes(_LENGTH, "little") + part for part in parts)
-
-
-def _text_parts(values: list[Any]) -> list[bytes]:
-    """Lengths of texts or bytes, -1 for a missing one, and all of them."""
-    raw = [value.encode() if isinstance(value, str) else value for value in values]
-    lengths = np.array([-1 if value is None else len(value) for value in raw], "<i4")
-    return [lengths.tobytes(), b"".join(value for value in raw if value is not None)]
 
 
 def _table(content: bytes) -> pa.Table:

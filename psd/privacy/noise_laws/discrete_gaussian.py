@@ -60,10 +60,13 @@ class DiscreteGaussian:
     ) -> NDArray[np.float64]:
         """Logarithm of the probability of noise; see `psd.privacy.noise_laws.NoiseLaw`."""
         rate = self.rate(loss, squared_sensitivity)
-        density: NDArray[np.float64] = -_log_total(1 / rate) - self.negative_log_likelihood(
-            np.asarray(noise, np.float64), rate
-        )
-        return density
+        # The sum of all weights: that of the normal law, but where the parameter is small.
+        parameter = 1 / rate
+        total: NDArray[np.float64] = 0.5 * np.log(2 * np.pi * parameter)
+        small = parameter < _SMOOTH
+        total[small] = np.log(_squares_and_weights(parameter[small])[1].sum(axis=1))
+        misfit = self.negative_log_likelihood(np.asarray(noise, np.float64), rate)
+        return -total - misfit
 
     def rate(
         self, loss: NDArray[np.int64], squared_sensitivity: int, scale: int = 1
@@ -117,14 +120,6 @@ def _squares_and_weights(
     """Squares of whole numbers, and their weights at each parameter, shape (n, terms)."""
     squares = np.arange(-_TERMS, _TERMS + 1, dtype=np.float64) ** 2
     return squares, np.exp(-squares / (2 * parameter[:, None]))
-
-
-def _log_total(parameter: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithm of the sum of all weights at each parameter."""
-    total: NDArray[np.float64] = 0.5 * np.log(2 * np.pi * parameter)
-    small = parameter < _SMOOTH
-    total[small] = np.log(_squares_and_weights(parameter[small])[1].sum(axis=1))
-    return total
 
 
 law = DiscreteGaussian()
