@@ -130,8 +130,8 @@ def _kind(command: str, parameter: click.Parameter) -> str:
         return "choice"
     if name in _CRS:
         return "crs"
-    single = parameter.nargs == 1 and parameter.type.name in ("integer", "number")
-    return parameter.type.name if single else "text"
+    is_single = parameter.nargs == 1 and parameter.type.name in ("integer", "number")
+    return parameter.type.name if is_single else "text"
 
 
 def _label(parameter: click.Parameter) -> str:

@@ -154,8 +154,8 @@ def print_columns(
     else:
         table = _headings(screen, layout)
         for row in zip(*(column.values for column in layout.columns), strict=True):
-            marked = ("bold" if bold and value.endswith(bold) else "" for value in row)
-            table.add_row(*map(Text, row, marked))
+            styles = ("bold" if bold and value.endswith(bold) else "" for value in row)
+            table.add_row(*map(Text, row, styles))
         screen.print(table)
     return [name for name in (*dispensable, *essential) if _words(name) not in layout.names]
 
@@ -286,13 +286,13 @@ def _least_width(columns: Sequence[Column], gap: int) -> int:
 
 def _fold(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
     """Widths within the room, from the least and the natural ones; the widest are reduced first."""
-    reduced = [natural for _, natural in widths]
-    while sum(reduced) > room:
-        loose = [number for number, (least, _) in enumerate(widths) if reduced[number] > least]
-        if not loose:
+    folded = [natural for _, natural in widths]
+    while sum(folded) > room:
+        numbers = [number for number, (least, _) in enumerate(widths) if folded[number] > least]
+        if not numbers:
             break
-        reduced[max(loose, key=reduced.__getitem__)] -= 1
-    return reduced
+        folded[max(numbers, key=folded.__getitem__)] -= 1
+    return folded
 
 
 def print_rows(rows: Sequence[Mapping[str, object]]) -> None:

@@ -288,13 +288,13 @@ def _kind(column: Any) -> str:
         return "text"
     if dtype.kind in _DTYPES:
         return _DTYPES[dtype.kind]
-    present = column.dropna().to_numpy()
-    inferred = pd.api.types.infer_dtype(present, skipna=True)
-    if inferred == "datetime" and any(value.tzinfo is not None for value in present):
+    objects = column.dropna().to_numpy()
+    inferred = pd.api.types.infer_dtype(objects, skipna=True)
+    if inferred == "datetime" and any(value.tzinfo is not None for value in objects):
         return "mixed"  # their offsets differ
-    if inferred == "mixed-integer-float" and any(abs(value) > _DOUBLE for value in present):
+    if inferred == "mixed-integer-float" and any(abs(value) > _DOUBLE for value in objects):
         return "mixed"
-    if any(isinstance(value, list | tuple | dict | np.ndarray) for value in present):
+    if any(isinstance(value, list | tuple | dict | np.ndarray) for value in objects):
         return "json"
     return _INFERRED.get(inferred, "mixed")
 

@@ -79,8 +79,8 @@ def match_name(name: str, names: Sequence[str]) -> str | None:
     if name in names:
         return name
     key = name.strip().casefold()
-    alike = [other for other in names if other.strip().casefold() == key]
-    return alike[0] if len(alike) == 1 else None
+    matches = [other for other in names if other.strip().casefold() == key]
+    return matches[0] if len(matches) == 1 else None
 
 
 def is_separator_line(line: str) -> bool:

@@ -100,8 +100,8 @@ def section(heading: str, *parts: str) -> str:
 
 def paragraph(text: str, kind: str = "") -> str:
     """Make a paragraph of plain text."""
-    marked = f' class="{escape(kind)}"' if kind else ""
-    return f"<p{marked}>{escape(text)}</p>"
+    attribute = f' class="{escape(kind)}"' if kind else ""
+    return f"<p{attribute}>{escape(text)}</p>"
 
 
 def table_block(

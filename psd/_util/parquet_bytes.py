@@ -1,12 +1,9 @@
 """Parquet by its bytes: sizes checked before decoding, headers of pages, rows appended.
 
 A few bytes can encode any number of rows with equal values, and zeros compress a thousandfold, so a
-small file may fill memory. The footer may state anything, so the headers of all pages are read
-before any page is unpacked.
-
-Headers of Parquet pages [1]_, in Thrift's compact protocol [2]_, as the footer is.
-
-The bytes are untrusted: only requested fields are kept, and each byte is read once.
+small file may fill memory. The footer may state anything, so the headers of all pages [1]_ are read
+before any page is unpacked. Headers and footer are in Thrift's compact protocol [2]_. Their bytes
+are untrusted: only requested fields are kept, and each byte is read once.
 
 .. [1] Apache Parquet, ``parquet.thrift``, structure ``PageHeader``.
 .. [2] Apache Thrift, "Thrift compact protocol".

@@ -243,10 +243,10 @@ def _local(times: Times, zone: str | None) -> Times:
     if zone is None:
         return times
     shift = np.where(times < _EARLY, _CYCLE, np.where(times > _LATE, -_CYCLE, 0 * _CYCLE))
-    near = (times >= _RANGE[0] - _LONGEST_OFFSET) & (times <= _RANGE[1] + _LONGEST_OFFSET)
-    moments = pd.DatetimeIndex(times[near] + shift[near], tz="UTC").tz_convert(ZoneInfo(zone))
+    is_near = (times >= _RANGE[0] - _LONGEST_OFFSET) & (times <= _RANGE[1] + _LONGEST_OFFSET)
+    moments = pd.DatetimeIndex(times[is_near] + shift[is_near], tz="UTC").tz_convert(ZoneInfo(zone))
     local = times.copy()
-    local[near] = moments.tz_localize(None).to_numpy().astype("datetime64[us]") - shift[near]
+    local[is_near] = moments.tz_localize(None).to_numpy().astype("datetime64[us]") - shift[is_near]
     return local
 
 

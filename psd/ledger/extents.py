@@ -1,10 +1,8 @@
 """Where and when charges count, and the point of space and time at which they add up to the most.
 
-Private side, reads no points. A charge depends on the records of a region, `psd.ledger.regions`,
-and of time slices, `psd.ledger.charged_slices`. Charges add up where both have a common point.
-
-A charge states them for its dataset before a record is read; they are those of the request and
-never those that occur in the data.
+Private side, reads no points. A charge depends on the records of a region, `Region`, and of time
+slices, `ChargedSlices`. Charges add up where both have a common point. Both are those of the
+request, stated before a record is read, and never those that occur in the data.
 
 If a record is the unit of privacy, releases of regions without a common point cost each record only
 the epsilon of the region that contains it. All other charges add up, because code cannot check any

@@ -271,8 +271,8 @@ class LedgerState:
         price = -(-budget.epsilon // MAX_FAULTS) - request.loss.epsilon
         if budget.delta is not None:
             # One more than what costs too little; the rho of a Gaussian build counts in full.
-            short = -(-budget.rho // MAX_FAULTS) - request.loss.rho - 1
-            price = max(price, largest_pure_epsilon(short) + 1 if short >= 0 else 0)
+            rho = -(-budget.rho // MAX_FAULTS) - request.loss.rho - 1
+            price = max(price, largest_pure_epsilon(rho) + 1 if rho >= 0 else 0)
         return max(min(price, *(each.largest_pure for each in balances)), 0)
 
     def _check_inputs(self, dataset: Dataset, request: ChargeRequest) -> None:

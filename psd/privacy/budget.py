@@ -1,15 +1,11 @@
 """The budget of one release: every draw is paid from it before it is made.
 
-What a release states about its budget beside the parameters of its method.
-
-One table of names. A part of the library that spends epsilon before the method does, or that
-charges a ledger, states what it spent under names from this table, and no others are accepted by
+What is spent beside the counts of the method, before it or as a charge to a ledger, is stated by
+the release under the names of one table, `STATEMENTS`. No other name is accepted by
 `psd._util.declared_parameters.DeclaredParameters.with_statement`.
 
-Shares of a loss, in integers.
-
-Every share is rounded down and the remainder goes to the last level, so that the shares of a
-path sum to exactly the total.
+A loss is divided among the levels of a tree in integers: every share is rounded down, and the
+remainder goes to the last level, so that the shares of a path sum to exactly the total.
 """
 
 from __future__ import annotations

@@ -1,22 +1,15 @@
 """What a charge costs: pure epsilon, or rho of zero-concentrated privacy with (epsilon, delta).
 
-A budget with a delta counts in both currencies, see `psd.ledger.state`. Sums of either are exact:
-epsilon is a whole number of 1e-9, and rho one of 1e-12.
+Sums are exact: epsilon is read from decimal text as a whole number of 1e-9, and rho is one of
+1e-12. Floats cannot represent a budget: 0.1 + 0.2 > 0.3 would refuse a valid charge, and 1.0 +
+1e-17 == 1.0 would spend without a charge. `psd.privacy.budget` divides epsilon.
 
-What the loss of a release is counted in: epsilon of pure privacy, or rho of zCDP.
+The curator, the decompositions and the release file move integers of one measure, epsilon or rho.
+Nothing but `LossMeasure` says what a part of it is worth. A budget with a delta counts in both, see
+`psd.ledger.state`.
 
-The curator, the decompositions and the release file move integers of one measure. Nothing but
-`LossMeasure` says what a part of it is worth.
-
-Epsilon as an integer number of 1e-9, read from decimal text.
-
-Floats cannot represent a budget: 0.1 + 0.2 > 0.3 would refuse a valid charge, and 1.0 + 1e-17 ==
-1.0 would spend without a charge. `psd.privacy.budget` divides epsilon.
-
-Delta as an exact fraction, read from decimal text.
-
-Delta is the probability with which the bound that epsilon gives may fail. It has to be far below
-one over the number of users, so numbers from 1e-3 on are refused.
+Delta is the probability with which the bound that epsilon gives may fail, an exact fraction. It has
+to be far below one over the number of users, so numbers from 1e-3 on are refused.
 """
 
 from __future__ import annotations

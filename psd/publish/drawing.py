@@ -119,7 +119,7 @@ def draw_release(
     )
     sampler = SecureSampler() if sampler is None else sampler
     weights, mask = inputs.method_covariate, inputs.mask
-    fine = domain
+    published = domain
 
     # An adaptive method does not divide the blocks of the smallest cell, so it sees them as points.
     blocks = None if hasattr(method, "step") or domain.cell_step == (1, 1) else domain.blocks
@@ -140,8 +140,8 @@ def draw_release(
     tree = method.build(curator)
     if blocks is not None:
         tree = replace(tree, boxes=blocks.to_fine(tree.boxes).astype(np.int32))
-    if not fine.blocks.keeps(tree.boxes):  # explicit sizes divide as the caller told them to
-        fine = replace(fine, min_cell=None)
+    if not published.blocks.keeps(tree.boxes):  # explicit sizes divide as the caller told them to
+        published = replace(published, min_cell=None)
 
     # Only noise of the secure sampler may be published.
     source: CountSource = "insecure" if isinstance(sampler, SeededSampler) else "replay"
@@ -153,7 +153,7 @@ def draw_release(
         loss = {"epsilon": whole.epsilon, "delta": whole.delta, "rho": whole.rho}
     record = ReleaseRecord(
         tree=tree,
-        domain=fine,
+        domain=published,
         **loss,
         method=method.name,
         parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(

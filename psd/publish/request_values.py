@@ -5,8 +5,7 @@ The values are arguments of Python, texts of options, or values of a recipe.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -516,15 +515,6 @@ def method_from_values(
         weights = weights_for_boxes(boxes, area, Quadtree(**sizes).height)
         texts["workload"] = " ".join(map(str, weights))
     return method_by_name(chosen, {"budget": "workload", **texts})
-
-
-@contextmanager
-def _named_with(prefix: str) -> Iterator[None]:
-    """Messages about a part begin with the name of its field."""
-    try:
-        yield
-    except ParameterError as error:
-        raise ParameterError(f"{prefix}{error}", name=None) from None
 
 
 def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:

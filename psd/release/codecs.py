@@ -1,16 +1,12 @@
 """Values of a release file that take more than a number: noise, covariate and regions.
 
-Each is written to the header or the footer, and read back strictly. The value of a covariate is
-text, as Parquet requires: base64 of zlib of the raster's 16-bit numbers, little-endian, row by row
-from the south. The header states the size of the raster and its SHA-256.
+Noise stands in the header. Covariate and regions stand in the footer as text, as Parquet requires:
+base64 of zlib of their bytes. The header states the size of these bytes and their SHA-256, so that
+a value from a stranger unpacks to at most what is stated; it is read back strictly.
 
-The value of regions is base64 of zlib of the table of the hierarchy. Its bytes are the names and
-types of the columns as JSON, then each column: integers little-endian, or texts and bytes after
-their lengths. The header states the parameters of the hierarchy, and the number of bytes of the
-table and their SHA-256.
-
-The header states the size of the bytes and their SHA-256, so that a value from a stranger unpacks
-to at most what is stated.
+The bytes of a covariate are the 16-bit numbers of its raster, little-endian, row by row from the
+south. Those of regions are the table of the hierarchy: the names and types of its columns as JSON,
+then each column, integers little-endian, or texts and bytes after their lengths.
 """
 
 from __future__ import annotations

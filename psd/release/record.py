@@ -1,7 +1,6 @@
 """The record of a release: its public fields and their checks.
 
-Writers of files and exports take a record. `psd.estimation.fit.fit` computes estimates
-from it.
+Writers of files and exports take a record, and `psd.estimation.fit.fit` computes estimates from it.
 
 A local release states its reports as well: how many, by which law, level by level. Its counts of a
 level are support counts: numbers of reports that support a cell. With these numbers a reader
@@ -444,8 +443,8 @@ def _in_leaf_order(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
             f"counts must have {len(rows[0])} rows and {len(columns[0])} columns, as the grid of "
             f"the {len(leaves)} leaves, got shape {values.shape}"
         )
-    ordered: NDArray[Any] = values[rows[1], columns[1]]
-    return ordered
+    of_leaves: NDArray[Any] = values[rows[1], columns[1]]
+    return of_leaves
 
 
 def _nano_epsilons(epsilons: ArrayLike | str | float, shape: tuple[int, ...]) -> NDArray[np.int64]:

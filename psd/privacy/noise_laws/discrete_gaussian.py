@@ -45,11 +45,11 @@ class DiscreteGaussian:
         with np.errstate(divide="ignore"):
             parameter = 1 / self.rate(loss, squared_sensitivity)
         variance = np.array(parameter, np.float64)
-        small = parameter < _SMOOTH
-        different, which = np.unique(parameter[small], return_inverse=True)
+        is_small = parameter < _SMOOTH
+        different, which = np.unique(parameter[is_small], return_inverse=True)
         squares, weights = _squares_and_weights(different)
         moments = (squares * weights).sum(axis=1) / weights.sum(axis=1)
-        variance[small] = moments[which.reshape(-1)]
+        variance[is_small] = moments[which.reshape(-1)]
         return variance
 
     def log_density(
@@ -63,8 +63,8 @@ class DiscreteGaussian:
         # The sum of all weights: that of the normal law, but where the parameter is small.
         parameter = 1 / rate
         total: NDArray[np.float64] = 0.5 * np.log(2 * np.pi * parameter)
-        small = parameter < _SMOOTH
-        total[small] = np.log(_squares_and_weights(parameter[small])[1].sum(axis=1))
+        is_small = parameter < _SMOOTH
+        total[is_small] = np.log(_squares_and_weights(parameter[is_small])[1].sum(axis=1))
         misfit = self.negative_log_likelihood(np.asarray(noise, np.float64), rate)
         return -total - misfit
 
