@@ -341,7 +341,7 @@ def _native(column: Any, kind: str, rules: _Rules) -> Any:
 
     if kind == "truth":
         return pd.array(column, dtype="boolean" if column.hasnans else "bool")
-    if kind == "integer":
+    if kind == "integer":  # pandas has types with and without a sign, each with or without nulls
         signed = column.isna().all() or column.dropna().max() < 2**63
         name = "Int64" if signed else "UInt64"
         return pd.array(column, dtype=name if column.hasnans else name.lower())

@@ -257,10 +257,13 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
 
     texts = pc.utf8_lower(pc.utf8_trim(array, characters=WHITE_SPACE))
     texts = pc.if_else(pc.is_in(texts, value_set=pa.array(_MISSING)), None, texts)
+    # A text that is no time gives a null, so a number of nulls above that of missing values is a
+    # fault. Whole columns are handled at once, for a loop over rows takes as long as reading them.
     parts = pc.extract_regex(texts, _ISO)
     if parts.null_count == texts.null_count:
         day, minute, second, offset = (pc.struct_field(parts, name) for name in _PARTS)
         second = pc.if_else(pc.equal(second, ""), "00", pc.replace_substring(second, ",", "."))
+        # A leap second is the end of the second before it, and 24:00 is 00:00 of the next day.
         is_leap = pc.starts_with(second, "60")
         second = pc.if_else(is_leap, "59.999999", second)
         clock = pc.binary_join_element_wise(
@@ -277,6 +280,8 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
             moments: Times = _microseconds(times, column) + ends.astype("timedelta64[D]")
             shift, is_written = _shifts(offset)
             leap = np.flatnonzero(pc.fill_null(is_leap, False).to_numpy(zero_copy_only=False))
+            # Leap seconds are in the last minute of a day of UTC alone: by the offset where it is
+            # written, else at the minutes at which they can be in the zone.
             clocks = (moments[leap] - moments[leap].astype("datetime64[D]")) // _MINUTE
             in_utc = (clocks - shift[leap].astype(np.int64)) % _DAY_MINUTES == _DAY_MINUTES - 1
             if np.where(is_written[leap], in_utc, np.isin(clocks, leap_minutes(zone))).all():

@@ -89,6 +89,7 @@ class ChargedSlices:
 
 def slices_of(slices: TimeSlices, column: str) -> ChargedSlices:
     """Slices of a request as a charge states them."""
+    # Slices that follow each other without a gap are one run; (n,) whether a slice begins one.
     first, last = _first_and_last_hours(slices)
     begins = np.append(True, first[1:] > last[:-1] + 1)
     ends = np.append(begins[1:], True)
@@ -240,10 +241,11 @@ def _largest_sum(charges: dict[Bounds, int], within: Bounds | None) -> int:
     """Largest sum over points of closed boxes; it is reached at a west and a south edge."""
     boxes = np.array(list(charges), np.float64).reshape(-1, 4)
     loss = np.array(list(charges.values()), np.int64)
-    if within is not None:
+    if within is not None:  # cut the boxes at it; those that do not touch it have no point left
         low, high = np.maximum(boxes[:, :2], within[:2]), np.minimum(boxes[:, 2:], within[2:])
         meets = (low <= high).all(axis=1)
         boxes, loss = np.hstack([low, high])[meets], loss[meets]
+    # Sweep from west to east: the boxes that meet the line x = west are closed intervals on it.
     largest = 0
     for west in np.unique(boxes[:, 0]):
         met = (boxes[:, 0] <= west) & (boxes[:, 2] >= west)
@@ -255,6 +257,7 @@ def _largest_sum_on_line(
     south: NDArray[np.float64], north: NDArray[np.float64], loss: NDArray[np.int64]
 ) -> int:
     """Largest sum over points of closed intervals: those begun minus those ended before."""
+    # At each southern edge: the losses of all that begin up to it, less those that end below it.
     begun, ended = np.argsort(south), np.argsort(north)
     edges = south[begun]
     sums = np.append(0, np.cumsum(loss[begun])), np.append(0, np.cumsum(loss[ended]))
@@ -371,6 +374,7 @@ def _active_sets(
         hours = np.zeros(1, np.int64)
     seen: set[bytes] = set()
     for start in range(0, len(hours), _HOURS_PER_PART):
+        # (charges, hours) whether a charge holds an hour; equal columns are one set of charges.
         part = hours[start : start + _HOURS_PER_PART]
         is_active = np.array([_contain(each, part) for each in spans], bool)
         for column in np.unique(is_active.reshape(len(spans), len(part)), axis=1).T:

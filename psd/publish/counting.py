@@ -516,10 +516,11 @@ def points_of(data: Any) -> Any:
             "data must be a table, an array, a file or a list of these, got points one by one; "
             "np.array(points) is an array of them"
         )
-    is_series = [hasattr(item, "to_crs") and not hasattr(item, "columns") for item in items]
     return [
-        item.to_frame("geometry") if series else item
-        for item, series in zip(items, is_series, strict=True)
+        item.to_frame("geometry")
+        if hasattr(item, "to_crs") and not hasattr(item, "columns")  # a GeoSeries
+        else item
+        for item in items
     ]
 
 

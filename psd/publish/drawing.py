@@ -264,6 +264,7 @@ def slice_tally(counts: Tally, number: int) -> Tally:
     """Counts of one slice; a tally is sorted by slice."""
     if counts.slice is None:
         raise ParameterError("tally must be counted with time slices, got one without")
+    # Rows low to high - 1 of every array of the tally are of this slice.
     low, high = np.searchsorted(counts.slice, [number, number + 1])
     return Tally(
         columns=counts.columns[low:high],

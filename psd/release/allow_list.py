@@ -71,9 +71,8 @@ def check_release(record: ReleaseRecord) -> None:
     for name, types in _TYPES.items():
         _check_exact(name, getattr(record, name), types)
     if isinstance(record.tree, RegionTree):
-        regions: object = record.tree.regions
+        regions = record.tree.regions
         _check_exact("regions", regions, (RegionHierarchy,))
-        assert isinstance(regions, RegionHierarchy)
         for level in regions.levels:
             _check_exact("level", level, (RegionLevel,))
         if not type(regions.geometry).__module__.startswith(f"{KINDS}."):

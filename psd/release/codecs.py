@@ -436,6 +436,7 @@ def _texts(lengths: bytes, part: bytes, kind: str, rows: int) -> pa.Array:
 
     if len(lengths) != 4 * rows:
         raise ReleaseFormatError(_DAMAGED)
+    # Lengths are of 32 bits, -1 for a missing value; in 64 bits their sum cannot wrap around.
     sizes = np.frombuffer(lengths, "<i4").astype(np.int64)
     if (sizes < -1).any() or np.maximum(sizes, 0).sum() != len(part):
         raise ReleaseFormatError(_DAMAGED)

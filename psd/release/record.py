@@ -307,6 +307,7 @@ class ReleaseRecord:
             raise ParameterError(
                 "a local release must have no boundary, and no level above its epsilon"
             )
+        # (nodes,) reports of the level of each node, 0 where the level was not asked about.
         reports = np.zeros(len(self.tree), np.int64)
         for level in self.local.levels:
             if level.level >= len(self.tree.levels):
@@ -436,6 +437,7 @@ def _in_leaf_order(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
     """Put values of a grid, with a row per line of cells from the south, in order of the leaves."""
     if values.ndim != 2:
         return values
+    # Of each axis, the different lower edges of the leaves, and which of them each leaf has.
     leaves = tree.boxes[tree.is_leaf]
     columns, rows = (np.unique(leaves[:, side], return_inverse=True) for side in (0, 1))
     if values.shape != (len(rows[0]), len(columns[0])) or values.size != len(leaves):

@@ -46,6 +46,7 @@ class DiscreteGaussian:
             parameter = 1 / self.rate(loss, squared_sensitivity)
         variance = np.array(parameter, np.float64)
         is_small = parameter < _SMOOTH
+        # Sums over the law, once for each parameter: there are few among many nodes.
         different, which = np.unique(parameter[is_small], return_inverse=True)
         squares, weights = _squares_and_weights(different)
         moments = (squares * weights).sum(axis=1) / weights.sum(axis=1)
@@ -96,6 +97,7 @@ class DiscreteGaussian:
             from scipy.special import erfcinv
 
             return math.ceil(math.sqrt(2) * deviation * float(erfcinv(outside)) - 0.5)
+        # Weights of 0, 1, ... up to 40 deviations, beyond which they are 0 in double precision.
         steps = np.arange(math.ceil(40 * deviation) + 1)
         weights = np.exp(-(steps**2) / (2 * parameter))
         tails = 2 * np.cumsum(weights[::-1])[::-1]  # of abs(noise) >= t, but at t = 0
