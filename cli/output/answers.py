@@ -258,8 +258,6 @@ def joint_text(joint: Joint, form: str) -> str:
     from psd._util.column_kinds import json_text
     from psd.export import finite_errors
 
-    from ..output.answers import plain_answers
-
     plain = plain_answers(joint.answers)
     if form == "csv":
         names = [f"covariance_{name}" for name in _region_names(joint)]
@@ -276,8 +274,6 @@ def joint_text(joint: Joint, form: str) -> str:
 
 def _region_names(joint: Joint) -> list[str]:
     """Names of the regions: what tells them apart, else numbers."""
-    from ..output.answers import column_texts, identifying_columns
-
     answers: Any = joint.answers
     for name in identifying_columns(answers):
         if answers[name].is_unique:
@@ -336,9 +332,6 @@ def in_degrees(answers: Any) -> Any:
 def answers_page(answers: Any, metadata: dict[str, str]) -> str:
     """Answers as an HTML page of its own: no script and no request."""
     from psd._util.html import page, section, table_block
-
-    from ..output.answers import column_texts, identifying_columns
-    from ..output.terminal import printable
 
     # What a narrow screen shows without scrolling comes first.
     shown = plain_answers(answers)

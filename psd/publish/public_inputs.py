@@ -184,8 +184,6 @@ class BoundaryFile:
 
     def read(self, domain: Domain) -> Boundary:
         """Boundary of a domain."""
-        from psd.space.boundary import Boundary
-
         return Boundary.from_polygons(self.polygons(), domain)
 
 
