@@ -12,11 +12,10 @@ from functools import partial
 from typing import Any
 
 from psd.accounting import PICO
-from psd.errors import ParameterError
 from psd.ingest.columns import is_reading
 from psd.ledger.charges import is_name
 from psd.ledger.extents import is_slices
-from psd.privacy.loss import MAX_EPSILON, NANO, delta_text, parse_delta
+from psd.privacy.loss import MAX_EPSILON, NANO, is_delta
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.space.domain import MAX_LATTICE
 
@@ -68,14 +67,6 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_delta(value: Any) -> bool:
-    """Whether a value is the text of a delta, as this library writes it."""
-    try:
-        return isinstance(value, str) and delta_text(parse_delta(value)) == value
-    except ParameterError:
-        return False
-
-
 def _is_bounds(value: Any) -> bool:
     """Whether a value is west, south, east and north."""
     if not (isinstance(value, list) and len(value) == 4):
@@ -114,7 +105,7 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "unit": lambda value: value in ("record", "user", "user-day"),
         "time_zone": partial(_or_none, _is_name),
         "bound": _is_bound,
-        "delta": partial(_or_none, _is_delta),
+        "delta": partial(_or_none, is_delta),
         "caps": partial(_is_mapping, _is_price),
         "reading": is_reading,
         "inputs": _is_inputs,
@@ -128,7 +119,7 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "what": _is_name,
         "epsilon": _is_price,
         "rho": partial(_or_none, partial(_is_integer, 1, MAX_EPSILON * PICO)),
-        "delta": partial(_or_none, _is_delta),
+        "delta": partial(_or_none, is_delta),
         "bound": _is_bound,
         "region": partial(_or_none, _is_region),
         "slices": partial(_or_none, is_slices),

@@ -35,7 +35,6 @@ __all__ = [
     "cube_root",
     "geometric_shares",
     "method_parameters",
-    "parse_share",
     "root_shares",
     "share",
     "spent_before_counting",
@@ -294,11 +293,6 @@ def share(name: str, value: str | float | Decimal) -> Decimal:
     if not 0 <= number < 1:
         raise ParameterError(f"{name} must be in [0, 1), got {value}; it is a share of epsilon")
     return number
-
-
-def parse_share(name: str, value: str | float | Decimal) -> Fraction:
-    """Read a share of epsilon, as `share`, as an exact fraction."""
-    return Fraction(share(name, value))
 
 
 def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:

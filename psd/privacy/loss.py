@@ -42,6 +42,7 @@ __all__ = [
     "epsilon_decimal",
     "epsilon_text",
     "failure_text",
+    "is_delta",
     "largest_pure_epsilon",
     "parse_decimal",
     "parse_delta",
@@ -75,6 +76,16 @@ def delta_text(delta: Fraction) -> str:
     digits = _digits(number)
     point = "." if digits[1:] else ""
     return f"{digits[0]}{point}{digits[1:]}e{number.adjusted()}"
+
+
+def is_delta(value: Any) -> bool:
+    """Whether a value is the shortest text of a delta, which has at most 40 characters."""
+    try:
+        return (
+            isinstance(value, str) and len(value) <= 40 and delta_text(parse_delta(value)) == value
+        )
+    except ParameterError:
+        return False
 
 
 def failure_text(delta: Fraction) -> str:

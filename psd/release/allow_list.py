@@ -73,6 +73,7 @@ def check_release(record: ReleaseRecord) -> None:
     if isinstance(record.tree, RegionTree):
         regions = record.tree.regions
         _check_exact("regions", regions, (RegionHierarchy,))
+        assert isinstance(regions, RegionHierarchy)
         for level in regions.levels:
             _check_exact("level", level, (RegionLevel,))
         if not type(regions.geometry).__module__.startswith(f"{KINDS}."):

@@ -28,9 +28,9 @@ import numpy as np
 from psd._util import plugins
 from psd._util.arrays import from_arrow
 from psd._util.strict_json import strict_json
-from psd.errors import ParameterError, ReleaseFormatError
+from psd.errors import ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.loss import RHO, delta_text, parse_delta
+from psd.privacy.loss import RHO, delta_text, is_delta, parse_delta
 from psd.privacy.noise_laws import noise_law
 from psd.regions.hierarchy import RegionHierarchy
 from psd.release.record import ReleaseRecord
@@ -166,7 +166,7 @@ def is_noise(value: object) -> bool:
         and 0 < squared <= _LARGEST
         and is_factor(value["factor"])
         and (value["rho"] is None if is_pure else _is_rho(value["rho"]))
-        and (value["delta"] is None if is_pure else _is_delta(value["delta"]))
+        and (value["delta"] is None if is_pure else is_delta(value["delta"]))
     )
 
 
@@ -208,14 +208,6 @@ def _is_rho(value: Any) -> bool:
     if not (_is_short(value) and _DECIMAL.fullmatch(value)):
         return False
     return RHO.text(_rho_of(value)) == value and Decimal(value) > 0
-
-
-def _is_delta(value: Any) -> bool:
-    """Whether a value is the text of a delta."""
-    try:
-        return _is_short(value) and delta_text(parse_delta(value)) == value
-    except ParameterError:
-        return False
 
 
 def _is_short(value: Any) -> bool:
@@ -273,12 +265,6 @@ def unpack_covariate(
     content = _VALUE.unpack(value, 2 * columns * rows, described["sha256"])
     raster = np.frombuffer(content, "<u2").reshape(rows, columns).astype(np.uint16)
     return Covariate(domain=domain, raster=raster)
-
-
-MAX_REPORTS: Final = 2**53
-
-_PROTOCOL = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
-_DIGEST = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
 
 REGIONS_KEY = b"psd-regions"

@@ -10,7 +10,7 @@ computes estimates and variances (`psd.estimation.least_squares`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Literal
 
@@ -100,14 +100,7 @@ def local_header(local: LocalReports | None) -> dict[str, Any] | None:
     if local is None:
         return None
     levels = [
-        {
-            "level": level.level,
-            "protocol": level.protocol,
-            "reports": level.reports,
-            "p": _fraction_text(level.p),
-            "q": _fraction_text(level.q),
-            "outside": level.outside,
-        }
+        {**asdict(level), "p": _fraction_text(level.p), "q": _fraction_text(level.q)}
         for level in local.levels
     ]
     return {"campaign": local.campaign, "levels": levels}
