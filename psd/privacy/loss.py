@@ -78,12 +78,12 @@ def delta_text(delta: Fraction) -> str:
     return f"{digits[0]}{point}{digits[1:]}e{number.adjusted()}"
 
 
-def is_delta(value: Any) -> bool:
+def is_delta(value: object) -> bool:
     """Whether a value is the shortest text of a delta, which has at most 40 characters."""
+    if not isinstance(value, str) or len(value) > 40:
+        return False
     try:
-        return (
-            isinstance(value, str) and len(value) <= 40 and delta_text(parse_delta(value)) == value
-        )
+        return delta_text(parse_delta(value)) == value
     except ParameterError:
         return False
 
