@@ -152,7 +152,8 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
     differing = {name for name in (*texts, *numbers) if rows[name].is_unique}
     ids = [name for name in (*texts, *numbers) if name.lower() == "id" and name in differing]
     unique = [name for name in texts if name in differing]
-    short = [name for name in unique if name not in ids and _is_short(answers[name])]
+    others = [name for name in unique if name not in ids]
+    short = [n for n in others if (answers[n].astype(str).str.len() <= _LONGEST_NAME).all()]
     if short and all(_numbers_rows(rows[name]) for name in ids):
         ids = []
     names = [*ids, *short][:2] or unique[:1]
@@ -162,11 +163,6 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
 def _numbers_rows(column: pandas.Series) -> bool:
     """Whether a column is 1, 2, 3 and so on, as numbers."""
     return column.dtype.kind in "iu" and column.tolist() == list(range(1, len(column) + 1))
-
-
-def _is_short(texts: pandas.Series) -> bool:
-    """Whether all texts are as short as names are."""
-    return bool((texts.astype(str).str.len() <= _LONGEST_NAME).all())
 
 
 def column_texts(name: str, column: Any) -> list[str]:
@@ -195,7 +191,25 @@ def _value_text(name: str, value: Any) -> str:
 
 def warn_of_areas_beyond(areas: Areas, domain: Domain) -> None:
     """Warn that an answer leaves out the parts of areas beyond the bounds."""
-    beyond = _count_beyond(areas, domain)
+    import numpy as np
+
+    from psd.query.areas import BoxAreas, NamedAreas
+
+    if isinstance(areas, NamedAreas):  # of the lowest regions
+        regions: Any = areas.tree.regions
+        outside = regions.part_outside > _SLACK
+    else:
+        if isinstance(areas, BoxAreas):
+            sides = areas.boxes
+        else:
+            import shapely
+
+            sides = shapely.bounds(areas.shapes(domain))
+        low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
+        slack = _SLACK * (high - low)
+        is_low, is_high = sides[:, :2] < low - slack, sides[:, 2:] > high + slack
+        outside = (is_low | is_high).any(axis=1)
+    beyond = int(outside.sum())
     if beyond:
         regions_text = "1 region reaches" if beyond == 1 else f"{beyond:,} regions reach"
         print_warning(
@@ -219,27 +233,6 @@ def note_slow_boxes(answers: Answers) -> None:
             f"time: {install_text('fast')})",
             err=True,
         )
-
-
-def _count_beyond(areas: Areas, domain: Domain) -> int:
-    """Number of areas, or of the lowest regions, that are not entirely inside the bounds."""
-    import numpy as np
-
-    from psd.query.areas import BoxAreas, NamedAreas
-
-    if isinstance(areas, NamedAreas):
-        regions: Any = areas.tree.regions
-        return int((regions.part_outside > _SLACK).sum())
-    if isinstance(areas, BoxAreas):
-        sides = areas.boxes
-    else:
-        import shapely
-
-        sides = shapely.bounds(areas.shapes(domain))
-    low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
-    slack = _SLACK * (high - low)
-    outside = (sides[:, :2] < low - slack).any(axis=1) | (sides[:, 2:] > high + slack).any(axis=1)
-    return int(outside.sum())
 
 
 EXTRA = {
@@ -284,8 +277,6 @@ def joint_text(joint: Joint, form: str) -> str:
     from psd._util.column_kinds import json_text
     from psd.export import finite_errors
 
-    from ..output.answers import plain_answers
-
     plain = plain_answers(joint.answers)
     if form == "csv":
         names = [f"covariance_{name}" for name in _region_names(joint)]
@@ -302,8 +293,6 @@ def joint_text(joint: Joint, form: str) -> str:
 
 def _region_names(joint: Joint) -> list[str]:
     """Names of the regions: what tells them apart, else numbers."""
-    from ..output.answers import column_texts, identifying_columns
-
     answers: Any = joint.answers
     for name in identifying_columns(answers):
         if answers[name].is_unique:
@@ -362,9 +351,6 @@ def in_degrees(answers: Any) -> Any:
 def answers_page(answers: Any, metadata: dict[str, str]) -> str:
     """Answers as an HTML page of its own: no script and no request."""
     from psd._util.html import page, section, table_block
-
-    from ..output.answers import column_texts, identifying_columns
-    from ..output.terminal import printable
 
     # What a narrow screen shows without scrolling comes first.
     shown = plain_answers(answers)

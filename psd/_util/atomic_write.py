@@ -115,8 +115,6 @@ _DATABASE = b"SQLite format 3\0"
 # those of older formats.
 _PRIVATE_DATABASES = (b"psLe", b"psSt", b"psdL", b"psdS")
 
-_APPEARED = "was created by another process meanwhile; it was not replaced"
-
 # Only the owner may change a published file, even if the umask would allow more.
 _MODE = 0o644
 
@@ -298,16 +296,20 @@ def write_file(
         ) from None
 
 
+def _appeared(target: Path) -> WriteError:
+    """Error of a target that came while its content was written."""
+    return WriteError(
+        f"{target} was created by another process meanwhile; it was not replaced", path=target
+    )
+
+
 def _give_name(source: Path, target: Path, *, overwrite: bool) -> None:
     """Link an unnamed file to its target."""
     try:
         _link(source, target)
     except FileExistsError:
         if not overwrite:
-            raise WriteError(
-                f"{target} was created by another process meanwhile; it was not replaced",
-                path=target,
-            ) from None
+            raise _appeared(target) from None
         # Replace a file by an unnamed one, which is locked.
         beside = hidden(target.parent)
         try:
@@ -337,10 +339,7 @@ def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
         try:
             os.link(source, target)  # unlike rename, never replaces
         except FileExistsError:
-            raise WriteError(
-                f"{target} was created by another process meanwhile; it was not replaced",
-                path=target,
-            ) from None
+            raise _appeared(target) from None
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise

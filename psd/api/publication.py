@@ -368,7 +368,9 @@ class Publication:
         from psd.export._formats import release_metadata
 
         if not isinstance(self.record, SeriesRecord):
-            return release_metadata(self.record, self.digest if self._has_file else "")
+            # What may not be saved has no file, and so no digest.
+            has_file = self.record.source in ("curator", "given")
+            return release_metadata(self.record, self.digest if has_file else "")
         facts = {**self._releases[0].metadata, "epsilon": epsilon_text(self.record.epsilon)}
         unit = facts["unit_of_privacy"] + self.record.bound_text
         return {**facts, "unit_of_privacy": unit, "digest": self.digest}
@@ -379,11 +381,6 @@ class Publication:
         if isinstance(self.record, SeriesRecord):
             return series_file.digest_of(self.record)
         return file.digest_of(self.record)
-
-    @property
-    def _has_file(self) -> bool:
-        """Whether the release may be saved, and so has a digest."""
-        return self.record.source in ("curator", "given")
 
     def catalogue(
         self,

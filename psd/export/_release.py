@@ -22,6 +22,7 @@ from psd.export._cells import (
     treat_unreliable,
 )
 from psd.export._formats import (
+    density_unit,
     find_format,
     is_database,
     is_raster,

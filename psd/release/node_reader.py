@@ -6,7 +6,7 @@ checked before the next is decoded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Final
 
@@ -67,12 +67,13 @@ def read_trees(file: pq.ParquetFile, noise: CountNoise, slices: int | None = Non
 
 def _trees_begun(column: pa.Array, start: int, trees: int, slices: int) -> list[int]:
     """Rows of a part at which further slices begin; slices stand together and in order."""
+    # The part goes on with the slice of the last tree, so a step of 1 begins the next one.
     numbers = from_arrow(column)
     steps = np.diff(numbers, prepend=trees - 1)
     if not ((steps == 0) | (steps == 1)).all() or numbers[-1] >= slices:
         raise ReleaseFormatError(_SLICES)
     begun = [start + int(row) for row in np.flatnonzero(steps)]
-    if begun and begun[0] == 0:
+    if begun and begun[0] == 0:  # the first row of a file is of slice 0, which has begun
         raise ReleaseFormatError(_SLICES)
     return begun
 
@@ -101,14 +102,9 @@ def nodes_of(table: pa.Table) -> StoredNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Nodes:
+class _Nodes(StoredNodes):
     """Nodes of one tree or of several, one after another."""
 
-    boxes: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    level: NDArray[np.int16]
-    count: NDArray[np.int64]
-    loss: NDArray[np.int64]
     noise: CountNoise
 
     @classmethod
@@ -128,9 +124,9 @@ class _Nodes:
         rows = slice(start, start + len(batch))
         for side, name in enumerate(_SIDES):
             self.boxes[rows, side] = from_arrow(batch[name])
-        self.parent[rows] = from_arrow(batch["parent"])
-        self.level[rows] = from_arrow(batch["level"])
-        self.loss[rows] = from_arrow(batch["loss"])
+        for name in ("parent", "level", "loss"):
+            getattr(self, name)[rows] = from_arrow(batch[name])
+        # Exactly the nodes that were paid for have a count; the others have a null in the file.
         count, is_null = nulls_as_zeros(batch["count"])
         if not np.array_equal(is_null, self.loss[rows] == 0):
             raise ReleaseFormatError("counts and epsilons are not on the same nodes")
@@ -144,17 +140,11 @@ class _Nodes:
 
     def tree(self, first: int, stop: int) -> Tree:
         """Tree of some of the nodes; its arrays are not copied."""
-        for values in (self.boxes, self.parent, self.level, self.count, self.loss):
+        arrays = {each.name: getattr(self, each.name) for each in fields(StoredNodes)}
+        for values in arrays.values():
             values.flags.writeable = False
-        rows = slice(first, stop)
-        return Tree(
-            boxes=self.boxes[rows],
-            parent=self.parent[rows],
-            level=self.level[rows],
-            count=self.count[rows],
-            loss=self.loss[rows],
-            noise=self.noise,
-        )
+        rows = {name: values[first:stop] for name, values in arrays.items()}
+        return Tree(**rows, noise=self.noise)
 
 
 MAX_NODES: Final = 2**22
