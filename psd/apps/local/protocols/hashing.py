@@ -92,10 +92,6 @@ class Hashing(LocalProtocol):
         valid &= (second >= 0) & (second < self.draw.modulus)
         return first * self.draw.modulus + second, valid
 
-    def tabulate(self, codes: Codes) -> NDArray[np.int64]:
-        """Number of reports of each function and value."""
-        return np.bincount(codes, minlength=self.draw.functions * self.draw.modulus)
-
     def support(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of reports that support each answer, by fast Fourier transforms.
 
