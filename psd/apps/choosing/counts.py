@@ -68,6 +68,7 @@ class BidLevels:
         level = self.prices.levels(bid)
         if self.regions is None:
             return level
+        # Strata stand region by region, and in each by level.
         region = self.regions.assign(x, y)
         both = region.astype(np.int64) * (len(self.prices) + 1) + level
         strata: NDArray[np.int32] = np.where((level < 0) | (region < 0), -1, both).astype(np.int32)
@@ -79,6 +80,7 @@ class BidLevels:
         number = self.parts * cells[0] * cells[1]
         by_level = np.zeros((self.parts, cells[0] * cells[1], levels), np.int64)
         if tally.region is not None:
+            # The stratum of a count, in the tally's place of a region, is a part and a level.
             part, level = np.divmod(tally.region.astype(np.int64), levels)
             cell = tally.rows.astype(np.int64) * columns + tally.columns
             # The cells of the lattice are parts as well, if there is more than one.
@@ -109,6 +111,7 @@ class PlacedCounts:
     def __init__(self, tally: Tally, domain: Domain) -> None:
         self._domain = domain
         self._height = -(-domain.lattice[1] // _STRIPS)
+        # Strip and column in one number: cells of a strip stand together, from west to east.
         key = (tally.rows // self._height).astype(np.int64) * _COLUMNS + tally.columns
         order = np.argsort(key, kind="stable")
         self._key = key[order]
@@ -211,6 +214,7 @@ class PlacedCounts:
             pair = np.repeat(np.arange(len(length)), length)
             cell = np.arange(len(pair)) + np.repeat(low[pairs] - np.cumsum(length) + length, length)
             inside = catchments.contains(which[pairs][pair], self._x[cell], self._y[cell])
+            # Sums of ranges, as differences of a running total.
             total = np.concatenate([[0], np.cumsum(np.where(inside, self._counts[cell], 0))])
             ends = np.cumsum(length)
             np.add.at(sums, which[pairs], total[ends] - total[ends - length])

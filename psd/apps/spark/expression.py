@@ -146,6 +146,7 @@ def add_slices(rows: Any, slices: TimeSlices, domain: Domain, share: Callable[..
         hours.astype(f"datetime64[{'h' if by_hour else 'D'}]").astype(np.int64)
         for hours in (slices.begins, slices.ends)
     )
+    # A row for each hour or day of each slice, counted from 1970.
     numbers = np.repeat(np.arange(len(slices)), end - begin)
     table = share("slices", pa.table({"part": ranges(begin, end - begin), "slice": numbers}))
     rows = rows.mutate(part_of_time=rows.days * 24 + rows.hour % 24 if by_hour else rows.days)
@@ -155,6 +156,7 @@ def add_slices(rows: Any, slices: TimeSlices, domain: Domain, share: Callable[..
 
 def count_faults(rows: Any) -> Any:
     """Aggregate to one row: counts of the private report, and a flag for each reason to refuse."""
+    # Conditions may be NULL, which counts as false.
     missing = rows.x.isnull() | rows.y.isnull()
     counts = {"read": rows.count(), "inside": _count_if(rows.inside)}
     if "match" in rows.columns:
@@ -210,6 +212,7 @@ def count_cells(
             rows = rows.filter(rows.weight > 0)
         else:
             rows = _keep_smallest(rows, unit, key)
+    # The code of a block of cells: by slice, then by stratum, then row by row.
     columns, lines = (-(-size // part) for size, part in zip(domain.lattice, step, strict=True))
     code = rows.row // step[1] * columns + rows.column % width // step[0]
     code += rows.column // width * (columns * lines)
@@ -397,6 +400,7 @@ def count_placed(rows: Any) -> Any:
 
 def _transform(rows: Any, project: Projection, run: Run, share: Share) -> Any:
     """Replace the coordinates of all records by those in the CRS of the domain."""
+    # Each different pair of doubles is transformed once, in this process, and joined back.
     has_place = rows.x.notnull() & rows.y.notnull()
     x, y = _brought(run, rows.filter(has_place))
     to_x, to_y = project((x, y))
@@ -436,6 +440,7 @@ def _add_certain(rows: Any, name: str, cells: CertainCells | None, share: Share)
 
     if cells is None:
         return rows.mutate(certain=ibis.null("int64"))
+    # A record joins by the cell of the raster that its point is in.
     columns = pa.array(cells.cell), pa.array(cells.part)
     table = share(f"{name}_cells", pa.table(columns, ["raster_cell", "certain"]))
     column, row = (

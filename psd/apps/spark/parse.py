@@ -130,7 +130,7 @@ def parse_number(column: Any) -> Any:
     import ibis
 
     value, plain = column.try_cast("float64"), ~is_true(column.cast("float64").isnan())
-    if column.type().is_string():
+    if column.type().is_string():  # engines cast words that are no numbers in this process
         plain = is_true(column.re_search(rf"\A(?:{DECIMAL})\z"))
     else:
         value = column.cast("float64")

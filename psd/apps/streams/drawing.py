@@ -143,6 +143,7 @@ def first_records(
     contributions: Callable[[Sequence[str]], Sequence[int]],
 ) -> CountedSlice:
     """Keep what the bound leaves for each unit after earlier slices."""
+    # Rows of a user stand together, in the order of their hashes.
     rows = builder.user_rows(key)
     names = rows.names.to_pylist()
     left = unit.max_contributions - np.array(contributions(names), np.int64)

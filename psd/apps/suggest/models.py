@@ -146,7 +146,8 @@ class RegionGrid:
     @cached_property
     def contrasts(self) -> Integers:
         """Regions drawn evenly by density: the quantiles of the records, region by region."""
-        # The same for all people, and public: no draw is needed.
+        # The same for all people, and public: no draw is needed. The middles of even shares of the
+        # records, in the order of the regions.
         middles = (np.arange(_CONTRASTS) + 0.5) / _CONTRASTS
         return np.searchsorted(np.cumsum(self.count) / self.count.sum(), middles)
 
@@ -283,7 +284,7 @@ _FLOOR = 16.0
 def features(grid: RegionGrid, own_places: Integers, targets: Integers) -> Floats:
     """Features of regions (n,) for a person with own places (m,), shape (n, 6)."""
     places = np.unique(own_places)
-    distances = grid.distances(places, targets)
+    distances = grid.distances(places, targets)  # (targets, places)
     # Nearness on a scale l is log(1 + 4 sum over own places of exp(-d / l)), d in km.
     near = [np.log1p(4 * np.exp(distances / -scale).sum(1)) for scale in _SCALES_KM]
     return np.stack([*near, np.isin(targets, places), grid.log_density[targets]], axis=1)
@@ -317,6 +318,7 @@ def person_part(grid: RegionGrid, regions: Integers) -> list[tuple[Integers, Flo
 def solve_weights(gramian: Floats, right: Floats, noise: float) -> Floats:
     """Solve noisy least squares, (21,) and (6,); directions that noise may hide are damped."""
     values, vectors = np.linalg.eigh(fill_symmetric(gramian, _SIZE))
+    # An eigenvalue is a divisor: noise may make a small one negative, or too small.
     values = np.maximum(values, max(_FLOOR * noise, 1e-6 * abs(values).max(), 1e-6))
     weights: Floats = vectors @ (vectors.T @ right / values)
     return weights

@@ -99,6 +99,7 @@ def _squares(release: Release, area: float) -> Floats:
     """Squares of an area whose centres follow the published counts, inside the bounds."""
     domain = release.domain
     random = np.random.default_rng(int(release.digest[:_DIGITS], 16))
+    # A leaf is drawn by its published count, and a centre evenly inside it.
     leaves = np.flatnonzero(release.tree.is_leaf)
     count = np.maximum(release.index.fit.estimates.count[leaves], 0.0)
     weight = count if count.sum() > 0 else np.ones(len(leaves))
@@ -108,9 +109,11 @@ def _squares(release: Release, area: float) -> Floats:
     # A square on the ground is wider in degrees the farther it is from the equator.
     stretch = 1 / east_west_scale(domain, centre[:, 1])
     half = np.column_stack([np.minimum(stretch, _MAX_STRETCH), np.ones(SQUARES)]) * domain.height
+    # The ground area of a small square at each centre says by how much its sides must grow.
     half *= _START / 2
     start = shape_ground_areas(domain, shapely.box(*(centre - half).T, *(centre + half).T))
     half *= np.sqrt(area / start)[:, None]
+    # A square that leaves the bounds is moved into them.
     low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
     corner = np.clip(centre - half, low, np.maximum(high - 2 * half, low))
     return np.hstack([corner, np.minimum(corner + 2 * half, high)])

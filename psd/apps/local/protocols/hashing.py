@@ -102,10 +102,11 @@ class Hashing(LocalProtocol):
         of k and g - k are conjugate. The sums are integers, so they are rounded.
         """
         g, functions = self.draw.modulus, self.draw.functions
+        # F_k(a), (functions, g // 2 + 1): the other half is conjugate.
         by_value = np.fft.rfft(table.reshape(functions, g), axis=1)
         count = digits_for(self.answers, g)
         place_values = g ** np.arange(count)
-        digits = np.asarray(self.draw.codes)[:, None] // place_values % g
+        digits = np.asarray(self.draw.codes)[:, None] // place_values % g  # (answers, digits)
         support = np.full(self.answers, by_value[:, 0].sum().real / g)
         for k in range(1, g // 2 + 1):
             shape = (g,) * count
