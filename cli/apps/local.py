@@ -140,7 +140,7 @@ def design_campaign(
     stated: dict[str, Any] = {"title": title, "protocol": protocol}
     stated["settings"] = parse_settings(settings)
     if "regions" in fields:
-        from psd.apps.local.design import design_regions, read_regions
+        from psd.apps.local.campaign_design import design_regions, read_regions
         from psd.publish.request_values import parse_values, regions_from_values
 
         given = parse_values(fields)
@@ -149,7 +149,7 @@ def design_campaign(
         regions = read_regions(files, question["crs"], question["bounds"])
         campaign = design_regions(regions, epsilon, devices, **stated)
     elif question["bounds"] is not None:
-        from psd.apps.local.design import design
+        from psd.apps.local.campaign_design import design
 
         stated |= {"crs": question["crs"], "rounds": int(question["rounds"])}
         campaign = design(question["bounds"], epsilon, devices, **stated)

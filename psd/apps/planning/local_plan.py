@@ -26,7 +26,7 @@ from psd.apps.evaluation.true_counts import (
 )
 from psd.apps.evaluation.workload import AREAS, check_distinct, draw_workload, parse_epsilons
 from psd.apps.local.aggregation import Counted, release_of
-from psd.apps.local.design import PLANS, design
+from psd.apps.local.campaign_design import PLANS, design
 from psd.apps.local.device import SHARES, Campaign
 from psd.apps.local.protocols import protocol_of
 from psd.apps.local.randomization import find_answers
