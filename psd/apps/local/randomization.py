@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from psd._util.atomic_write import check_free, write_file
 from psd._util.strict_json import strict_json
+from psd.apps.local.campaign_design import answers_of_parts, regions_of_campaign
 from psd.apps.local.campaigns import explain_device, load_campaign
 from psd.apps.local.collection import Reports
-from psd.apps.local.design import answers_of_parts, regions_of_campaign
 from psd.apps.local.device import (
     DEPTH,
     PLACES,
