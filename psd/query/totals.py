@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -124,8 +124,8 @@ def concatenate(parts: Sequence[QueryTotals]) -> QueryTotals:
     )
 
 
-def sum_over_slices(parts: Sequence[QueryTotals]) -> QueryTotals:
-    """Totals of sums over slices, of the totals of the same queries in each slice.
+def sum_over_slices(parts: Iterable[QueryTotals]) -> QueryTotals:
+    """Totals of sums over slices, of the totals of the same queries in each slice, one by one.
 
     P1. The sum over one slice is the answer of that slice.
 
@@ -141,14 +141,15 @@ def sum_over_slices(parts: Sequence[QueryTotals]) -> QueryTotals:
     (Minkowski), and reaches it where all slices are wrong in the same direction. This largest value
     is taken.
     """
-    if len(parts) == 1:
-        return parts[0]
-
-    noise, signed, beyond = (
-        np.sum([getattr(part, name) for part in parts], axis=0)
-        for name in ("perturbation_variance", "signed", "beyond")
-    )
-    uneven = np.sum([np.sqrt(part.nonuniformity_variance) for part in parts], axis=0)
+    rest = iter(parts)
+    first = next(rest)
+    sums, number = _summands(first), 1
+    for part in rest:
+        sums += _summands(part)
+        number += 1
+    if number == 1:
+        return first
+    signed, noise, beyond, uneven = sums
     nothing = np.zeros(len(signed))
     return QueryTotals(
         estimate=signed,
@@ -160,3 +161,9 @@ def sum_over_slices(parts: Sequence[QueryTotals]) -> QueryTotals:
         line_variance=nothing,
         beyond=beyond,
     )
+
+
+def _summands(totals: QueryTotals) -> Floats:
+    """What is added up over slices, shape (4, queries), the deviation of unevenness last."""
+    uneven = np.sqrt(totals.nonuniformity_variance)
+    return np.stack([totals.signed, totals.perturbation_variance, totals.beyond, uneven])
