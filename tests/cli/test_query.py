@@ -330,6 +330,8 @@ def test_many_boxes_without_numba_name_the_extra(release, monkeypatch):
         "west,south,east,north\n" + "0.2,0.2,2,2\n" * 10_000, encoding="utf-8"
     )
     monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "psd.query.compiled_walk", raising=False)
+    monkeypatch.delattr("psd.query.compiled_walk", raising=False)
     many = "query r.psd.parquet --boxes many.csv --format csv"
     outcome = cli(many)
     assert outcome.code == 0
