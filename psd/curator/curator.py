@@ -31,6 +31,7 @@ from psd.mechanisms.noisy_counts import count_mechanism
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import NANO, LossMeasure
+from psd.privacy.values import count_factor, part_factor
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.grids import BinGrid
@@ -657,13 +658,12 @@ def _noise_of_values(noise: CountNoise, weight: int, values: int) -> tuple[Count
 
     noise: that of counts without values, law and sensitivity of one unit; weight: M.
 
-    Each of the 2V sums has the square of M V in epsilon, and of M sqrt(V) in rho, times the
-    sensitivity of counts. A count is the sum of all over M V, so its variance is 2V times that of a
-    count without values in epsilon, and twice in rho.
+    Each of the 2V sums has the sensitivity of counts times M V in epsilon, and M sqrt(V) in rho.
     """
-    times, factor = (values**2, 2 * values) if noise.measure.is_pure else (values, 2)
-    squared = noise.squared_sensitivity * weight**2 * times
-    return replace(noise, factor=Fraction(factor)), replace(noise, squared_sensitivity=squared)
+    is_pure = noise.measure.is_pure
+    squared = noise.squared_sensitivity * weight**2 * part_factor(values, is_pure=is_pure)
+    factor = Fraction(count_factor(values, is_pure=is_pure))
+    return replace(noise, factor=factor), replace(noise, squared_sensitivity=squared)
 
 
 def _unscored(mechanism: UnscoredMechanism, axes: int) -> partial[ScoreMechanism]:

@@ -52,8 +52,11 @@ class Batch:
         Local times in the zone of the columns; NaT if missing. Private.
     bid : ndarray, shape (n,), float64, or None
         Bids; NaN or infinite if missing. Private.
+    values : ndarray, shape (n, V), float64, or None
+        Values whose sums are counted; NaN if missing. Private.
     match : ndarray, shape (n,), bool, or None
-        Whether the filter of the columns selects each record; None without a filter. All records
+        Whether the filter of the columns selects each record, and it has all values; None without
+        both. All records
         are in the batch, so that their form is checked whether they are selected or not. Private.
     """
 
@@ -62,6 +65,7 @@ class Batch:
     user: Any = None
     time: NDArray[np.datetime64] | None = None
     bid: NDArray[np.float64] | None = None
+    values: NDArray[np.float64] | None = None
     match: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
@@ -80,6 +84,7 @@ class Batch:
             user=None if self.user is None else self.user.filter(pa.array(match)),
             time=None if self.time is None else self.time[match],
             bid=None if self.bid is None else self.bid[match],
+            values=None if self.values is None else self.values[match],
         )
 
 

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 
-__all__ = ["MAX_VALUES", "WEIGHT", "Value", "check_values", "value_weights"]
+__all__ = [
+    "MAX_VALUES",
+    "WEIGHT",
+    "Value",
+    "check_values",
+    "count_factor",
+    "part_factor",
+    "value_weights",
+]
 
 WEIGHT: Final = 720_720
 """Whole weight of a record, M; values of 1 to 16 equal steps have exact weights."""
@@ -62,7 +70,9 @@ class Value:
 
     def __post_init__(self) -> None:
         """Check the bounds."""
-        bounds = self.lower, self.upper
+        bounds = float(self.lower), float(self.upper)
+        for side, bound in zip(("lower", "upper"), bounds, strict=True):
+            object.__setattr__(self, side, bound)
         if not (all(map(math.isfinite, bounds)) and max(map(abs, bounds)) <= _LARGEST):
             raise ParameterError(
                 f"bounds of value {self.name!r} must be finite and at most {_LARGEST:g} in "
@@ -88,6 +98,23 @@ class Value:
         share = (np.clip(values, self.lower, self.upper) - self.lower) / self.width
         weights: Integers = np.floor(share * WEIGHT).astype(np.int64)
         return np.clip(weights, 0, WEIGHT)
+
+
+def count_factor(values: int, *, is_pure: bool) -> int:
+    """Variance of counts that follow from sums of V values, over that of counts without values.
+
+    Each of the 2V sums is in records a count whose variance is `part_factor` times as large, and a
+    count is the mean over the values of two of them.
+    """
+    return 2 * part_factor(values, is_pure=is_pure) // values
+
+
+def part_factor(values: int, *, is_pure: bool) -> int:
+    """Variance of a sum of weights in records, over that of a count without values.
+
+    V^2 in epsilon, whose noise grows with the L1 distance, and V in rho.
+    """
+    return values**2 if is_pure else values
 
 
 def check_values(values: Sequence[Value]) -> tuple[Value, ...]:

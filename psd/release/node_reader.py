@@ -23,6 +23,7 @@ from psd.space.box_tree import Tree, check_next_nodes
 __all__ = [
     "MAX_NODES",
     "NODE_BYTES",
+    "SUMS",
     "StoredNodes",
     "check_max_nodes",
     "check_node_count",
@@ -35,18 +36,24 @@ __all__ = [
 _ROWS_PER_BATCH = 2**16
 
 _SIDES = ("x0", "y0", "x1", "y1")
+
+SUMS = ("upper", "lower")
+"""Names of the columns of sums of a value, towards its two bounds, before its number."""
+
 _SLICES = "its nodes are not sorted by slice, or a slice has none"
 
 
-def read_trees(file: pq.ParquetFile, noise: CountNoise, slices: int | None = None) -> list[Tree]:
+def read_trees(
+    file: pq.ParquetFile, noise: CountNoise, slices: int | None = None, *, values: int = 0
+) -> list[Tree]:
     """Read the tree of a release, or those of the slices of a series in order.
 
-    The file has the columns of `psd.release.file.SCHEMA`, after ``slice`` in a series, and its
+    The file has the columns of `psd.release.file.schema_of`, after ``slice`` in a series, and its
     sizes were checked. Nodes that are not those of trees are refused at the first part that is not,
     and so is a number of rows that is not that of the footer.
     """
     rows = file.metadata.num_rows
-    nodes = _Nodes.empty(rows, noise)
+    nodes = _Nodes.empty(rows, noise, values)
     starts, stop = [0], 0
     for batch in file.iter_batches(_ROWS_PER_BATCH):
         start, stop = stop, stop + len(batch)
@@ -109,10 +116,11 @@ class _Nodes:
     level: NDArray[np.int16]
     count: NDArray[np.int64]
     loss: NDArray[np.int64]
+    sums: NDArray[np.int64] | None
     noise: CountNoise
 
     @classmethod
-    def empty(cls, rows: int, noise: CountNoise) -> _Nodes:
+    def empty(cls, rows: int, noise: CountNoise, values: int) -> _Nodes:
         """Arrays for this number of nodes; the system allocates memory when they are written."""
         return cls(
             boxes=np.empty((rows, len(_SIDES)), np.int32),
@@ -120,6 +128,7 @@ class _Nodes:
             level=np.empty(rows, np.int16),
             count=np.empty(rows, np.int64),
             loss=np.empty(rows, np.int64),
+            sums=np.empty((rows, values, len(SUMS)), np.int64) if values else None,
             noise=noise,
         )
 
@@ -131,10 +140,18 @@ class _Nodes:
         self.parent[rows] = from_arrow(batch["parent"])
         self.level[rows] = from_arrow(batch["level"])
         self.loss[rows] = from_arrow(batch["loss"])
-        count, is_null = nulls_as_zeros(batch["count"])
+        self.count[rows] = self._measured(batch["count"], rows)
+        if self.sums is not None:
+            for number, side in np.ndindex(self.sums.shape[1:]):
+                column = batch[f"{SUMS[side]}{number}"]
+                self.sums[rows, number, side] = self._measured(column, rows)
+
+    def _measured(self, column: pa.Array, rows: slice) -> NDArray[np.int64]:
+        """Numbers of the nodes that were measured, and 0 of all others."""
+        numbers, is_null = nulls_as_zeros(column)
         if not np.array_equal(is_null, self.loss[rows] == 0):
             raise ReleaseFormatError("counts and epsilons are not on the same nodes")
-        self.count[rows] = count
+        return numbers
 
     def check(self, first: int, start: int, stop: int) -> None:
         """Check nodes of the tree that begins at a row; those before them were checked."""
@@ -144,8 +161,9 @@ class _Nodes:
 
     def tree(self, first: int, stop: int) -> Tree:
         """Tree of some of the nodes; its arrays are not copied."""
-        for values in (self.boxes, self.parent, self.level, self.count, self.loss):
-            values.flags.writeable = False
+        for values in (self.boxes, self.parent, self.level, self.count, self.loss, self.sums):
+            if values is not None:
+                values.flags.writeable = False
         rows = slice(first, stop)
         return Tree(
             boxes=self.boxes[rows],
@@ -154,6 +172,7 @@ class _Nodes:
             count=self.count[rows],
             loss=self.loss[rows],
             noise=self.noise,
+            sums=None if self.sums is None else self.sums[rows],
         )
 
 

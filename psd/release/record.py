@@ -23,6 +23,7 @@ from psd.errors import ParameterError
 from psd.privacy.budget import TOTALS_FACTOR
 from psd.privacy.loss import MAX_EPSILON, NANO, Loss, epsilon_text, parse_epsilon
 from psd.privacy.unit import PrivacyUnit
+from psd.privacy.values import WEIGHT, Value, check_values, count_factor, part_factor
 from psd.release.about import About
 from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
 from psd.space.box_tree import Tree
@@ -216,6 +217,7 @@ class ReleaseRecord:
     # (epsilon, delta).
     rho: int | None = None
     delta: Fraction | None = None  # delta of a release with a rho
+    values: tuple[Value, ...] = ()  # numbers of records whose weights the tree has sums of
 
     @property
     def about_texts(self) -> dict[str, str]:
@@ -251,6 +253,7 @@ class ReleaseRecord:
                 "density must be uniform or covariate with regions, got smooth; cells on the two "
                 "sides of an outline are not smoothed"
             )
+        self._check_values()
         self._check_local()
         outside = self.outside
         if outside is not None and self.tree.loss[outside].any():
@@ -285,6 +288,53 @@ class ReleaseRecord:
                 f"the counts on a path from the root must spend at most {measure.name} "
                 f"{measure.text(largest)}, got {measure.text(self.tree.max_path_loss)}"
             )
+
+    def _check_values(self) -> None:
+        """Check that the tree has a pair of sums for each value, and the noise that they give."""
+        check_values(self.values)
+        sums, noise = self.tree.sums, self.tree.noise
+        if (0 if sums is None else sums.shape[1]) != len(self.values):
+            raise ParameterError("values must be those that the tree has sums of")
+        if sums is None:
+            return
+        if sums.shape != (len(self.tree), len(self.values), 2):
+            raise ParameterError("sums of values must be two for each node and value")
+        if noise.factor != count_factor(len(self.values), is_pure=noise.measure.is_pure):
+            raise ParameterError("the noise of counts must be that of the sums of their values")
+        if self.local is not None:
+            raise ParameterError("a local release has no values")
+
+    @property
+    def record_weight(self) -> int:
+        """Weight of one record in the sums of values, or of one part of a user that is counted."""
+        return 1 if self.unit.weight else WEIGHT
+
+    def value_named(self, name: str) -> int:
+        """Number of a value of a name."""
+        names = [value.name for value in self.values]
+        if name not in names:
+            raise ParameterError(
+                f"value must be one of {', '.join(names)}, got {name!r}"
+                if names
+                else f"value must be one of the release, which has none, got {name!r}; build with "
+                "values= to have sums and means"
+            )
+        return names.index(name)
+
+    def value_part(self, number: int, side: int) -> ReleaseRecord:
+        """Record whose counts are the weights of a value towards its upper or lower bound.
+
+        number: of the value; side: 0 for the upper bound, 1 for the lower one. The counts are in
+        records, or in weights of users; rounding reads noisy sums alone. All that is done with
+        counts of records is done with these.
+        """
+        sums, tree = self.tree.sums, self.tree
+        assert sums is not None  # a record with values has them
+        count = np.round(sums[:, number, side] / self.record_weight).astype(np.int64)
+        factor = part_factor(len(self.values), is_pure=tree.noise.measure.is_pure)
+        noise = replace(tree.noise, factor=Fraction(factor))
+        part = replace(tree, count=count, noise=noise, sums=None)
+        return replace(self, tree=part, values=())
 
     def _check_local(self) -> None:
         """Check the reports of a local release, or that there are none.
