@@ -70,9 +70,7 @@ class ReadRequest:
     # Whether the bound holds for all time slices together, or for each of them.
     contribution_scope: ContributionScope = "series"
     slices: TimeSlices | None = None  # time slices that are counted separately
-    values: tuple[
-        Value, ...
-    ] = ()  # whose sums are counted; columns name them
+    values: tuple[Value, ...] = ()  # whose sums are counted; columns name them
 
     def __post_init__(self) -> None:
         """Check the types, and that the fields are consistent."""
