@@ -33,6 +33,9 @@ from psd.query.totals import sum_over_slices
 __all__ = ["ValueTotals", "mean_columns", "sum_columns", "value_columns", "value_totals"]
 
 
+_LEAST_RECORDS = 1e-9
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ValueTotals:
     """Counts of weights of a value in areas, in records; variances (areas,) float64."""
@@ -54,8 +57,9 @@ class ValueTotals:
     @property
     def share(self) -> Floats:
         """Place of the mean between the bounds, 0 to 1; half where there is no record."""
-        records = self.records
-        return np.divide(self.upper, records, out=np.full(len(records), 0.5), where=records > 0)
+        records, half = self.records, np.full(len(self.upper), 0.5)
+        share: Floats = np.divide(self.upper, records, out=half, where=records > 0)
+        return share
 
 
 def value_totals(slices: Sequence[QueryIndex], areas: Areas, number: int) -> ValueTotals:
@@ -99,12 +103,12 @@ def mean_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
     """
     (low, high), p, records = totals.bounds, totals.share, totals.records
     width = high - low
-    square = np.divide(width**2, records**2, out=np.full(len(p), np.inf), where=records > 0)
+    # Of almost no records every error is that of a number anywhere between the bounds.
+    square = (width / np.maximum(records, _LEAST_RECORDS)) ** 2
     weights = (1 - p) ** 2, p**2
     noise = square * sum(w * v for w, v in zip(weights, totals.predicted, strict=True))
     shape = sum(w * v for w, v in zip(weights, totals.uneven, strict=True))
     shape = square * np.maximum(shape - 2 * p * (1 - p) * totals.common, 0.0)
-    # An error beyond that of a number anywhere between the bounds says nothing.
     noise, shape = (np.minimum(np.sqrt(v), width / 2) for v in (noise, shape))
     first, last = _fieller(totals, confidence)
     return {
