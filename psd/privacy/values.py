@@ -75,12 +75,12 @@ class Value:
             object.__setattr__(self, side, bound)
         if not (all(map(math.isfinite, bounds)) and max(map(abs, bounds)) <= _LARGEST):
             raise ParameterError(
-                f"bounds of value {self.name!r} must be finite and at most {_LARGEST:g} in "
-                f"magnitude, got {self.lower:g} and {self.upper:g}"
+                f"value {self.name!r} must have bounds of at most {_LARGEST:g} in magnitude, got "
+                f"{self.lower:g} and {self.upper:g}"
             )
         if not self.upper - self.lower > _LEAST_WIDTH * max(map(abs, bounds)):
             raise ParameterError(
-                f"bounds of value {self.name!r} must be a lower and a larger upper one, got "
+                f"value {self.name!r} must have a lower and a larger upper bound, got "
                 f"{self.lower:g} and {self.upper:g}; were they exchanged?"
             )
 

@@ -132,13 +132,13 @@ def _bounds_of(column: Any, bounds: Any) -> tuple[Any, Any]:
 def _value_of(column: Any, low: Any, high: Any) -> Value:
     """A value of a column and two numbers, as such or in text."""
     try:
-        return Value(str(column), float(low), float(high))
+        bounds = float(low), float(high)
     except (TypeError, ValueError, OverflowError):
-        pass
-    raise ParameterError(
-        f"bounds of value {str(column)[:80]!r} must be two numbers, got {shown(low)} and "
-        f"{shown(high)}"
-    )
+        raise ParameterError(
+            f"values must have two numbers as bounds, got {shown(low)} and {shown(high)} for "
+            f"{str(column)[:80]!r}"
+        ) from None
+    return Value(str(column), *bounds)
 
 
 def _values_value(request: BuildTerms, folder: Path | None) -> Any:
@@ -698,7 +698,7 @@ FIELDS: Final = (
     Field(name="max_per_slice", group="Time", private=False, of_records=True, form="M",
           parse=_parse_number, value_of=lambda request, folder: request.unit.max_per_slice,
           help="Largest number of records kept of each user in one slice, of the K in all."),
-    Field(name="values", group="Values", private=False, of_records=True, form="COLUMN LOW HIGH",
+    Field(name="values", group="Release", private=False, of_records=True, form="COLUMN LOW HIGH",
           parse=_parse_values, value_of=_values_value, is_list=True, words=3,
           long_option="--value", is_everyday=True,
           help="Also publish sums and means of this column in every area, such as fare 0 60. The "
