@@ -111,11 +111,17 @@ def _parse_values(name: str, value: Any, folder: Path | None) -> Any:
     """Values of names with two bounds, or of triples of words."""
     if isinstance(value, Mapping):
         value = [(column, *_bounds_of(column, bounds)) for column, bounds in value.items()]
-    if not isinstance(value, Sequence) or isinstance(value, str):
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if not is_list or not all(isinstance(each, Value) or _is_triple(each) for each in value):
         raise ParameterError(
             f"values must be bounds by column, such as {{'fare': (0, 60)}}, got {type_text(value)}"
         )
     return tuple(each if isinstance(each, Value) else _value_of(*each) for each in value)
+
+
+def _is_triple(value: Any) -> bool:
+    """Whether a value is a name and two bounds."""
+    return isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 3
 
 
 def _bounds_of(column: Any, bounds: Any) -> tuple[Any, Any]:
