@@ -242,7 +242,7 @@ def fit_least_squares(record: ReleaseRecord) -> Estimates:
     """
     return infer_counts(
         record.tree,
-        record.unit.scale,
+        record.scale,
         _empty_leaves(record),
         settled=record.local is None,
         measured=measure_record(record),
@@ -298,7 +298,7 @@ def _medians(
         return posterior_counts(
             tree,
             estimates,
-            record.unit.scale,
+            record.scale,
             empty,
             reach=MEDIAN_REACH,
             opened=opened,

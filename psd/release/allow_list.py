@@ -59,6 +59,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "rho": (int, NoneType),
     "delta": (Fraction, NoneType),
     "values": (tuple,),
+    "part_weight": (int,),
 }
 
 
@@ -79,6 +80,8 @@ def check_release(record: ReleaseRecord) -> None:
             "a release from replayed answers, or from a seed, has no noise and is not saved or "
             "exported"
         )
+    if record.part_weight:
+        raise ParameterError("a part of a value is not saved or exported; save its release")
     if not is_method_name(record.method):
         raise ParameterError(
             f"method must be 1 to 40 small letters, digits and hyphens, got {record.method[:100]!r}"

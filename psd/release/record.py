@@ -218,6 +218,9 @@ class ReleaseRecord:
     rho: int | None = None
     delta: Fraction | None = None  # delta of a release with a rho
     values: tuple[Value, ...] = ()  # numbers of records whose weights the tree has sums of
+    # Of a record that was made of the sums of a value, see `value_part`: weight of one record in
+    # its counts. Such a record is asked, and never saved.
+    part_weight: int = 0
 
     @property
     def about_texts(self) -> dict[str, str]:
@@ -245,7 +248,9 @@ class ReleaseRecord:
             raise ParameterError("estimate must not be integer without regions")
         check_cells(self.tree, self.domain.lattice)
         # Give the noise of a tree the sensitivity that follows from the unit of privacy.
-        noise = self.tree.noise.for_contributions(self.unit.contributions)
+        noise = self.tree.noise
+        if not self.part_weight:
+            noise = noise.for_contributions(self.unit.contributions)
         if noise != self.tree.noise:
             object.__setattr__(self, "tree", replace(self.tree, noise=noise))
         if isinstance(self.tree, RegionTree) and self.post_processing.density == "smooth":
@@ -324,17 +329,22 @@ class ReleaseRecord:
     def value_part(self, number: int, side: int) -> ReleaseRecord:
         """Record whose counts are the weights of a value towards its upper or lower bound.
 
-        number: of the value; side: 0 for the upper bound, 1 for the lower one. The counts are in
-        records, or in weights of users; rounding reads noisy sums alone. All that is done with
-        counts of records is done with these.
+        number: of the value; side: 0 for the upper bound, 1 for the lower one. One record has the
+        weight `scale` in these counts. All that is done with counts of records is done with them.
         """
-        sums, tree = self.tree.sums, self.tree
+        sums, noise = self.tree.sums, self.tree.noise
         assert sums is not None  # a record with values has them
-        count = np.round(sums[:, number, side] / self.record_weight).astype(np.int64)
-        factor = part_factor(len(self.values), is_pure=tree.noise.measure.is_pure)
-        noise = replace(tree.noise, factor=Fraction(factor))
-        part = replace(tree, count=count, noise=noise, sums=None)
-        return replace(self, tree=part, values=())
+        times = self.record_weight**2 * part_factor(len(self.values), is_pure=noise.measure.is_pure)
+        noise = replace(
+            noise, squared_sensitivity=noise.squared_sensitivity * times, factor=Fraction(1)
+        )
+        part = replace(self.tree, count=sums[:, number, side], noise=noise, sums=None)
+        return replace(self, tree=part, values=(), part_weight=self.record_weight)
+
+    @property
+    def scale(self) -> int:
+        """What one record, or one user that is counted, adds to a count."""
+        return self.unit.scale * max(self.part_weight, 1)
 
     def _check_local(self) -> None:
         """Check the reports of a local release, or that there are none.
