@@ -28,6 +28,7 @@ from psd.query.answer_table import (
 )
 from psd.query.areas import answer_areas, read_areas
 from psd.query.index import QueryIndex
+from psd.query.means import node_columns, value_columns
 from psd.query.totals import QueryTotals
 from psd.space.ground_areas import area_unit, ground_areas, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
@@ -209,6 +210,7 @@ def cells_table(
             "relative_error": relative,
             "reliable": judged.reliable,
             "quality": judged.quality,
+            **node_columns(fit.record, which, CONFIDENCE),
             **stated,
         },
         geometry=shapely.box(west, south, east, north),
@@ -243,9 +245,11 @@ def named_regions_table(
 
     domain, source = index.record.domain, index.record.source
     regions = read_areas(None, domain, index.record.tree, level=level)
-    answers = regions.table(
-        answer_areas([index], regions, confidence=confidence, threshold=threshold)
-    )
+    columns = answer_areas([index], regions, confidence=confidence, threshold=threshold)
+    numbers = range(len(index.record.values))
+    both = [(kind, number) for number in numbers for kind in ("mean", "sum")]
+    columns |= value_columns([index], regions, both, confidence)
+    answers = regions.table(columns)
     shapes = regions.shapes(domain)
     areas = shape_ground_areas(domain, shapes)
     answers.insert(2, "density", ground_densities(answers["estimate"].to_numpy(), areas))

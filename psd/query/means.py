@@ -19,18 +19,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd._util.arrays import Floats
-from psd.estimation.fit import predicts_published
+from psd._util.arrays import Floats, Integers
+from psd.estimation.fit import fit, predicts_published
 from psd.query.answer_table import noise_for_intervals
 from psd.query.areas import Areas
 from psd.query.index import QueryIndex
 from psd.query.totals import sum_over_slices
 
-__all__ = ["ValueTotals", "mean_columns", "sum_columns", "value_columns", "value_totals"]
+if TYPE_CHECKING:
+    from psd.release.record import ReleaseRecord
+
+__all__ = [
+    "ValueTotals",
+    "mean_columns",
+    "node_columns",
+    "sum_columns",
+    "value_columns",
+    "value_totals",
+]
 
 
 _LEAST_RECORDS = 1e-9
@@ -161,6 +171,29 @@ def value_columns(
         made = (mean_columns if kind == "mean" else sum_columns)(totals[number], confidence)
         name = f"{kind}_{slices[0].record.values[number].name}"
         columns |= {f"{name}{ending}": values for ending, values in made.items()}
+    return columns
+
+
+def node_columns(record: ReleaseRecord, nodes: Integers, confidence: float) -> dict[str, Floats]:
+    """Means and sums of all values in nodes of a tree, with error and interval, (nodes,) each."""
+    columns: dict[str, Floats] = {}
+    for number, value in enumerate(record.values):
+        fits = [fit(record.value_part(number, side)) for side in (0, 1)]
+        nothing = np.zeros(len(nodes))
+        variances = [each.noise_covariance.variance[nodes] for each in fits]
+        totals = ValueTotals(
+            bounds=(value.lower, value.upper),
+            upper=np.maximum(fits[0].estimates.count[nodes], 0.0),
+            lower=np.maximum(fits[1].estimates.count[nodes], 0.0),
+            predicted=_pair(variances),
+            noise=_pair(variances),
+            uneven=(nothing, nothing),
+            common=nothing,
+        )
+        for kind, made in (("mean", mean_columns), ("sum", sum_columns)):
+            answers = made(totals, confidence)
+            kept = ("", "_error", "_lower", "_upper")
+            columns |= {f"{kind}_{value.name}{ending}": answers[ending] for ending in kept}
     return columns
 
 
