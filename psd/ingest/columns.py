@@ -338,8 +338,7 @@ def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> di
         field.name: ", ".join(value) if isinstance(value, tuple) else str(value)
         for field in fields(columns)
         for value in [getattr(columns, field.name)]
-        if field.name not in _UNSTATED
-        and (field.name in _STATED or value != field.default)
+        if field.name not in _UNSTATED and (field.name in _STATED or value != field.default)
     }
     if columns.time is None and columns.where is None:
         reading.pop("time_zone", None)
