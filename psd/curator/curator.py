@@ -172,13 +172,10 @@ class Curator:
         self.regions = regions
         self.contributions = tally.contributions
         self._values = 0 if tally.values is None else tally.values.shape[1]
-        noise = _noise_of(tally, budget.measure, squared_sensitivity)
-        # Noise of counts, and of the sums of weights from which they follow where there are values.
-        self.noise, self._part_noise = noise, noise
-        if self._values:
-            self.noise, self._part_noise = _noise_of_values(
-                noise, tally.record_weight, self._values
-            )
+        self.noise = _noise_of(tally, budget.measure, squared_sensitivity)
+        if self._values:  # counts follow from noisy sums, see `count`
+            factor = count_factor(self._values, is_pure=budget.measure.is_pure)
+            self.noise = replace(self.noise, factor=Fraction(factor))
 
     @property
     def spent(self) -> int:
@@ -340,13 +337,14 @@ class Curator:
                 high = np.stack([each.count(cells.nodes) for each in points.values], axis=1)
                 parts = np.stack([high, weight * true[:, None] - high], axis=2)
                 shares = np.repeat(loss, 2 * values)
-                drawn = self._sampler.draw(count_mechanism(self._part_noise, parts.ravel(), shares))
+                noise = _noise_of_sums(self.noise, weight, values)
+                drawn = self._sampler.draw(count_mechanism(noise, parts.ravel(), shares))
                 # Each noisy pair sums to the count. Rounding reads noisy sums alone; rounded down,
                 # each count would be half a record too small.
                 sums, whole = drawn.reshape(parts.shape), weight * values
                 noisy = (sums.sum(axis=(1, 2)) + whole // 2) // whole
             else:
-                noisy = self._sampler.draw(count_mechanism(self._part_noise, true, loss))
+                noisy = self._sampler.draw(count_mechanism(self.noise, true, loss))
             growing.measure(cells.nodes, noisy, loss, sums)
             counts[inside] = noisy
             return counts
@@ -618,8 +616,9 @@ class Curator:
                 f"{measure.name} 0"
             )
         smallest = loss.min(initial=measure.largest, keepdims=True)
-        largest = max(2 * self._values, 1) * self._part_noise.sensitivity
-        if largest * NANO > int(measure.of_pure(smallest)[0]) * _MAX_SCALE:
+        # Of values, the noise of 2V sums is added up.
+        times = 2 * self._tally.record_weight * self._values**2 if self._values else 1
+        if times * self.noise.sensitivity * NANO > int(measure.of_pure(smallest)[0]) * _MAX_SCALE:
             raise ParameterError(
                 f"{measure.name} {measure.text(int(smallest[0]))} of a question is too small for "
                 f"{self.contributions} records per user; the noise would exceed every count"
@@ -653,17 +652,14 @@ def _noise_of(tally: Tally, measure: LossMeasure, squared_sensitivity: int | Non
     return CountNoise.gaussian(squared)
 
 
-def _noise_of_values(noise: CountNoise, weight: int, values: int) -> tuple[CountNoise, CountNoise]:
-    """Noise of counts that follow from sums of weights of values, and of these sums.
+def _noise_of_sums(noise: CountNoise, weight: int, values: int) -> CountNoise:
+    """Noise of the sums of the weights of V values, where counts that follow have a noise.
 
-    noise: that of counts without values, law and sensitivity of one unit; weight: M.
-
-    Each of the 2V sums has the sensitivity of counts times M V in epsilon, and M sqrt(V) in rho.
+    weight: M. Sums have the sensitivity of counts times M V in epsilon, and M sqrt(V) in rho.
     """
-    is_pure = noise.measure.is_pure
-    squared = noise.squared_sensitivity * weight**2 * part_factor(values, is_pure=is_pure)
-    factor = Fraction(count_factor(values, is_pure=is_pure))
-    return replace(noise, factor=factor), replace(noise, squared_sensitivity=squared)
+    times = weight**2 * part_factor(values, is_pure=noise.measure.is_pure)
+    squared = noise.squared_sensitivity * times
+    return replace(noise, squared_sensitivity=squared, factor=Fraction(1))
 
 
 def _unscored(mechanism: UnscoredMechanism, axes: int) -> partial[ScoreMechanism]:

@@ -706,7 +706,7 @@ FIELDS: Final = (
           help="Largest number of records kept of each user in one slice, of the K in all."),
     Field(name="values", group="Release", private=False, of_records=True, form="COLUMN LOW HIGH",
           parse=_parse_values, value_of=_values_value, is_list=True, words=3,
-          long_option="--value", is_everyday=True,
+          long_option="--value",
           help="Also publish sums and means of this column in every area, such as fare 0 60. The "
                "bounds are public, never from the data; values beyond them count as the nearest "
                "bound. Counts get sqrt(2) times the noise for the first value."),

@@ -16,14 +16,14 @@ WEIGHTS = TESTS + "test_weights_are_whole_and_no_larger_than_a_record"
 
 
 @planted(test=RECORD + "[grid-one]", like="noise for half of what a record changes")
-@around("psd.curator.curator._noise_of_values")
+@around("psd.curator.curator._noise_of_sums")
 def noise_of_half_a_record(original, noise, weight, values):
     """The sums have the noise of one weight, M / 2, though a record changes both."""
     return original(noise, weight // 2, values)
 
 
 @planted(test=RECORD + "[quadtree-two]", like="a budget that is divided by too few parts")
-@around("psd.curator.curator._noise_of_values")
+@around("psd.curator.curator._noise_of_sums")
 def noise_of_one_value_for_all(original, noise, weight, values):
     """Several values have the noise of one, so that each costs all of epsilon."""
     return original(noise, weight, 1)
@@ -77,7 +77,7 @@ def cuts_where_values_are_high(original, quadtree, curator):
 
 @planted(test=RECORD + "[grid-one]", like="bounds from the data")
 @instead("psd.ingest.tally_builder.value_weights")
-def bounds_of_the_data(values, numbers):
+def value_bounds_of_the_data(values, numbers):
     """A value is placed between the smallest and the largest one that occur."""
     weights = np.zeros(numbers.shape, np.int64)
     for column in range(len(values)):
