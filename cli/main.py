@@ -165,7 +165,9 @@ def run(args: list[str]) -> int:
             warnings.showwarning = lambda text, *_, **__: print_warning(in_options(str(text)))
             cli.main(args, prog_name="psd", standalone_mode=False)
     except errors.PsdError as error:
-        return _print_error(str(error), _exit_code(type(error)))
+        # The code of the kind of error, or of the kind that it is derived from.
+        kinds = [kind for kind in type(error).__mro__ if kind in EXIT_CODES]
+        return _print_error(str(error), EXIT_CODES[kinds[0]] if kinds else INTERNAL)
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
         return _print_error(error.format_message() + hint, 2)
@@ -190,11 +192,6 @@ def run(args: list[str]) -> int:
     except Exception as error:
         return _report_unexpected(error, args)
     return 0
-
-
-def _exit_code(kind: type[errors.PsdError]) -> int:
-    """Exit code of a kind of error, or of the kind that it is derived from."""
-    return next((EXIT_CODES[base] for base in kind.__mro__ if base in EXIT_CODES), INTERNAL)
 
 
 def _report_unexpected(error: Exception, args: list[str]) -> int:

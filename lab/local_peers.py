@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from psd.api.release import Release
+from psd.apps.local.campaign_design import campaign_content, grid_level, open_group, sigma
 from psd.apps.local.campaigns import campaign_of
-from psd.apps.local.design import campaign_content, grid_level, open_group, sigma
 from psd.apps.local.device import SHARES
 from psd.apps.local.partitions import grid_cells
 from psd.apps.local.protocols import best_protocol

@@ -265,18 +265,15 @@ def _read_signature(path: Path) -> dict[str, str]:
             "or of another version",
             path=path,
         )
-    if not all(_is_hex(body[name], length) for name, length in _FIELDS.items()):
+    texts = {name: body[name] if isinstance(body[name], str) else "" for name in _FIELDS}
+    is_hex = all(set(text) <= set("0123456789abcdef") for text in texts.values())
+    if not is_hex or {name: len(text) for name, text in texts.items()} != _FIELDS:
         raise ReleaseFormatError(
             f"signature must be a file that psd sign file wrote, got {path}; it is damaged",
             path=path,
         )
     fields: dict[str, str] = body
     return fields
-
-
-def _is_hex(value: object, length: int) -> bool:
-    """Whether a JSON value is a text of this number of hexadecimal digits."""
-    return isinstance(value, str) and len(value) == length and set(value) <= set("0123456789abcdef")
 
 
 def _private_key(path: Name) -> Ed25519PrivateKey:

@@ -23,7 +23,6 @@ from ..output.terminal import show_stage
 if TYPE_CHECKING:
     from psd.apps.auditing.attacks import Audit
     from psd.apps.auditing.canaries import Plot
-    from psd.privacy.unit import PrivacyUnit
 
 __all__ = ["COMMANDS"]
 
@@ -117,8 +116,13 @@ def run_audit(
     from psd.apps.auditing.attacks import audit
     from psd.decompositions import method as method_by_name
     from psd.errors import AuditError
+    from psd.privacy.unit import PrivacyUnit
 
-    unit = _unit_of(kind, max_contributions)
+    if (kind == "user") != (max_contributions is not None):
+        raise click.UsageError("--unit user and --max-contributions must be given together")
+    unit = PrivacyUnit()
+    if max_contributions is not None:
+        unit = PrivacyUnit(kind="user", max_contributions=max_contributions)
     decomposition = method_by_name(method, parse_settings(settings))
     law = [] if delta is None else ["--delta", delta, "--noise", "gaussian"]
     words = [*law, "--method", method, *(word for text in settings for word in ("--set", text))]
@@ -136,15 +140,6 @@ def run_audit(
     click.echo(_as_json(outcome)) if form == "json" else _print_audit(outcome)
     if outcome.failed:
         raise AuditError(f"{method} is {outcome.sentence}")
-
-
-def _unit_of(kind: str, bound: int | None) -> PrivacyUnit:
-    """Unit of privacy of the options."""
-    from psd.privacy.unit import PrivacyUnit
-
-    if (kind == "user") != (bound is not None):
-        raise click.UsageError("--unit user and --max-contributions must be given together")
-    return PrivacyUnit() if bound is None else PrivacyUnit(kind="user", max_contributions=bound)
 
 
 def _by_command(epsilon: str, words: list[str]) -> Callable[[Plot], Callable[[Path, Path], None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,6 @@ from ..output.terminal import print_success, show_stage
 if TYPE_CHECKING:
     from psd.apps.choosing import Choice, PriceList, PriceMap
     from psd.apps.choosing.objectives import Objective
-    from psd.ledger.account import Account
 
 __all__ = ["COMMANDS"]
 
@@ -65,6 +64,9 @@ def make_choice(
     The arguments are options of the command; `output` is the file of the picks, which have outlines
     in `crs` then.
     """
+    import pandas as pd
+
+    from psd._util.atomic_write import check_free
     from psd.apps.choosing import choose
     from psd.privacy.loss import epsilon_decimal, parse_epsilon
     from psd.publish.counting import inputs_of
@@ -73,7 +75,10 @@ def make_choice(
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     reads: list[str | Path] = [*candidates.files, *local_files(inputs), ledger or ""]
-    _check_output(output, overwrite=overwrite, reads=reads)
+    if output is not None:
+        if Path(output).suffix.lower() not in (".geojson", ".csv"):
+            raise click.UsageError(f"--output must end in .geojson or .csv, got {output[:80]}")
+        check_free(output, overwrite=overwrite, inputs=reads)
     account = account_of(ledger, dataset, analyst)
     if account is None:
         raise click.UsageError("--ledger and --dataset must be given; psd choose charges a ledger")
@@ -86,73 +91,43 @@ def make_choice(
         stated = {name: value for name, value in options.items() if value is not None}
         observer = make_observer(stage, report_private=report_private)
         choice = choose(data, objective, account=account, observer=observer, **read, **stated)
-    _show(choice, candidates.unit, form, account)
-    if output is not None:
-        _write(choice, output, crs, overwrite=overwrite)
-
-
-def _check_output(output: str | None, *, overwrite: bool, reads: Iterable[str | Path]) -> None:
-    """Refuse a file of another format, that exists, or is read, before anything is charged."""
-    from psd._util.atomic_write import check_free
-
-    if output is None:
-        return
-    if Path(output).suffix.lower() not in (".geojson", ".csv"):
-        raise click.UsageError(f"--output must end in .geojson or .csv, got {output[:80]}")
-    check_free(output, overwrite=overwrite, inputs=reads)
-
-
-def _write(choice: Choice, output: str, crs: str, *, overwrite: bool) -> None:
-    """Write the picks as GeoJSON in degrees, or as CSV without outlines."""
-    import geopandas as gpd
-    import pandas as pd
-
-    from psd.space.shape_transforms import transform_table
-
-    table = pd.DataFrame(choice.picks)
-    if output.lower().endswith(".csv"):
-        text = csv_text(table.drop(columns="geometry"))
-    else:
-        layer = gpd.GeoDataFrame(table, geometry="geometry", crs=crs)
-        text = transform_table(layer, "EPSG:4326", "the picks").to_json(drop_id=True) + "\n"
-    write_text(str(text), output, overwrite=overwrite)
-
-
-def _show(choice: Choice, unit: str, form: str, account: Account) -> None:
-    """Print the picks; to people also the notes, and the head of the ledger."""
-    import pandas as pd
-
-    table = pd.DataFrame(choice.picks).drop(columns="geometry", errors="ignore")
-    write_table(table, form, None, overwrite=False)
+    picks = pd.DataFrame(choice.picks)
+    without_outlines = picks.drop(columns="geometry", errors="ignore")
+    write_table(without_outlines, form, None, overwrite=False)
     account.finish()
     if form == "table":
-        for line in show_notes(choice, unit):
+        for line in show_notes(choice, candidates.unit):
             click.echo(line)
         print_success(f"ledger head {account.head}")
+    if output is None:
+        return
+    if output.lower().endswith(".csv"):
+        text = csv_text(without_outlines)
+    else:  # GeoJSON is in degrees
+        import geopandas as gpd
+
+        from psd.space.shape_transforms import transform_table
+
+        layer = gpd.GeoDataFrame(picks, geometry="geometry", crs=crs)
+        text = transform_table(layer, "EPSG:4326", "the picks").to_json(drop_id=True) + "\n"
+    write_text(str(text), output, overwrite=overwrite)
 
 
 def show_notes(choice: Choice, unit: str) -> list[str]:
     """Sentences on the price of a choice, its error and what a lie gains, of public numbers."""
     each = "" if choice.draws == 1 else f"{choice.draw_epsilon:f} for each draw, "
+    number, gain = f"{choice.candidates:,}", choice.liar_gain()
+    if choice.candidates >= 10**12:
+        number = f"about 10^{len(str(choice.candidates)) - 1}"
+    share = f"{gain:.3g} times" if gain > 1 else f"{100 * gain:.3g} % of"
     return [
-        f"{choice.guarantee}; {each}{_number(choice.candidates)} candidates",
+        f"{choice.guarantee}; {each}{number} candidates",
         f"shortfall: at most {choice.mean_shortfall:,.4g} {unit} below the best candidate on "
         f"average, and at most {choice.likely_shortfall:,.4g} with probability 0.95",
         f"alike: candidates within {choice.alike:,.4g} {unit} of each other are hardly told apart",
-        f"a liar gains at most {_share(choice.liar_gain())} their largest utility, t liars "
-        f"together e^({choice.epsilon:f} t) - 1 of it, in n such choices e^({choice.epsilon:f} n) "
-        "- 1",
+        f"a liar gains at most {share} their largest utility, t liars together "
+        f"e^({choice.epsilon:f} t) - 1 of it, in n such choices e^({choice.epsilon:f} n) - 1",
     ]
-
-
-def _number(candidates: int) -> str:
-    """A number of candidates; a power of ten if it is too long."""
-    return f"{candidates:,}" if candidates < 10**12 else f"about 10^{len(str(candidates)) - 1}"
-
-
-def _share(gain: float) -> str:
-    """A share as a percentage; where it says nothing, as a factor."""
-    return f"{gain:.3g} times" if gain > 1 else f"{100 * gain:.3g} % of"
 
 
 _area = options_of("Area")

@@ -18,9 +18,7 @@ from ..output.tables import Column, print_columns, print_left_out
 from ..output.terminal import print_success, show_builds, show_stage
 
 if TYPE_CHECKING:
-    from psd.api.release import Release
     from psd.apps.evaluation.comparison import Comparison
-    from psd.apps.evaluation.true_errors import Evaluation
     from psd.decompositions import Decomposition
 
 __all__ = ["COMMANDS"]
@@ -77,9 +75,9 @@ def run_evaluate(
       psd check evaluate year.psd.parquet visits.csv --slice 2024-06 --time time \\
           --tally year.tally
     """  # noqa: D301
-    from psd._util.atomic_write import check_targets
-    from psd.apps.evaluation.figures import check_plot, check_report
-    from psd.apps.evaluation.pages import RASTER
+    from psd._util.atomic_write import check_targets, temporary_target, write_file
+    from psd.apps.evaluation.figures import check_plot, check_report, plot_evaluation
+    from psd.apps.evaluation.pages import RASTER, evaluation_page
     from psd.apps.evaluation.true_errors import PRIVATE_NOTICE, evaluate
     from psd.publish.counting import inputs_of
     from psd.regions.files import read_boxes
@@ -105,18 +103,6 @@ def run_evaluate(
         data = inputs_of(inputs, table, query)
         private: dict[str, Any] = {"tally": private_tally, "raster": raster, "during": during}
         evaluation = evaluate(loaded, data, boxes=queries, **read, **private)
-    _print_summary(evaluation)
-    click.echo(PRIVATE_NOTICE)
-    if output:
-        _write_answers(evaluation, output, overwrite=overwrite)
-    if plot:
-        _plot_errors(evaluation, plot, overwrite=overwrite)
-    if report:
-        _write_report(evaluation, loaded, report, overwrite=overwrite)
-
-
-def _print_summary(evaluation: Evaluation) -> None:
-    """Summary: relative errors in percent."""
     columns = []
     for name in evaluation.summary.columns:
         values, words = evaluation.summary[name], name == "class"
@@ -129,40 +115,21 @@ def _print_summary(evaluation: Evaluation) -> None:
         "For each query the parts, with their signs, add up to the error; the means of their\n"
         "sizes may exceed it. covers: 95 % intervals that contain the true count."
     )
-
-
-def _write_answers(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
-    """Every query as CSV, under a first line that marks the file."""
-    from psd._util.atomic_write import write_file
-    from psd.apps.evaluation.true_errors import PRIVATE_NOTICE
-
-    rows = csv_text(evaluation.answers)
-    content = f"# {PRIVATE_NOTICE}\n{rows}".encode()
-    write_file(output, content, overwrite=overwrite, mode=0o600)
-    print_success(f"wrote {output} (PRIVATE)")
-
-
-def _plot_errors(evaluation: Evaluation, output: str, *, overwrite: bool) -> None:
-    """Parts of the error by class, as bars."""
-    from psd._util.atomic_write import temporary_target
-    from psd.apps.evaluation.figures import plot_evaluation
-
-    with temporary_target(output, overwrite=overwrite) as target:
-        target.touch(mode=0o600)
-        plot_evaluation(evaluation, target)
-    print_success(f"wrote {output} (PRIVATE)")
-
-
-def _write_report(
-    evaluation: Evaluation, release: Release, output: str, *, overwrite: bool
-) -> None:
-    """All of it as a web page."""
-    from psd._util.atomic_write import write_file
-    from psd.apps.evaluation.pages import evaluation_page
-
-    content = evaluation_page(evaluation, release).encode()
-    write_file(output, content, overwrite=overwrite, mode=0o600)
-    print_success(f"wrote {output} (PRIVATE)")
+    click.echo(PRIVATE_NOTICE)
+    if output:
+        # The first line marks the file.
+        rows = f"# {PRIVATE_NOTICE}\n{csv_text(evaluation.answers)}"
+        write_file(output, rows.encode(), overwrite=overwrite, mode=0o600)
+        print_success(f"wrote {output} (PRIVATE)")
+    if plot:
+        with temporary_target(plot, overwrite=overwrite) as target:
+            target.touch(mode=0o600)
+            plot_evaluation(evaluation, target)
+        print_success(f"wrote {plot} (PRIVATE)")
+    if report:
+        page = evaluation_page(evaluation, loaded).encode()
+        write_file(report, page, overwrite=overwrite, mode=0o600)
+        print_success(f"wrote {report} (PRIVATE)")
 
 
 @click.command("compare", cls=Command, short_help="Show true errors of methods.")
@@ -262,7 +229,15 @@ def run_compare(
             **read,
             **options,
         )
-    _print_table(comparison)
+    # The best of each column and epsilon is bold and has a star.
+    columns = [
+        Column(heading=name, values=values, left=name == "method")
+        for name, values in _text_columns(comparison).items()
+    ]
+    title = "PRIVATE: mean true relative errors"
+    left_out = print_columns(columns, dispensable=_DISPENSABLE, title=title, bold="*")
+    click.echo("score: geometric mean of the eight classes; *: smallest of its epsilon")
+    print_left_out(left_out, where="the file")
     click.echo(COMPARISON_NOTICE)
     _save_files(comparison, output, plot, report, overwrite=overwrite)
 
@@ -299,18 +274,6 @@ _DISPENSABLE = (
     "on data_1 %",
     "standard_error",
 )
-
-
-def _print_table(comparison: Comparison) -> None:
-    """The table for people; the best of each column and epsilon is bold and has a star."""
-    columns = [
-        Column(heading=name, values=values, left=name == "method")
-        for name, values in _text_columns(comparison).items()
-    ]
-    title = "PRIVATE: mean true relative errors"
-    left_out = print_columns(columns, dispensable=_DISPENSABLE, title=title, bold="*")
-    click.echo("score: geometric mean of the eight classes; *: smallest of its epsilon")
-    print_left_out(left_out, where="the file")
 
 
 def _text_columns(comparison: Comparison) -> dict[str, list[str]]:

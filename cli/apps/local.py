@@ -24,10 +24,7 @@ from ..output.tables import (
 from ..output.terminal import print_success, show_builds
 
 if TYPE_CHECKING:
-    import pandas
-
-    from psd.apps.local.description import Description, GroupDescription
-    from psd.apps.local.device import Campaign
+    pass
 
 __all__ = ["COMMANDS"]
 
@@ -122,7 +119,12 @@ def design_campaign(
       psd local design -o c.json --words --devices 9000 --set flips=64 --set p=0.5 --set q=0.75
     """  # noqa: D301
     from psd._util.atomic_write import write_file
-    from psd.apps.local.answer_design import parse_settings
+    from psd.apps.local.answer_design import (
+        design_numbers,
+        design_options,
+        design_words,
+        parse_settings,
+    )
     from psd.apps.local.campaigns import encode_campaign
 
     subjects = [fields.get("regions") or question["bounds"], question["options"], question["ends"]]
@@ -135,60 +137,36 @@ def design_campaign(
             "--epsilon must be given, or with --set what it follows from: p, q and flips of "
             "rappor, or for --options truth of k-ary"
         )
-    stated = {"title": title, "protocol": protocol, "settings": parse_settings(settings)}
+    stated: dict[str, Any] = {"title": title, "protocol": protocol}
+    stated["settings"] = parse_settings(settings)
     if "regions" in fields:
-        campaign = _design_regions(fields, question, epsilon, devices, stated)
+        from psd.apps.local.campaign_design import design_regions, read_regions
+        from psd.publish.request_values import parse_values, regions_from_values
+
+        given = parse_values(fields)
+        is_files = isinstance(given["regions"], tuple)
+        files = regions_from_values({"gaps": "outside", **given} if is_files else given)
+        regions = read_regions(files, question["crs"], question["bounds"])
+        campaign = design_regions(regions, epsilon, devices, **stated)
     elif question["bounds"] is not None:
-        campaign = _design_places(question, epsilon, devices, stated)
+        from psd.apps.local.campaign_design import design
+
+        stated |= {"crs": question["crs"], "rounds": int(question["rounds"])}
+        campaign = design(question["bounds"], epsilon, devices, **stated)
+    elif question["words"]:
+        campaign = design_words(epsilon, devices, **stated)
+    elif question["options"] is not None:
+        from psd.apps.local.answer_tables import read_list
+
+        options = read_list(question["options"], "options")
+        campaign = design_options(options, epsilon, devices, **stated)
+    elif epsilon is None:
+        raise click.UsageError("with --range, --epsilon must be given")
     else:
-        campaign = _design_answers(question, epsilon, devices, stated)
+        low, high = question["ends"]
+        campaign = design_numbers(low, high, epsilon, devices, **stated)
     write_file(output, encode_campaign(campaign), overwrite=overwrite)
     print_success(f"wrote {output}; campaign {campaign.digest}")
-
-
-def _design_regions(
-    fields: dict[str, Any],
-    question: dict[str, Any],
-    epsilon: Any,
-    devices: int,
-    stated: dict[str, Any],
-) -> Campaign:
-    """Campaign that asks for named regions."""
-    from psd.apps.local.design import design_regions, read_regions
-    from psd.publish.request_values import parse_values, regions_from_values
-
-    given = parse_values(fields)
-    is_files = isinstance(given["regions"], tuple)
-    files = regions_from_values({"gaps": "outside", **given} if is_files else given)
-    regions = read_regions(files, question["crs"], question["bounds"])
-    return design_regions(regions, epsilon, devices, **stated)
-
-
-def _design_places(
-    question: dict[str, Any], epsilon: Any, devices: int, stated: dict[str, Any]
-) -> Campaign:
-    """Campaign that asks for places."""
-    from psd.apps.local.design import design
-
-    about: dict[str, Any] = {"crs": question["crs"], "rounds": int(question["rounds"]), **stated}
-    return design(question["bounds"], epsilon, devices, **about)
-
-
-def _design_answers(
-    question: dict[str, Any], epsilon: str | None, devices: int, stated: dict[str, Any]
-) -> Campaign:
-    """Campaign that asks for options, numbers or words."""
-    from psd.apps.local.answer_design import design_numbers, design_options, design_words
-    from psd.apps.local.answer_tables import read_list
-
-    if question["words"]:
-        return design_words(epsilon, devices, **stated)
-    if question["options"] is not None:
-        return design_options(read_list(question["options"], "options"), epsilon, devices, **stated)
-    if epsilon is None:
-        raise click.UsageError("with --range, --epsilon must be given")
-    low, high = question["ends"]
-    return design_numbers(low, high, epsilon, devices, **stated)
 
 
 @click.command("plan", cls=Command, short_help="Predict errors, beside the central model.")
@@ -274,33 +252,21 @@ def plan_campaigns(
             seed=seed,
             progress=finished,
         )
-    _write_plan(result.table, form, output, overwrite=overwrite)
-
-
-def _write_plan(table: pandas.DataFrame, form: str, output: str | None, *, overwrite: bool) -> None:
-    """Write the table to the screen or to a file."""
     if form != "table":
-        write_table(table, form, output, overwrite=overwrite)
+        write_table(result.table, form, output, overwrite=overwrite)
         return
-    print_rows([_shown(row) for row in table.to_dict("records")])
+    forms = {"devices": ",", "error": ".3f", "percent_off": ".2f", "central_error": ".4f"}
+    forms["factor"] = ".1f"
+    print_rows(
+        [
+            {name: f"{row[name]:{forms[name]}}" if name in forms else row[name] for name in row}
+            for row in result.table.to_dict("records")
+        ]
+    )
     click.echo(
         "Percent off: mean error of boxes of 10 % of the area, in % of the devices.\n"
         "Factor: error of the campaign over that of a central release of the same epsilon."
     )
-
-
-def _shown(row: dict[Any, Any]) -> dict[str, object]:
-    """Row of the table for people."""
-    return {
-        "density": row["density"],
-        "devices": f"{row['devices']:,}",
-        "epsilon": row["epsilon"],
-        "rounds": row["rounds"],
-        "error": f"{row['error']:.3f}",
-        "percent_off": f"{row['percent_off']:.2f}",
-        "central_error": f"{row['central_error']:.4f}",
-        "factor": f"{row['factor']:.1f}",
-    }
 
 
 _CAMPAIGN = click.argument("campaign", type=click.Path(readable=False))
@@ -364,17 +330,15 @@ def describe_campaign(
     if form == "json":
         click.echo(json.dumps(asdict(description), indent=2))
         return
-    _print_description(description)
-
-
-def _print_description(description: Description) -> None:
-    """Facts, and a table of the groups."""
+    often = "the limit for any number of reports of its first answer"
+    if description.device_epsilon == description.epsilon:
+        often = "it answers once, and asked again it sends the same report"
     print_facts(
         {
             "campaign": description.campaign,
             "title": description.title or "none",
             "epsilon of a report": description.epsilon,
-            "epsilon of a device": f"{description.device_epsilon}; {_often(description)}",
+            "epsilon of a device": f"{description.device_epsilon}; {often}",
             "expected devices": f"{description.devices:,}",
         }
     )
@@ -390,10 +354,12 @@ def _print_description(description: Description) -> None:
             "bytes": group.report_bytes,
             "error": _rounded(group.deviation, 1),
             "false_report": _rounded(group.false_report, 1),
-            **_shuffled(group),
         }
         for group in description.groups
     ]
+    for row, group in zip(rows, description.groups, strict=True):
+        if group.shuffled_epsilon is not None:  # rounded up
+            row["shuffled_epsilon"] = f"{math.ceil(group.shuffled_epsilon * 1e4) / 1e4:.4f}"
     print_rows(rows)
     click.echo(
         "Error: standard deviation of the devices in a cell, option or word, from its group\n"
@@ -406,20 +372,6 @@ def _print_description(description: Description) -> None:
             f"Shuffled epsilon: of the central model at delta {description.delta:g}, if as many "
             "reports of\nthe group are shuffled as are expected, and only then."
         )
-
-
-def _often(description: Description) -> str:
-    """What a device does that is asked again."""
-    if description.device_epsilon == description.epsilon:
-        return "it answers once, and asked again it sends the same report"
-    return "the limit for any number of reports of its first answer"
-
-
-def _shuffled(group: GroupDescription) -> dict[str, Any]:
-    """Column of the central epsilon, rounded up."""
-    if group.shuffled_epsilon is None:
-        return {}
-    return {"shuffled_epsilon": f"{math.ceil(group.shuffled_epsilon * 1e4) / 1e4:.4f}"}
 
 
 def _rounded(number: float | None, digits: int) -> float | str:
@@ -648,7 +600,7 @@ def aggregate_reports(
     """  # noqa: D301
     from psd._util.atomic_write import check_free, write_file
     from psd.apps.local.aggregation import aggregate
-    from psd.apps.local.answer_tables import encode_table, tabulate
+    from psd.apps.local.answer_tables import encode_table, read_list, tabulate, tabulate_words
     from psd.apps.local.campaigns import load_campaign
     from psd.apps.local.device import PLACES
 
@@ -657,7 +609,10 @@ def aggregate_reports(
     if (question == "words") != (words is not None):
         raise click.UsageError("--words must be given for a campaign of words, and for no other")
     if words is not None:
-        _write_words(campaign, folder, output, words, level, overwrite=overwrite)
+        found = tabulate_words(campaign, folder, read_list(words, "words"), level=level)
+        write_file(output, encode_table(found), overwrite=overwrite)
+        present = f"{sum(row.present for row in found):,} present at level {level:g}"
+        print_success(f"wrote {output}: {len(found):,} words, {present}")
         return
     if question not in PLACES:
         rows = tabulate(campaign, folder)
@@ -668,19 +623,6 @@ def aggregate_reports(
     release.save(output, overwrite=overwrite)
     reports = release.index.record.local.reports if release.index.record.local else 0
     print_success(f"wrote {output}: {reports:,} reports, {release.record.guarantee_text}")
-
-
-def _write_words(
-    campaign: str, folder: str, output: str, words: str, level: float, *, overwrite: bool
-) -> None:
-    """Write the table of words, and say how many are there."""
-    from psd._util.atomic_write import write_file
-    from psd.apps.local.answer_tables import encode_table, read_list, tabulate_words
-
-    rows = tabulate_words(campaign, folder, read_list(words, "words"), level=level)
-    write_file(output, encode_table(rows), overwrite=overwrite)
-    present = sum(row.present for row in rows)
-    print_success(f"wrote {output}: {len(rows):,} words, {present:,} present at level {level:g}")
 
 
 @command.command("protocols", cls=Command, short_help="List the protocols.")

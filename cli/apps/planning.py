@@ -46,8 +46,10 @@ def run_region_plan(
     **options: Any,
 ) -> None:
     """Plan the regions of the options, and print or write the plan."""
-    from psd.apps.planning.figures import check_plan_plot
+    from psd._util.atomic_write import temporary_target
+    from psd.apps.planning.figures import check_plan_plot, plot_region_plan
     from psd.apps.planning.region_plan import plan_regions
+    from psd.decompositions import region_method
     from psd.publish.request_values import (
         boundary_from_values,
         covariate_from_values,
@@ -56,7 +58,8 @@ def run_region_plan(
 
     methods, stated = split_commas(options["methods"]), options["epsilon"]
     epsilons = [] if stated is None else split_commas(stated)
-    if not _is_default("methods") and len(methods) > 1:
+    source = click.get_current_context().get_parameter_source("methods")
+    if source is not ParameterSource.DEFAULT and len(methods) > 1:
         raise click.UsageError("--methods must be one of auto, cascade and none with --regions")
     if for_relative_error is None and options["epsilon"] is None:
         raise click.UsageError("--epsilon or --for-relative-error must be given")
@@ -75,7 +78,7 @@ def run_region_plan(
             regions=regions_from_values(given),
             population=population,
             domain=domain,
-            method=_method(methods[0], settings),
+            method=region_method(methods[0], parse_settings(settings)),
             count=options["count"],
             **{name: options[name] for name in _USERS if options[name] is not None},
             covariate=covariate_from_values(given),
@@ -83,55 +86,17 @@ def run_region_plan(
             seed=options["seed"],
             **target,
         )
-    if form == "table":
-        _print_region_plan(result)
-    elif form == "csv":
-        text = csv_text(result.table)
-        write_text(text, output, overwrite=overwrite)
-    else:
-        write_text(_region_plan_json(result), output, overwrite=overwrite)
+    _write_region_plan(result, form, output, overwrite=overwrite)
     if plot:
-        _plot_region_plan(result, plot, overwrite=overwrite)
+        with temporary_target(plot, overwrite=overwrite) as path:
+            plot_region_plan(result, path)
+        print_success(f"wrote {plot}")
 
 
-def _is_default(name: str) -> bool:
-    """Whether an option was left out."""
-    source = click.get_current_context().get_parameter_source(name)
-    return source is click.core.ParameterSource.DEFAULT
-
-
-def _method(inside: str, settings: tuple[str, ...]) -> Any:
-    """Method of the regions."""
-    from psd.decompositions import region_method
-
-    return region_method(inside, parse_settings(settings))
-
-
-def _share(text: str) -> float:
-    """Share of a text with %, or of a number."""
-    if text.endswith("%"):
-        return parse_number(text[:-1].strip()) / 100
-    return parse_number(text)
-
-
-def _region_plan_json(result: RegionPlan) -> str:
-    """The plan as one JSON object; infinite errors are null."""
-    from psd.apps.planning.text import region_sentences
-
-    content = {
-        "count": result.count,
-        "max_contributions": result.max_contributions,
-        "inside": result.inside,
-        **_series_content(result),
-        "solved_epsilon": None if result.solved is None else str(result.solved),
-        "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
-        "words": region_sentences(result),
-    }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-
-
-def _print_region_plan(result: RegionPlan) -> None:
-    """The plan as a table for people."""
+def _write_region_plan(
+    result: RegionPlan, form: str, output: str | None, *, overwrite: bool
+) -> None:
+    """Print the plan as a table for people, or write it as CSV or as one JSON object."""
     from psd.apps.planning.text import (
         REGIONS_NOTE,
         region_columns,
@@ -139,26 +104,43 @@ def _print_region_plan(result: RegionPlan) -> None:
         region_setting,
     )
 
-    columns = [
-        Column(heading=name, values=[*map(printable, values)], left=name in ("level", "noise"))
-        for name, values in region_columns(result).items()
-    ]
-    click.echo(f"Expected errors of regions: {region_setting(result)}.")
-    left_out = print_columns(columns, dispensable=_DISPENSABLE_OF_REGIONS)
-    click.echo(textwrap.fill(REGIONS_NOTE, 90))
-    for sentence in region_sentences(result):
-        click.echo(textwrap.fill(f"- {sentence}.", 90))
-    print_left_out(left_out)
+    sentences = region_sentences(result)
+    if form == "table":
+        columns = [
+            Column(heading=name, values=[*map(printable, values)], left=name in ("level", "noise"))
+            for name, values in region_columns(result).items()
+        ]
+        click.echo(f"Expected errors of regions: {region_setting(result)}.")
+        left_out = print_columns(columns, dispensable=_DISPENSABLE_OF_REGIONS)
+        for text in (REGIONS_NOTE, *(f"- {sentence}." for sentence in sentences)):
+            click.echo(textwrap.fill(text, 90))
+        print_left_out(left_out)
+    elif form == "csv":
+        write_text(csv_text(result.table), output, overwrite=overwrite)
+    else:  # infinite errors are null
+        content = {
+            "count": result.count,
+            "max_contributions": result.max_contributions,
+            "inside": result.inside,
+            **_series_content(result),
+            "solved_epsilon": None if result.solved is None else str(result.solved),
+            "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
+            "words": sentences,
+        }
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        write_text(text, output, overwrite=overwrite)
 
 
-def _plot_region_plan(result: RegionPlan, path: str, *, overwrite: bool) -> None:
-    """Errors by level as a picture or a page."""
-    from psd._util.atomic_write import temporary_target
-    from psd.apps.planning.figures import plot_region_plan
-
-    with temporary_target(path, overwrite=overwrite) as target:
-        plot_region_plan(result, target)
-    print_success(f"wrote {path}")
+def _share(text: str, area: float | None = None) -> float:
+    """Share of a text with %, or of a number; of an area it is a number of km2."""
+    if text.endswith("%"):
+        return parse_number(text[:-1].strip()) / 100
+    size = parse_number(text)
+    if area is None:
+        return size
+    if size > area:
+        raise click.UsageError(f"--sizes must be at most the area, {area:,.6g} km2, got {text} km2")
+    return size / area
 
 
 FORMATS = ("table", "csv", "json")
@@ -299,8 +281,8 @@ def run_plan(
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
           --population visits --slices 52 --delta 1e-6 --for-relative-error 10%
     """  # noqa: D301
-    from psd._util.atomic_write import check_targets
-    from psd.apps.planning.figures import check_plan_plot
+    from psd._util.atomic_write import check_targets, temporary_target
+    from psd.apps.planning.figures import check_plan_plot, plot_plan
     from psd.apps.planning.plan import plan
     from psd.publish.fields import public_files
     from psd.publish.request_values import covariate_from_values, parse_values
@@ -317,15 +299,26 @@ def run_plan(
         for name in ("population", "settings", "for_relative_error", "level")
     }
     if "regions" in given:
-        _refuse_with_regions(area=area)
+        # Options of a plan by size of query must be left out.
+        chosen = click.get_current_context().get_parameter_source
+        for name in ("area", "sizes", "density", "runs"):
+            if chosen(name) == ParameterSource.COMMANDLINE:
+                raise click.UsageError(
+                    f"--{name} must be left out with --regions, whose plan is of named regions"
+                )
         domain, _ = _plan_domain(area, given)
         run_region_plan(
             domain, form, output, plot, overwrite=overwrite, given=given, **regional, **options
         )
         return
-    _refuse_without_regions(
-        **regional, **{name: given.get(name) for name in (*REGIONS, "boundary")}
-    )
+    regional |= {name: given.get(name) for name in (*REGIONS, "boundary")}
+    for name, value in regional.items():
+        if value:
+            option = {"settings": "set"}.get(name, name.replace("_", "-"))
+            raise click.UsageError(f"--{option} must be given with --regions")
+    for name in ("count", "epsilon"):  # which a plan of regions can do without
+        if options[name] is None:
+            raise click.UsageError(f"Missing option '--{name}'.")
     if plot:
         check_plan_plot(Path(plot))
     is_local = area is not None
@@ -345,7 +338,7 @@ def run_plan(
             domain=domain,
             area=area,
             epsilon=epsilons,
-            sizes=[_size_share(text, area) for text in sizes],
+            sizes=[_share(text, area) for text in sizes],
             covariate=public,
             progress=finished,
             **lists,
@@ -353,30 +346,9 @@ def run_plan(
         )
     _write_plan(result, form, output, overwrite=overwrite)
     if plot:
-        _plot_plan(result, plot, overwrite=overwrite)
-
-
-def _refuse_with_regions(**chosen: object) -> None:
-    """Refuse options of a plan by size of query."""
-    context = click.get_current_context()
-    for name in (*(name for name, value in chosen.items() if value), "sizes", "density", "runs"):
-        source = context.get_parameter_source(name)
-        if name in chosen or source == ParameterSource.COMMANDLINE:
-            option = name
-            raise click.UsageError(
-                f"--{option} must be left out with --regions, whose plan is of named regions"
-            )
-
-
-def _refuse_without_regions(**regional: object) -> None:
-    """Refuse options of a plan of regions, and what the other plan cannot do without."""
-    for name, value in regional.items():
-        if value:
-            option = {"settings": "set"}.get(name, name.replace("_", "-"))
-            raise click.UsageError(f"--{option} must be given with --regions")
-    for name, param in (("count", "--count"), ("epsilon", "--epsilon")):
-        if click.get_current_context().params[name] is None:
-            raise click.UsageError(f"Missing option '{param}'.")
+        with temporary_target(plot, overwrite=overwrite) as path:
+            plot_plan(result, path)
+        print_success(f"wrote {plot}")
 
 
 def _plan_domain(
@@ -399,44 +371,42 @@ def _plan_domain(
     return replace(square, **stated), area
 
 
-def _size_share(text: str, area: float) -> float:
-    """Share of the area, from km2 or from a text with %."""
-    if text.endswith("%"):
-        return parse_number(text[:-1].strip()) / 100
-    size = parse_number(text)
-    if size > area:
-        raise click.UsageError(f"--sizes must be at most the area, {area:,.6g} km2, got {text} km2")
-    return size / area
-
-
 def _write_plan(result: Plan, form: str, output: str | None, *, overwrite: bool) -> None:
-    """Write the plan to the screen or to a file."""
+    """Print the plan as a table for people, or write it as CSV or as one JSON object."""
+    from psd.apps.planning.text import (
+        COLUMNS_NOTE,
+        plan_sentences,
+        plan_setting,
+        range_columns,
+    )
+
+    sentences = plan_sentences(result)
     if form == "table":
-        _print_plan(result)
+        columns = [
+            Column(heading=name, values=values, left=name in ("method", "noise"))
+            for name, values in range_columns(result).items()
+        ]
+        click.echo(f"Expected relative errors: {plan_setting(result)}.")
+        left_out = print_columns(columns, dispensable=_DISPENSABLE)
+        click.echo(textwrap.fill(f"{COLUMNS_NOTE} No data was read.", 90))
+        for sentence in sentences:
+            click.echo(f"- {sentence}.")
+        print_left_out(left_out)
     elif form == "csv":
         write_text(csv_text(result.table), output, overwrite=overwrite)
     else:
-        write_text(_plan_json(result), output, overwrite=overwrite)
-
-
-def _plan_json(result: Plan) -> str:
-    """The plan as one JSON object."""
-    import json
-
-    from psd.apps.planning.text import plan_sentences
-
-    content = {
-        "area_km2": result.area_km2,
-        "count": result.count,
-        "max_contributions": result.max_contributions,
-        "runs": result.runs,
-        **_series_content(result),
-        "coordinate_resolution": result.coordinate_resolution,
-        "min_cell": result.min_cell,
-        "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
-        "words": plan_sentences(result),
-    }
-    return json.dumps(content, indent=1) + "\n"
+        content = {
+            "area_km2": result.area_km2,
+            "count": result.count,
+            "max_contributions": result.max_contributions,
+            "runs": result.runs,
+            **_series_content(result),
+            "coordinate_resolution": result.coordinate_resolution,
+            "min_cell": result.min_cell,
+            "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
+            "words": sentences,
+        }
+        write_text(json.dumps(content, indent=1) + "\n", output, overwrite=overwrite)
 
 
 def _series_content(result: Plan | RegionPlan) -> dict[str, Any]:
@@ -460,37 +430,6 @@ _DISPENSABLE = (
     "median_error",
     "% of_area",
 )
-
-
-def _print_plan(result: Plan) -> None:
-    """Ranges as a table for people, and what they mean in words."""
-    from psd.apps.planning.text import (
-        COLUMNS_NOTE,
-        plan_sentences,
-        plan_setting,
-        range_columns,
-    )
-
-    columns = [
-        Column(heading=name, values=values, left=name in ("method", "noise"))
-        for name, values in range_columns(result).items()
-    ]
-    click.echo(f"Expected relative errors: {plan_setting(result)}.")
-    left_out = print_columns(columns, dispensable=_DISPENSABLE)
-    click.echo(textwrap.fill(f"{COLUMNS_NOTE} No data was read.", 90))
-    for sentence in plan_sentences(result):
-        click.echo(f"- {sentence}.")
-    print_left_out(left_out)
-
-
-def _plot_plan(result: Plan, path: str, *, overwrite: bool) -> None:
-    """Errors by size of query as a picture or a page."""
-    from psd._util.atomic_write import temporary_target
-    from psd.apps.planning.figures import plot_plan
-
-    with temporary_target(path, overwrite=overwrite) as target:
-        plot_plan(result, target)
-    print_success(f"wrote {path}")
 
 
 COMMANDS = {"plan": run_plan}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,11 +16,6 @@ from ..options.fields import LEDGER, account_of, field_options
 from ..options.table import TABLE_OR_JSON
 from ..output.tables import print_facts
 from ..output.terminal import print_success, print_warning, show_stage
-
-if TYPE_CHECKING:
-    from psd.apps.streams.plan import StreamRequest
-    from psd.apps.streams.stream import StreamStatus
-    from psd.ledger.account import Account
 
 __all__ = ["COMMANDS"]
 
@@ -138,14 +133,22 @@ def create(
           --ledger city.ledger --dataset visits
     """  # noqa: D301
     from psd.apps.streams.creation import create_stream
+    from psd.apps.streams.plan import StreamRequest
     from psd.apps.streams.stream import Stream
+    from psd.publish.fields import public_files
+    from psd.publish.request_values import request_from_values
 
     account = account_of(ledger, dataset, analyst, outputs=[output])
-    request = _request_of(fields, by, account)
+    if account is not None:  # files of records are refused unread
+        account.refuse_records(public_files(fields, Path.cwd()))
+    request = StreamRequest.of(request_from_values(fields))
+    if by is not None and request.slices.by != by:
+        raise click.UsageError(f"--by must be {request.slices.by} for these --slices, got {by}")
     created = create_stream(state, output, request, account=account, **totals)
+    slices = "1 slice" if len(request.slices) == 1 else f"{len(request.slices):,} slices"
     click.echo(
-        f"wrote {state} (PRIVATE): {request.method.name}, {_number_text(len(request.slices))} by "
-        f"{request.slices.by}, {Stream(state).status().guarantee}"
+        f"wrote {state} (PRIVATE): {request.method.name}, {slices} by {request.slices.by}, "
+        f"{Stream(state).status().guarantee}"
     )
     if created.noise_text is not None:
         click.echo(created.noise_text)
@@ -225,39 +228,8 @@ def show_status(state: str, form: str) -> None:
     """  # noqa: D301
     from psd.apps.streams.stream import Stream
 
-    facts = _facts_of(Stream(state).status())
-    if form == "json":
-        click.echo(json.dumps(facts, indent=1))
-        return
-    print_facts({name: _words(value) for name, value in facts.items()})
-
-
-def _words(value: Any) -> str:
-    """A fact in words: none for what is not there, and yes or no."""
-    if isinstance(value, list):
-        return " ".join(value) or "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None else str(value)
-
-
-def _request_of(fields: dict[str, Any], by: str | None, account: Account | None) -> StreamRequest:
-    """Request of the options of `psd stream create`; files of records are refused unread."""
-    from psd.apps.streams.plan import StreamRequest
-    from psd.publish.fields import public_files
-    from psd.publish.request_values import request_from_values
-
-    if account is not None:
-        account.refuse_records(public_files(fields, Path.cwd()))
-    request = StreamRequest.of(request_from_values(fields))
-    if by is not None and request.slices.by != by:
-        raise click.UsageError(f"--by must be {request.slices.by} for these --slices, got {by}")
-    return request
-
-
-def _facts_of(status: StreamStatus) -> dict[str, Any]:
-    """Facts of a status, by names that are printed."""
-    return {
+    status = Stream(state).status()
+    facts = {
         "method": status.method,
         "guarantee": status.guarantee,
         "slices_by": status.slices.by,
@@ -275,11 +247,14 @@ def _facts_of(status: StreamStatus) -> dict[str, Any]:
         "ledger": status.ledger,
         "dataset": status.dataset,
     }
-
-
-def _number_text(number: int) -> str:
-    """Number of slices in words."""
-    return "1 slice" if number == 1 else f"{number:,} slices"
+    if form == "json":
+        click.echo(json.dumps(facts, indent=1))
+        return
+    facts |= {
+        "skipped": " ".join(status.skipped) or "none",
+        "up_to_date": "yes" if status.published else "no",
+    }
+    print_facts({name: "none" if value is None else str(value) for name, value in facts.items()})
 
 
 COMMANDS = {"stream": run_stream}

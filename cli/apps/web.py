@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,6 @@ from ..options.command import INTEGER, LIMITS, Command
 from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_or_series_at
 from ..output.terminal import print_success, show_stage
-
-if TYPE_CHECKING:
-    import geopandas
 
 __all__ = ["COMMANDS", "write_sheet"]
 
@@ -73,32 +69,23 @@ def run_map(
     """  # noqa: D301
     from psd._util.atomic_write import check_free, write_file
     from psd.apps.web.map_page import map_page
+    from psd.regions.files import read_polygons
 
-    _check_options(output, regions, regions_crs)
-    check_free(output, overwrite=overwrite, inputs=(release,))
-    with show_stage() as stage:
-        stage("reading")
-        loaded = release_or_series_at(release, slice_name)
-        table = _polygons(regions, regions_crs)
-        stage("drawing")
-        page = map_page(loaded, regions=table, title=title, level=level, threshold=threshold)
-    write_file(output, page.encode("utf-8"), overwrite=overwrite)
-    print_success(f"wrote {output}")
-
-
-def _check_options(output: str, regions: str | None, regions_crs: str | None) -> None:
-    """Refuse options that do not fit together."""
     if not output.lower().endswith((".html", ".htm")):
         raise click.UsageError(f"-o must end in .html, got {output}; the map is a page")
     if regions_crs is not None and regions is None:
         raise click.UsageError("--regions-crs must be given with --regions")
-
-
-def _polygons(path: str | None, crs: str | None) -> geopandas.GeoDataFrame | None:
-    """Polygons of a file; None without one."""
-    from psd.regions.files import read_polygons
-
-    return None if path is None else read_polygons(Path(path), "regions", crs=crs)
+    check_free(output, overwrite=overwrite, inputs=(release,))
+    with show_stage() as stage:
+        stage("reading")
+        loaded = release_or_series_at(release, slice_name)
+        table = None
+        if regions is not None:
+            table = read_polygons(Path(regions), "regions", crs=regions_crs)
+        stage("drawing")
+        page = map_page(loaded, regions=table, title=title, level=level, threshold=threshold)
+    write_file(output, page.encode("utf-8"), overwrite=overwrite)
+    print_success(f"wrote {output}")
 
 
 def write_sheet(release: str, slice_name: str | None, output: str, *, overwrite: bool) -> None:

@@ -16,7 +16,7 @@ from ..options.table import TABLE_OR_JSON
 from ..output.tables import print_facts
 
 if TYPE_CHECKING:
-    from psd.accounting import Composition, SampledGaussian
+    from psd.accounting import Composition
 
 __all__ = ["account"]
 
@@ -86,20 +86,41 @@ def account(
       psd ledger account --delta 1e-6 --pure 0.1x52 --gaussian 5x10 \\
           --sampled 0.01,1,1000 --tree 365,10
     """  # noqa: D301
-    from psd.accounting import Composition
-    from psd.privacy.loss import delta_text, parse_delta
+    from psd.accounting import Composition, SampledGaussian, gaussian_rho, tree_rho
+    from psd.privacy.loss import delta_text, parse_decimal, parse_delta, parse_epsilon
 
     if not (pure or gaussian or sampled or tree):
         raise click.UsageError(
             "at least one of --pure, --gaussian, --sampled and --tree must be given"
         )
     parsed = parse_delta(delta)
-    together = Composition.of(
-        parsed,
-        pure=list(map(_pure, pure)),
-        rho=sum(map(_gaussian_rho, gaussian)) + sum(map(_tree_rho, tree)),
-        samples=[_sampled(text) for text in sampled],
-    )
+    epsilons: list[tuple[int, int]] = []
+    samples: list[SampledGaussian] = []
+    rho = 0
+    for text in pure:
+        rule = "EPSILON or EPSILONxTIMES, such as 0.1x52"
+        epsilon, times = _repeated("--pure", text, rule)
+        with _named("--pure"):
+            epsilons.append((parse_epsilon(epsilon), times))
+    for text in gaussian:
+        rule = "MULTIPLIER or MULTIPLIERxTIMES, such as 5x10"
+        multiplier, times = _repeated("--gaussian", text, rule)
+        rho += times * gaussian_rho(_multiplier("--gaussian", multiplier))
+    for text in tree:
+        steps, multiplier = _parts("--tree", text, 2, "STEPS,MULTIPLIER, such as 365,10")
+        rho += tree_rho(_times("--tree", steps), _multiplier("--tree", multiplier))
+    for text in sampled:
+        rule = "RATE,MULTIPLIER,STEPS, such as 0.01,1,1000"
+        rate, multiplier, steps = _parts("--sampled", text, 3, rule)
+        with _named("--sampled"):
+            samples.append(
+                SampledGaussian(
+                    rate=Fraction(parse_decimal("rate", rate)),
+                    multiplier=_multiplier("--sampled", multiplier),
+                    steps=_times("--sampled", steps),
+                )
+            )
+    together = Composition.of(parsed, pure=epsilons, rho=rho, samples=samples)
     facts = _facts(together, delta_text(parsed), has_samples=bool(sampled))
     if form == "json":
         click.echo(json.dumps(facts, indent=2))
@@ -124,47 +145,6 @@ def _facts(together: Composition, delta: str, *, has_samples: bool) -> dict[str,
         "meaning": f"with a probability of at most {delta}, these spendings together may reveal "
         "more of a person than epsilon says",
     }
-
-
-def _pure(text: str) -> tuple[int, int]:
-    """Nano-epsilon and times of a text such as 0.1x52."""
-    from psd.privacy.loss import parse_epsilon
-
-    epsilon, times = _repeated("--pure", text, "EPSILON or EPSILONxTIMES, such as 0.1x52")
-    with _named("--pure"):
-        return parse_epsilon(epsilon), times
-
-
-def _gaussian_rho(text: str) -> int:
-    """Rho of a text such as 5x10."""
-    from psd.accounting import gaussian_rho
-
-    rule = "MULTIPLIER or MULTIPLIERxTIMES, such as 5x10"
-    multiplier, times = _repeated("--gaussian", text, rule)
-    return times * gaussian_rho(_multiplier("--gaussian", multiplier))
-
-
-def _tree_rho(text: str) -> int:
-    """Rho of a text such as 365,10."""
-    from psd.accounting import tree_rho
-
-    steps, multiplier = _parts("--tree", text, 2, "STEPS,MULTIPLIER, such as 365,10")
-    return tree_rho(_times("--tree", steps), _multiplier("--tree", multiplier))
-
-
-def _sampled(text: str) -> SampledGaussian:
-    """Sampled Gaussian of a text such as 0.01,1,1000."""
-    from psd.accounting import SampledGaussian
-    from psd.privacy.loss import parse_decimal
-
-    rule = "RATE,MULTIPLIER,STEPS, such as 0.01,1,1000"
-    rate, multiplier, steps = _parts("--sampled", text, 3, rule)
-    with _named("--sampled"):
-        return SampledGaussian(
-            rate=Fraction(parse_decimal("rate", rate)),
-            multiplier=_multiplier("--sampled", multiplier),
-            steps=_times("--sampled", steps),
-        )
 
 
 @contextmanager

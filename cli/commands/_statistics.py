@@ -174,7 +174,12 @@ def write_statistic(
             stage("drawing")
             answers = loaded.query(quantiles=True, **stated)
         else:
-            _check_level(loaded, options["level"])
+            level = options["level"]
+            if level is not None and not loaded.levels:
+                raise click.UsageError(
+                    "--level must be used with a release that counts regions by name, got "
+                    f"{level!r} with a release without any"
+                )
             stage("drawing")
             answers = loaded.query(regions, top=stated.pop("k"), **stated)
     if kind == "difference":
@@ -184,12 +189,3 @@ def write_statistic(
     table = answers.table
     state_source(table, *sources)
     write_table(table, form, output, overwrite=overwrite)
-
-
-def _check_level(loaded: Any, level: str | None) -> None:
-    """Refuse a level of a release without regions."""
-    if level is not None and not loaded.levels:
-        raise click.UsageError(
-            f"--level must be used with a release that counts regions by name, got {level!r} with "
-            "a release without any"
-        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from ..options.command import INTEGER, Command, cell_level
@@ -95,40 +97,24 @@ def command(
         stage("reading")
         loaded = release_at(release, slice_name)
         stage("writing")
-        if loaded.levels:
-            _refuse_cells(cells=cells != "leaves", table=table)
-            dropped = loaded.export(
-                output,
-                level=level,
-                size=size,
-                band=band,  # type: ignore[arg-type]
-                crs=crs,
-                unreliable=unreliable,  # type: ignore[arg-type]
-                threshold=threshold,
-                overwrite=overwrite,
-            )
-        else:
-            dropped = loaded.export(
-                output,
-                level=cell_level(level),
-                cells=cells,  # type: ignore[arg-type]
-                size=size,
-                band=band,  # type: ignore[arg-type]
-                crs=crs,
-                unreliable=unreliable,  # type: ignore[arg-type]
-                threshold=threshold,
-                table=table,
-                overwrite=overwrite,
-            )
-    left_out = f", without {dropped:,} that are unreliable" if unreliable == "drop" else ""
-    print_success(f"wrote {target}{left_out}")
-
-
-def _refuse_cells(**chosen: object) -> None:
-    """Refuse options of cells with a release of named regions."""
-    for name, value in chosen.items():
-        if value:
+        own: dict[str, Any] = {"level": level}
+        if not loaded.levels:
+            own = {"level": cell_level(level), "cells": cells, "table": table}
+        elif cells != "leaves" or table:
+            name = "cells" if cells != "leaves" else "table"
             raise click.UsageError(
                 f"--{name} must be left out with a release of regions, whose cells are parts of "
                 "polygons; --level names a level of regions, and a raster has cells of one size"
             )
+        dropped = loaded.export(
+            output,
+            **own,
+            size=size,
+            band=band,  # type: ignore[arg-type]
+            crs=crs,
+            unreliable=unreliable,  # type: ignore[arg-type]
+            threshold=threshold,
+            overwrite=overwrite,
+        )
+    left_out = f", without {dropped:,} that are unreliable" if unreliable == "drop" else ""
+    print_success(f"wrote {target}{left_out}")

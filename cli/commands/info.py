@@ -22,6 +22,7 @@ from . import module_of_app
 if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.release.series import SeriesRecord
+    from psd.space.domain import Domain
 
 __all__ = [
     "command",
@@ -34,19 +35,14 @@ _program = options_of("About the program")
 
 
 def _print_versions(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Print the versions, and leave."""
-    if value:
-        print_facts(_versions())
-        ctx.exit()
-
-
-def _versions() -> dict[str, str]:
-    """Versions of psd, of Python and of the libraries that it uses, and the platform."""
+    """Print versions of psd, of Python and the libraries that it uses, and the platform; leave."""
     import platform
     import re
     from contextlib import suppress
     from importlib import metadata
 
+    if not value:
+        return
     found = {"psd": __version__, "Python": platform.python_version()}
     with suppress(metadata.PackageNotFoundError):  # a copy that was not installed
         for line in metadata.requires("psd-publisher") or ():
@@ -54,7 +50,8 @@ def _versions() -> dict[str, str]:
             is_tool = re.search(r'extra == "(test|deep|lint|fuzz|lab|data|mutation)"', line)
             with suppress(metadata.PackageNotFoundError):
                 found |= {} if is_tool else {name: metadata.version(name)}
-    return {**found, "platform": platform.platform()}
+    print_facts({**found, "platform": platform.platform()})
+    ctx.exit()
 
 
 def _print_completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
@@ -145,12 +142,19 @@ def command(
 def _release_facts(release: Release) -> dict[str, Any]:
     """Facts about the release as a whole."""
     from psd.privacy.loss import epsilon_text
-    from psd.space.domain import place_text
 
+    record = release.index.record
+    covariate, covered = "none", "none"
+    if record.covariate is not None:
+        columns, rows = record.covariate.columns, record.covariate.rows
+        share = f"{record.covariate.covered:.1%}"
+        covariate = f"{columns} x {rows} cells, {share} of them not empty"
+        if record.boundary:
+            covered = f"{share} of the bounds; records outside were dropped"
     return {
         "about": release.record.about_texts,
         "method": release.method,
-        "parameters": dict(release.index.record.parameters),
+        "parameters": dict(record.parameters),
         "epsilon": epsilon_text(release.record.epsilon),
         **loss_facts(release.metadata),
         "unit": release.unit.kind,
@@ -160,24 +164,31 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "counts": release.record.counted_text,
         "max_contributions": release.unit.max_contributions,
         "time_zone": release.unit.time_zone or "none",
-        "bounds": list(release.domain.bounds),
-        "crs": release.domain.crs,
-        "place": place_text(release.domain) or "none",
-        "lattice": list(release.domain.lattice),
-        "coordinate_resolution": release.domain.coordinate_resolution or "none",
-        "min_cell": release.domain.min_cell or "none",
+        **_domain_facts(release.domain),
         "cells": len(release.tree),
         "leaves": int(release.tree.is_leaf.sum()),
         "estimated_total": round(release.total, 1),
-        "total_perturbation_error": round(
-            float(np.sqrt(release.index.fit.estimates.variance[0])), 1
-        ),
+        "total_perturbation_error": round(release.index.total_error, 1),
         "estimate": release.record.post_processing.estimate,
         "density": release.record.post_processing.density,
-        "covariate": _covariate_text(release),
-        "boundary": _boundary_text(release),
+        "covariate": covariate,
+        "boundary": covered,
         "library": release.record.library,
         "digest": release.digest,
+    }
+
+
+def _domain_facts(domain: Domain) -> dict[str, Any]:
+    """Where a release is, and on which lattice."""
+    from psd.space.domain import place_text
+
+    return {
+        "bounds": list(domain.bounds),
+        "crs": domain.crs,
+        "place": place_text(domain) or "none",
+        "lattice": list(domain.lattice),
+        "coordinate_resolution": domain.coordinate_resolution or "none",
+        "min_cell": domain.min_cell or "none",
     }
 
 
@@ -202,24 +213,6 @@ def _local_facts(release: Release) -> dict[str, Any]:
         for level in local.levels
     ]
     return {"campaign": local.campaign, "reports": local.reports, "protocols": rows}
-
-
-def _covariate_text(release: Release) -> str:
-    """Size of the covariate, and the share of its cells where people can be."""
-    covariate = release.index.record.covariate
-    if covariate is None:
-        return "none"
-    return (
-        f"{covariate.columns} x {covariate.rows} cells, {covariate.covered:.1%} of them not empty"
-    )
-
-
-def _boundary_text(release: Release) -> str:
-    """How much of the domain is inside the boundary."""
-    record = release.index.record
-    if not record.boundary or record.covariate is None:
-        return "none"
-    return f"{record.covariate.covered:.1%} of the bounds; records outside were dropped"
 
 
 def _level_rows(release: Release) -> list[dict[str, Any]]:
@@ -301,14 +294,13 @@ def print_series(series: Release, record: SeriesRecord, form: str) -> None:
 def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
     """Facts about all slices together."""
     from psd.privacy.loss import epsilon_text
-    from psd.space.domain import place_text
 
     first = record.releases[0]
     return {
         "about": series.record.about_texts,
         "method": first.method,
         "epsilon": epsilon_text(record.epsilon),
-        **{name: series.metadata[name] for name in ("delta", "rho") if name in series.metadata},
+        **loss_facts(series.metadata),
         "unit": series.unit.kind,
         "guarantee": series.record.guarantee_text,
         "source": series.record.source,
@@ -318,12 +310,7 @@ def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
         "bound_per": record.scope,
         "slices_by": record.slices.by,
         "time_zone": record.slices.time_zone,
-        "bounds": list(series.domain.bounds),
-        "crs": series.domain.crs,
-        "place": place_text(series.domain) or "none",
-        "lattice": list(series.domain.lattice),
-        "coordinate_resolution": series.domain.coordinate_resolution or "none",
-        "min_cell": series.domain.min_cell or "none",
+        **_domain_facts(series.domain),
         "estimate": first.post_processing.estimate,
         "density": first.post_processing.density,
         "library": first.library,
@@ -342,9 +329,7 @@ def _slice_rows(series: Release) -> list[dict[str, Any]]:
             "cells": len(series[name].tree),
             **({"epsilon": epsilon_text(series[name].record.epsilon)} if is_pure else {}),
             "estimated_total": round(series[name].total, 1),
-            "total_perturbation_error": round(
-                float(series[name].index.fit.estimates.variance[0]) ** 0.5, 1
-            ),
+            "total_perturbation_error": round(series[name].index.total_error, 1),
         }
         for name in series
     ]

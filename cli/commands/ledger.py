@@ -17,7 +17,7 @@ from ..output.terminal import print_success, printable
 from ._account import account
 
 if TYPE_CHECKING:
-    from psd.ledger.charges import Balance, Charge, Dataset
+    from psd.ledger.charges import Charge, Dataset
     from psd.ledger.state import LedgerState
 
 __all__ = [
@@ -62,8 +62,13 @@ def print_balances(state: LedgerState, form: str) -> None:
     if form == "json" or not rows:
         _print_rows(rows, form)
         return
-    _print_rows([_without(row, _RHO_COLUMNS) for row in rows], form)
-    _print_rhos([row for row in rows if row["delta"]])
+    # Balances in rho are a table of their own, so that both tables fit a terminal.
+    others = [name for name in rows[0] if name not in _RHO_COLUMNS]
+    _print_rows([{name: row[name] for name in others} for row in rows], form)
+    in_rho = ("dataset", *_RHO_COLUMNS)
+    if lines := [{name: row[name] for name in in_rho} for row in rows if row["delta"]]:
+        click.echo()
+        _print_rows(lines, form)
     explain_deltas(state.datasets.values())
 
 
@@ -85,13 +90,24 @@ def print_charges(state: LedgerState, charges: Iterable[Charge], form: str) -> N
 def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
     """Spent part and rest of a budget and of its caps."""
     from psd.ingest.columns import reading_text
-    from psd.privacy.loss import epsilon_text
+    from psd.privacy.loss import delta_text, epsilon_text, rho_text
 
     dataset, charges = state.datasets[name], state.charges_of(name)
     zone = "" if dataset.time_zone is None else f" {dataset.time_zone}"
     bound = "" if dataset.bound is None else f" k={dataset.bound}"
     balance = state.balance(name)
-    caps = {who: _left_text(state.balance(name, analyst=who)) for who in dataset.caps}
+    # Empty for a budget without delta.
+    rhos = dict.fromkeys(_RHO_COLUMNS, "")
+    if dataset.delta is not None:
+        of_all, spent, left = balance.allowance.rho, balance.spent.rho, balance.rho_left
+        texts = (delta_text(dataset.delta), *map(rho_text, (of_all, spent, left)))
+        rhos = dict(zip(_RHO_COLUMNS, texts, strict=True))
+    # What is left of a cap: epsilon of one pure charge, and rho if there is a delta.
+    caps = []
+    for who in dataset.caps:
+        of_cap = state.balance(name, analyst=who)
+        in_rho = "" if dataset.delta is None else f" rho {rho_text(of_cap.rho_left)}"
+        caps.append(f"{who} {epsilon_text(of_cap.largest_pure)}{in_rho}")
     return {
         "dataset": name,
         "unit": f"{dataset.unit}{zone}{bound}",
@@ -100,12 +116,12 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
         "budget": epsilon_text(dataset.budget),
         "spent": epsilon_text(balance.spent.epsilon),
         "left": epsilon_text(balance.largest_pure),
-        **_rho_columns(balance),
+        **rhos,
         "adds_up": _rule_of_sums(dataset),
         "charges": str(len(charges)),
         "not_finished": str(sum(not charge.done for charge in charges)),
         "raised": ", ".join(dataset.raised),
-        "left_of_caps": ", ".join(f"{who} {left}" for who, left in caps.items()),
+        "left_of_caps": ", ".join(caps),
     }
 
 
@@ -125,29 +141,6 @@ def explain_deltas(datasets: Iterable[Dataset]) -> None:
                 f"{each.name}: with a probability of at most {delta_text(each.delta)}, all "
                 f"releases together may reveal more than epsilon {epsilon_text(each.budget)} allows"
             )
-
-
-def _rho_columns(balance: Balance) -> dict[str, str]:
-    """Delta, and the balance in rho; empty for a budget without delta."""
-    from psd.privacy.loss import delta_text, rho_text
-
-    allowance = balance.allowance
-    if allowance.delta is None:
-        return dict.fromkeys(_RHO_COLUMNS, "")
-    return {
-        "delta": delta_text(allowance.delta),
-        "budget_rho": rho_text(allowance.rho),
-        "spent_rho": rho_text(balance.spent.rho),
-        "left_rho": rho_text(balance.rho_left),
-    }
-
-
-def _left_text(balance: Balance) -> str:
-    """What is left of a cap: epsilon of one pure charge, and rho if there is a delta."""
-    from psd.privacy.loss import epsilon_text, rho_text
-
-    left = epsilon_text(balance.largest_pure)
-    return left if balance.allowance.delta is None else f"{left} rho {rho_text(balance.rho_left)}"
 
 
 def _rule_of_sums(dataset: Dataset) -> str:
@@ -181,18 +174,6 @@ def _charge_row(state: LedgerState, charge: Charge) -> dict[str, Any]:
         "id": charge.id,
         "digest": charge.digest or "",
     }
-
-
-def _without(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """A line without some of its columns."""
-    return {name: value for name, value in row.items() if name not in names}
-
-
-def _print_rhos(rows: list[dict[str, Any]]) -> None:
-    """Balances in rho as a table of their own, so that both tables fit a terminal."""
-    if rows:
-        click.echo()
-        _print_rows([{name: row[name] for name in ("dataset", *_RHO_COLUMNS)} for row in rows], "")
 
 
 def _print_rows(lines: list[dict[str, Any]], form: str) -> None:

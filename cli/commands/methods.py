@@ -21,15 +21,21 @@ def command() -> None:
       psd methods
     """  # noqa: D301
     from psd._util import plugins
-    from psd.decompositions import methods
+    from psd.decompositions import method_class, methods
     from psd.errors import ParameterError
 
     rows: list[tuple[str, ...]] = []
     for name in methods():
         try:
-            rows += _method_rows(name)
-        except ParameterError as error:
+            kind = method_class(name)
+        except ParameterError as error:  # of another package, which cannot be loaded
             rows.append((name, "", "", str(error)))
+            continue
+        about = (kind.__doc__ or "").splitlines()[0].replace(", as in [1]_.", ".")
+        rows.append((name, "", "", f"{about} ({kind.paper})"))
+        for field in dataclasses.fields(kind):
+            default = "" if field.default is None else str(field.default)
+            rows.append(("", field.name, default, field.metadata["doc"]))
     headings = ("method", "parameter", "default", "meaning")
     print_columns(
         [
@@ -39,22 +45,3 @@ def command() -> None:
     )
     for problem in plugins.problems("psd.decompositions", "method"):
         click.echo(f"Note: {problem}.", err=True)
-
-
-def _method_rows(name: str) -> list[tuple[str, ...]]:
-    """Rows of a method and its parameters.
-
-    Raises
-    ------
-    ParameterError
-        If the method is of another package and cannot be loaded.
-    """
-    from psd.decompositions import method_class
-
-    kind = method_class(name)
-    about = (kind.__doc__ or "").splitlines()[0].replace(", as in [1]_.", ".")
-    rows: list[tuple[str, ...]] = [(name, "", "", f"{about} ({kind.paper})")]
-    for field in dataclasses.fields(kind):
-        default = "" if field.default is None else str(field.default)
-        rows.append(("", field.name, default, field.metadata["doc"]))
-    return rows

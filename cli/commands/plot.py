@@ -88,34 +88,27 @@ def command(
     if not 20 <= dpi <= 1200:
         raise click.UsageError(f"--dpi must be 20 to 1200, got {dpi}")
     require_matplotlib("psd plot")
+    import matplotlib
+
+    from psd.regions.files import read_polygons
+
     check_free(output, overwrite=overwrite, inputs=[release, *([outline] if outline else [])])
     with show_stage() as stage:
         stage("reading")
         loaded = release_or_series_at(release, slice_name)
-        shapes = None if outline is None else _outline(outline)
+        shapes = None if outline is None else read_polygons(Path(outline), crs=None)
         stage("drawing")
-        figure = _draw(loaded, level, kind=kind, outline=shapes, threshold=threshold)
+        matplotlib.use("agg")  # without a screen
+        drawn: Any = loaded.plot(
+            kind=kind,  # type: ignore[arg-type]
+            level=level if loaded.levels else cell_level(level),
+            outline=shapes,
+            threshold=threshold,
+        )
+        figure = drawn if loaded.slices is not None else drawn.figure
         content = _content(figure, ending, dpi)
     write_file(output, content, overwrite=overwrite)
     print_success(f"wrote {output}")
-
-
-def _outline(path: str) -> Any:
-    """Polygons of a file."""
-    from psd.regions.files import read_polygons
-
-    return read_polygons(Path(path), crs=None)
-
-
-def _draw(loaded: Any, level: str | None, **options: Any) -> Figure:
-    """Figure of a release or of a series, without a screen."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    options["level"] = level if loaded.levels else cell_level(level)
-    drawn = loaded.plot(**options)
-    figure: Figure = drawn if loaded.slices is not None else drawn.figure
-    return figure
 
 
 def _content(figure: Figure, ending: str, dpi: int) -> bytes:

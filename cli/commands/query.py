@@ -21,6 +21,7 @@ from ..output.answers import (
     in_degrees,
     joint_text,
     note_intervals,
+    note_slow_boxes,
     print_answer_columns,
     print_answers,
     print_joint,
@@ -62,8 +63,18 @@ def print_explanations(answers: pandas.DataFrame, explanations: list[Explanation
 def _print_explanation(answer: Any, explanation: Explanation) -> None:
     """Print one explanation for people."""
     click.echo()
-    click.echo(_headline(answer, explanation))
-    click.echo(_cells_text(explanation))
+    noise, uneven = answer["perturbation_error"], answer["nonuniformity_error"]
+    names = [answer[name] for name in ("id", "name", "NAME") if name in answer.index]
+    identity = printable(str(names[0] if names else answer.name))
+    click.echo(
+        f"{identity}: {answer['estimate']:,.1f}, error {answer['error']:,.1f} = noise {noise:,.1f} "
+        f"and non-uniformity {uneven:,.1f} ({100 * explanation.noise_share:.0f} % and "
+        f"{100 - 100 * explanation.noise_share:.0f} % of the variance)"
+    )
+    depths, cells = explanation.inside["level"], explanation.inside["cells"]
+    levels = ", ".join(f"{n} of level {depth}" for depth, n in zip(depths, cells, strict=True))
+    entirely = f"{int(cells.sum())} cells entirely" + (f" ({levels})" if levels else "")
+    click.echo(f"the region covers {entirely} and {len(explanation.cut)} in part")
     if len(explanation.cut):
         _print_table(
             f"cells covered in part: the {min(_SHOWN, len(explanation.cut))} that contribute most",
@@ -71,32 +82,6 @@ def _print_explanation(answer: Any, explanation: Explanation) -> None:
         )
     _print_table("effect of other parameters on the error", explanation.remedies)
     click.echo(_advice_text(explanation))
-
-
-def _headline(answer: Any, explanation: Explanation) -> str:
-    """Estimate, error, and the shares of noise and non-uniformity."""
-    noise, uneven = answer["perturbation_error"], answer["nonuniformity_error"]
-    names = [answer[name] for name in ("id", "name", "NAME") if name in answer.index]
-    identity = printable(str(names[0] if names else answer.name))
-    return (
-        f"{identity}: {answer['estimate']:,.1f}, error {answer['error']:,.1f} = noise {noise:,.1f} "
-        f"and non-uniformity {uneven:,.1f} ({100 * explanation.noise_share:.0f} % and "
-        f"{100 - 100 * explanation.noise_share:.0f} % of the variance)"
-    )
-
-
-def _cells_text(explanation: Explanation) -> str:
-    """Numbers of cells that the region covers."""
-    levels = ", ".join(
-        f"{cells} of level {level}"
-        for level, cells in zip(
-            explanation.inside["level"], explanation.inside["cells"], strict=True
-        )
-    )
-    fully_covered = f"{int(explanation.inside['cells'].sum())} cells entirely" + (
-        f" ({levels})" if levels else ""
-    )
-    return f"the region covers {fully_covered} and {len(explanation.cut)} in part"
 
 
 def _print_table(title: str, rows: pandas.DataFrame) -> None:
@@ -394,6 +379,7 @@ def command(
             f"({lost.skipped:,} of {every:,} regions lie outside the bounds and are left out)",
             err=True,
         )
+    note_slow_boxes(answers)
     has_values = any(of_values.values())
     is_plain = unreliable == "keep" and form in ("table", "csv") and not has_values
     if not kind and is_plain and options["box"]:

@@ -14,7 +14,6 @@ from ..options.fields import AREA, POINTS, REGIONS, TIMES, UNIT, field_options
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
-    from psd.ingest.partial_tally import PartialTally
     from psd.publish.tally_parts import TallyRequest
 
 __all__ = ["command"]
@@ -193,33 +192,22 @@ def _count_each_file(
 def _check_existing(path: Path, target: Path, request: TallyRequest) -> None:
     """Refuse an existing tally that differs from what counting the file would give."""
     from psd.errors import InputDataError
-    from psd.ingest.tally_file import read_tally
+    from psd.ingest.partial_tally import EMPTY
+    from psd.ingest.tally_file import file_digest, read_tally
+    from psd.ingest.user_partitions import UserRows
+    from psd.publish.tally_parts import origin_of
 
-    if not _is_tally_of(read_tally(target), path, request):
+    tally, expected = read_tally(target), origin_of(request, ())
+    origin = tally.origins[0]
+    parts = ["contributions", "max_per_slice", "reading", *([] if request.key is None else ["key"])]
+    if not (
+        len(tally.origins) == 1
+        and tally.rules == request.rules
+        and isinstance(tally.counts, UserRows) == request.carry
+        and all(getattr(origin, name) == getattr(expected, name) for name in parts)
+        and {*origin.names} - {EMPTY} == {f"blake2b {file_digest(path)}"}
+    ):
         raise InputDataError(
             f"tally {target} does not belong to the present content of {path}, or was counted with "
             "other options; remove it to count the file again"
         )
-
-
-def _is_tally_of(tally: PartialTally, path: Path, request: TallyRequest) -> bool:
-    """Whether a tally is that of a file by a request."""
-    from psd.ingest.partial_tally import EMPTY
-    from psd.ingest.tally_file import file_digest
-    from psd.ingest.user_partitions import UserRows
-    from psd.publish.tally_parts import origin_of
-
-    origin, expected_origin = tally.origins[0], origin_of(request, ())
-    parts = (
-        "contributions",
-        "max_per_slice",
-        "reading",
-        *(() if request.key is None else ("key",)),
-    )
-    return (
-        len(tally.origins) == 1
-        and tally.rules == request.rules
-        and isinstance(tally.counts, UserRows) == request.carry
-        and all(getattr(origin, name) == getattr(expected_origin, name) for name in parts)
-        and {*origin.names} - {EMPTY} == {f"blake2b {file_digest(path)}"}
-    )

@@ -72,8 +72,20 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
     ReleaseFormatError
         If the file is not a release, or is a series and no slice is named.
     """
+    from psd.errors import ReleaseFormatError
+
     loaded = release_or_series_at(path, name, option)
-    return _check_single(loaded, path, option)
+    if loaded.slices is None:
+        return loaded
+    more = ""
+    if click.get_current_context().info_name == "export":  # it writes cells of one slice
+        areas = "--all-regions" if loaded.levels else "--polygons FILE"
+        query = f"psd query {path} {areas} --each slice -o OUTPUT"
+        more = f", or write regions of all slices by {query}"
+    raise ReleaseFormatError(
+        f"{path} is a series of time slices and not a single release; give one of its "
+        f"{len(loaded.slices):,}, such as {option} {loaded.slices.names[0]}{more}"
+    )
 
 
 def release_when(path: str, when: str | None) -> Release:
@@ -111,28 +123,6 @@ def _load(path: str) -> Release:
     from psd.api.release import Release
 
     return Release.load(path, max_nodes=chosen_max_nodes())
-
-
-def _check_single(loaded: Release, path: str, option: str) -> Release:
-    """Refuse time slices where one of them must be named."""
-    from psd.errors import ReleaseFormatError
-
-    if loaded.slices is not None:
-        first = loaded.slices.names[0]
-        raise ReleaseFormatError(
-            f"{path} is a series of time slices and not a single release; give one of its "
-            f"{len(loaded.slices):,}, such as {option} {first}"
-            f"{_whole_series(loaded, path)}"
-        )
-    return loaded
-
-
-def _whole_series(loaded: Release, path: str) -> str:
-    """Which command writes all slices, where the running one writes cells of one."""
-    if click.get_current_context().info_name != "export":
-        return ""
-    areas = "--all-regions" if loaded.levels else "--polygons FILE"
-    return f", or write regions of all slices by psd query {path} {areas} --each slice -o OUTPUT"
 
 
 def _note_source(loaded: Release) -> Release:

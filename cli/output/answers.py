@@ -14,11 +14,12 @@ import click
 from psd._util.csv_text import csv_text
 
 from .tables import Column, print_columns
-from .terminal import print_warning, printable
+from .terminal import is_quiet, print_warning, printable
 
 if TYPE_CHECKING:
     import pandas
 
+    from psd.api.answers import Answers
     from psd.api.release import Release
     from psd.query.answer_table import Threshold
     from psd.query.areas import Areas
@@ -37,6 +38,7 @@ __all__ = [
     "in_degrees",
     "joint_text",
     "note_intervals",
+    "note_slow_boxes",
     "plain_answers",
     "print_answer_columns",
     "print_answers",
@@ -178,7 +180,8 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
     differing = {name for name in (*texts, *numbers) if rows[name].is_unique}
     ids = [name for name in (*texts, *numbers) if name.lower() == "id" and name in differing]
     unique = [name for name in texts if name in differing]
-    short = [name for name in unique if name not in ids and _is_short(answers[name])]
+    others = [name for name in unique if name not in ids]
+    short = [n for n in others if (answers[n].astype(str).str.len() <= _LONGEST_NAME).all()]
     if short and all(_numbers_rows(rows[name]) for name in ids):
         ids = []
     names = [*ids, *short][:2] or unique[:1]
@@ -188,11 +191,6 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
 def _numbers_rows(column: pandas.Series) -> bool:
     """Whether a column is 1, 2, 3 and so on, as numbers."""
     return column.dtype.kind in "iu" and column.tolist() == list(range(1, len(column) + 1))
-
-
-def _is_short(texts: pandas.Series) -> bool:
-    """Whether all texts are as short as names are."""
-    return bool((texts.astype(str).str.len() <= _LONGEST_NAME).all())
 
 
 def column_texts(name: str, column: Any) -> list[str]:
@@ -223,7 +221,25 @@ def _value_text(name: str, value: Any) -> str:
 
 def warn_of_areas_beyond(areas: Areas, domain: Domain) -> None:
     """Warn that an answer leaves out the parts of areas beyond the bounds."""
-    beyond = _count_beyond(areas, domain)
+    import numpy as np
+
+    from psd.query.areas import BoxAreas, NamedAreas
+
+    if isinstance(areas, NamedAreas):  # of the lowest regions
+        regions: Any = areas.tree.regions
+        outside = regions.part_outside > _SLACK
+    else:
+        if isinstance(areas, BoxAreas):
+            sides = areas.boxes
+        else:
+            import shapely
+
+            sides = shapely.bounds(areas.shapes(domain))
+        low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
+        slack = _SLACK * (high - low)
+        is_low, is_high = sides[:, :2] < low - slack, sides[:, 2:] > high + slack
+        outside = (is_low | is_high).any(axis=1)
+    beyond = int(outside.sum())
     if beyond:
         regions_text = "1 region reaches" if beyond == 1 else f"{beyond:,} regions reach"
         print_warning(
@@ -232,25 +248,21 @@ def warn_of_areas_beyond(areas: Areas, domain: Domain) -> None:
         )
 
 
-def _count_beyond(areas: Areas, domain: Domain) -> int:
-    """Number of areas, or of the lowest regions, that are not entirely inside the bounds."""
-    import numpy as np
+def note_slow_boxes(answers: Answers) -> None:
+    """Say which extra answers many boxes faster, where it is not installed."""
+    from importlib.util import find_spec
 
-    from psd.query.areas import BoxAreas, NamedAreas
+    from psd._util.extras import install_text
+    from psd.query.areas import BoxAreas
+    from psd.query.constants import NOTED_FROM
 
-    if isinstance(areas, NamedAreas):
-        regions: Any = areas.tree.regions
-        return int((regions.part_outside > _SLACK).sum())
-    if isinstance(areas, BoxAreas):
-        sides = areas.boxes
-    else:
-        import shapely
-
-        sides = shapely.bounds(areas.shapes(domain))
-    low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
-    slack = _SLACK * (high - low)
-    outside = (sides[:, :2] < low - slack).any(axis=1) | (sides[:, 2:] > high + slack).any(axis=1)
-    return int(outside.sum())
+    boxes = len(answers.areas) if isinstance(answers.areas, BoxAreas) else 0
+    if boxes >= NOTED_FROM and not is_quiet() and find_spec("numba") is None:
+        click.echo(
+            f"({boxes:,} boxes were answered by NumPy; compiled code needs about a tenth of its "
+            f"time: {install_text('fast')})",
+            err=True,
+        )
 
 
 EXTRA = {
@@ -295,8 +307,6 @@ def joint_text(joint: Joint, form: str) -> str:
     from psd._util.column_kinds import json_text
     from psd.export import finite_errors
 
-    from ..output.answers import plain_answers
-
     plain = plain_answers(joint.answers)
     if form == "csv":
         names = [f"covariance_{name}" for name in _region_names(joint)]
@@ -313,8 +323,6 @@ def joint_text(joint: Joint, form: str) -> str:
 
 def _region_names(joint: Joint) -> list[str]:
     """Names of the regions: what tells them apart, else numbers."""
-    from ..output.answers import column_texts, identifying_columns
-
     answers: Any = joint.answers
     for name in identifying_columns(answers):
         if answers[name].is_unique:
@@ -373,9 +381,6 @@ def in_degrees(answers: Any) -> Any:
 def answers_page(answers: Any, metadata: dict[str, str]) -> str:
     """Answers as an HTML page of its own: no script and no request."""
     from psd._util.html import page, section, table_block
-
-    from ..output.answers import column_texts, identifying_columns
-    from ..output.terminal import printable
 
     # What a narrow screen shows without scrolling comes first.
     shown = plain_answers(answers)

@@ -64,6 +64,8 @@ def command_form(name: str) -> dict[str, Any]:
     """
     command = find_command(name)
     title, loads = COMMANDS[name]
+    # Without the examples, which are command lines.
+    text = inspect.cleandoc(command.help or "").partition("\b\n")[0]
     fields = [
         _field(name, each)
         for each in command.params
@@ -73,22 +75,18 @@ def command_form(name: str) -> dict[str, Any]:
     return {
         "command": name,
         "title": title,
-        "text": _plain_help(command),
+        "text": re.sub(r"(?<!\n)\n(?!\n)", " ", text).strip(),
         "loads": loads,
         "fields": sorted(fields, key=lambda field: field["advanced"]),
     }
 
 
-def _plain_help(command: click.Command) -> str:
-    """Help of a command without its examples, which are command lines."""
-    text = inspect.cleandoc(command.help or "").partition("\b\n")[0]
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", text).strip()
-
-
 def _field(command: str, parameter: click.Parameter) -> dict[str, Any]:
     """Field of an option or an argument."""
     name, option = str(parameter.name), isinstance(parameter, click.Option)
-    kind = _kind(command, parameter)
+    kind, default = _kind(command, parameter), parameter.default
+    if isinstance(default, bool) or not isinstance(default, str | int | float):
+        default = None
     required = parameter.required or (command, name) == ("query", "output")
     return {
         "name": name,
@@ -97,7 +95,7 @@ def _field(command: str, parameter: click.Parameter) -> dict[str, Any]:
         "label": _label(parameter),
         "help": " ".join(str(getattr(parameter, "help", "") or "").split()),
         "choices": list(parameter.type.choices) if isinstance(parameter.type, click.Choice) else [],
-        "default": _default(parameter),
+        "default": default,
         "required": required,
         "multiple": parameter.multiple,
         "size": max(parameter.nargs, 1),
@@ -124,19 +122,16 @@ def _kind(command: str, parameter: click.Parameter) -> str:
         return "file"
     if isinstance(parameter, BoundsOption):
         return "bounds"
-    return {"inputs": "files", "polygons": "polygons"}.get(name) or _plain_kind(parameter)
-
-
-def _plain_kind(parameter: click.Parameter) -> str:
-    """Kind of a field by the type of its option."""
+    if name in ("inputs", "polygons"):
+        return "files" if name == "inputs" else name
     if isinstance(parameter, click.Option) and parameter.is_flag:
         return "flag"
     if isinstance(parameter.type, click.Choice):
         return "choice"
-    if parameter.name in _CRS:
+    if name in _CRS:
         return "crs"
-    single = parameter.nargs == 1 and parameter.type.name in ("integer", "number")
-    return parameter.type.name if single else "text"
+    is_single = parameter.nargs == 1 and parameter.type.name in ("integer", "number")
+    return parameter.type.name if is_single else "text"
 
 
 def _label(parameter: click.Parameter) -> str:
@@ -150,11 +145,3 @@ def _label(parameter: click.Parameter) -> str:
     lines = ", one on each line" if parameter.multiple else ""
     note = f" ({form}{lines})" if form and not isinstance(parameter, BoundsOption) else ""
     return f"{group}: {words}{note}" if group else f"{words[0].upper()}{words[1:]}{note}"
-
-
-def _default(parameter: click.Parameter) -> Any:
-    """Default of an option; None where it has none."""
-    value = parameter.default
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    return value

@@ -152,7 +152,11 @@ def print_columns(
     if layout.above:
         _print_with_lines_above(screen, layout)
     else:
-        screen.print(_table(screen, layout, bold))
+        table = _headings(screen, layout)
+        for row in zip(*(column.values for column in layout.columns), strict=True):
+            styles = ("bold" if bold and value.endswith(bold) else "" for value in row)
+            table.add_row(*map(Text, row, styles))
+        screen.print(table)
     return [name for name in (*dispensable, *essential) if _words(name) not in layout.names]
 
 
@@ -180,17 +184,6 @@ def _lay_out(
     others = [column for column in columns if column.heading not in identifying]
     fitting, gap = _fit(others, (*dispensable, *essential), pairs, width)
     return _Layout(columns=fitting, gap=gap, above=above)
-
-
-def _table(screen: Console, layout: _Layout, bold: str | None) -> Table:
-    """Table of all records."""
-    from rich.text import Text
-
-    table = _headings(screen, layout)
-    for row in zip(*(column.values for column in layout.columns), strict=True):
-        marked = ("bold" if bold and value.endswith(bold) else "" for value in row)
-        table.add_row(*map(Text, row, marked))
-    return table
 
 
 def _headings(screen: Console, layout: _Layout) -> Table:
@@ -243,7 +236,11 @@ def _fit(
         return list(columns), 2
     fitting = list(columns)
     if _least_width(fitting, 1) > width:
-        fitting = [_narrow_heading(column) for column in columns]
+        # The words of a heading stand below each other where that makes its column narrower.
+        fitting = []
+        for column in columns:
+            narrow = replace(column, heading=column.heading.replace(" ", "_"))
+            fitting.append(narrow if narrow.least < column.least else column)
     single = fitting
     for heading in (None, *dispensable):
         single = [c for c in single if heading is None or _words(heading) not in c.names]
@@ -282,12 +279,6 @@ def _above(upper: Column, lower: Column) -> Column:
     )
 
 
-def _narrow_heading(column: Column) -> Column:
-    """The column, with the words of its heading below each other if that makes it narrower."""
-    narrow = replace(column, heading=column.heading.replace(" ", "_"))
-    return narrow if narrow.least < column.least else column
-
-
 def _least_width(columns: Sequence[Column], gap: int) -> int:
     """Width of a table of narrow columns."""
     return sum(column.least for column in columns) + gap * (len(columns) - 1)
@@ -295,13 +286,13 @@ def _least_width(columns: Sequence[Column], gap: int) -> int:
 
 def _fold(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
     """Widths within the room, from the least and the natural ones; the widest are reduced first."""
-    reduced = [natural for _, natural in widths]
-    while sum(reduced) > room:
-        loose = [number for number, (least, _) in enumerate(widths) if reduced[number] > least]
-        if not loose:
+    folded = [natural for _, natural in widths]
+    while sum(folded) > room:
+        numbers = [number for number, (least, _) in enumerate(widths) if folded[number] > least]
+        if not numbers:
             break
-        reduced[max(loose, key=reduced.__getitem__)] -= 1
-    return reduced
+        folded[max(numbers, key=folded.__getitem__)] -= 1
+    return folded
 
 
 def print_rows(rows: Sequence[Mapping[str, object]]) -> None:
@@ -393,7 +384,14 @@ def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overw
 
     plain = plain_answers(table)
     if form == "table":
-        _print_table(plain)
+        columns = []
+        # A ratio far above others has an upper end in tens, beside those of 1.1.
+        shares = _OF_RATIOS if "ratio" in plain else ()
+        for name in plain.columns:
+            values = _column_texts(plain[name], str(name), is_share=name in shares)
+            words, heading = plain[name].dtype.kind not in "iuf", printable(str(name))
+            columns.append(Column(heading=heading, values=values, left=words, folds=words))
+        print_columns(columns)
     elif form == "csv":
         write_text(csv_text(plain), output, overwrite=overwrite)
     else:
@@ -401,19 +399,6 @@ def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overw
         from psd.export import finite_errors
 
         write_text(json_text(finite_errors(plain)), output, overwrite=overwrite)
-
-
-def _print_table(table: pandas.DataFrame) -> None:
-    """All columns, numbers rounded alike in a column."""
-    columns = []
-    # A ratio far above others has an upper end in tens, beside those of 1.1.
-    shares = _OF_RATIOS if "ratio" in table else ()
-    for name in table.columns:
-        values = _column_texts(table[name], str(name), is_share=name in shares)
-        words = table[name].dtype.kind not in "iuf"
-        heading = printable(str(name))
-        columns.append(Column(heading=heading, values=values, left=words, folds=words))
-    print_columns(columns)
 
 
 def _column_texts(column: pandas.Series[Any], name: str, *, is_share: bool = False) -> list[str]:

@@ -105,12 +105,6 @@ class Stage:
 _BEGUN = "psd.begun"
 
 
-def _begun() -> float:
-    """When the running command first showed its progress."""
-    ctx = click.get_current_context(silent=True)
-    return time.monotonic() if ctx is None else float(ctx.meta.setdefault(_BEGUN, time.monotonic()))
-
-
 @contextmanager
 def _progress(first: str, *, counts: bool) -> Iterator[Callable[..., None]]:
     """Show a line with the seconds of the whole run, and with a bar of what is counted."""
@@ -126,7 +120,10 @@ def _progress(first: str, *, counts: bool) -> Iterator[Callable[..., None]]:
     )  # fmt: skip
     from rich.text import Text
 
-    begun = _begun()
+    # When the running command first showed its progress.
+    ctx, begun = click.get_current_context(silent=True), time.monotonic()
+    if ctx is not None:
+        begun = float(ctx.meta.setdefault(_BEGUN, begun))
 
     class Seconds(ProgressColumn):
         """Seconds of the whole run."""

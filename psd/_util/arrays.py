@@ -157,10 +157,10 @@ def nulls_as_zeros(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     numbers = np.frombuffer(data, column.type.to_pandas_dtype(), count=rows.stop)[rows]
     if bits is None:
         return numbers, np.zeros(len(column), bool)
-    valid = np.unpackbits(np.frombuffer(bits, np.uint8), count=rows.stop, bitorder="little")[
-        rows
-    ].astype(bool)
-    return np.where(valid, numbers, numbers.dtype.type(0)), ~valid
+    # A bit for each row, 0 where it is null.
+    flags = np.unpackbits(np.frombuffer(bits, np.uint8), count=rows.stop, bitorder="little")
+    is_null = flags[rows] == 0
+    return np.where(is_null, numbers.dtype.type(0), numbers), is_null
 
 
 def from_arrow(column: Any) -> NDArray[Any]:

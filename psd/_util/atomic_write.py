@@ -115,8 +115,6 @@ _DATABASE = b"SQLite format 3\0"
 # those of older formats.
 _PRIVATE_DATABASES = (b"psLe", b"psSt", b"psdL", b"psdS")
 
-_APPEARED = "was created by another process meanwhile; it was not replaced"
-
 # Only the owner may change a published file, even if the umask would allow more.
 _MODE = 0o644
 
@@ -251,12 +249,14 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
 
 def write_file(
     path: str | os.PathLike[str],
-    content: bytes | bytearray,
+    content: bytes | bytearray | Iterator[bytes],
     *,
     overwrite: bool = False,
     mode: int = _MODE,
 ) -> None:
     """Write a file that has no name until it is complete; the umask withholds parts of its mode.
+
+    The content is bytes, or an iterator of its parts, which need not be in memory together.
 
     P1. A target that is replaced is the old file or the new one at any moment.
 
@@ -272,17 +272,19 @@ def write_file(
     """
     target = check_free(path, overwrite=overwrite)
     sweep(target.parent)
+    parts = iter([content]) if isinstance(content, bytes | bytearray) else content
     try:
         handle = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, mode)
     except (OSError, AttributeError):
         with temporary_target(path, overwrite=overwrite) as temporary:
             temporary.touch(mode=mode)
-            temporary.write_bytes(content)
+            with temporary.open("wb") as file:
+                file.writelines(parts)
         return
     try:
         with open(handle, "wb") as file:
             hold(handle)
-            file.write(content)
+            file.writelines(parts)
             file.flush()
             os.fsync(handle)
             _give_name(Path(f"/proc/self/fd/{handle}"), target, overwrite=overwrite)
@@ -294,16 +296,20 @@ def write_file(
         ) from None
 
 
+def _appeared(target: Path) -> WriteError:
+    """Error of a target that came while its content was written."""
+    return WriteError(
+        f"{target} was created by another process meanwhile; it was not replaced", path=target
+    )
+
+
 def _give_name(source: Path, target: Path, *, overwrite: bool) -> None:
     """Link an unnamed file to its target."""
     try:
         _link(source, target)
     except FileExistsError:
         if not overwrite:
-            raise WriteError(
-                f"{target} was created by another process meanwhile; it was not replaced",
-                path=target,
-            ) from None
+            raise _appeared(target) from None
         # Replace a file by an unnamed one, which is locked.
         beside = hidden(target.parent)
         try:
@@ -333,10 +339,7 @@ def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
         try:
             os.link(source, target)  # unlike rename, never replaces
         except FileExistsError:
-            raise WriteError(
-                f"{target} was created by another process meanwhile; it was not replaced",
-                path=target,
-            ) from None
+            raise _appeared(target) from None
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise

@@ -193,7 +193,13 @@ def _nested_values(arrow: Any) -> list[Any]:
     if isinstance(arrow, pa.ChunkedArray):
         return [value for chunk in arrow.chunks for value in _nested_values(chunk)]
     if not types.is_nested(kind):
-        return _leaf_values(_simplified(pd.Series(pd.arrays.ArrowExtensionArray(arrow))))
+        column = _simplified(pd.Series(pd.arrays.ArrowExtensionArray(arrow)))
+        leaf = _kind(column)
+        if leaf == "clock":
+            return list(_texts(column, leaf))
+        if leaf in ("date", "time", "duration"):  # of any year, so of numpy
+            return list(_moments(column, leaf) if leaf == "date" else column.to_numpy())
+        return plain_values(column)
     if types.is_struct(kind):
         names = [field.name for field in kind]
         parts = [_nested_values(part) for part in arrow.flatten()]
@@ -213,16 +219,6 @@ def _nested_values(arrow: Any) -> list[Any]:
         rows = [list(itertools.islice(values, length or 0)) for length in lengths.to_pylist()]
     missing = arrow.is_null().to_pylist()
     return [None if none else row for row, none in zip(rows, missing, strict=True)]
-
-
-def _leaf_values(column: Any) -> list[Any]:
-    """Values of a simplified column inside lists; dates and times of any year are of numpy."""
-    kind = _kind(column)
-    if kind == "clock":
-        return list(_texts(column, kind))
-    if kind in ("date", "time", "duration"):
-        return list(_moments(column, kind) if kind == "date" else column.to_numpy())
-    return plain_values(column)
 
 
 def json_text(table: Any) -> str:
@@ -292,13 +288,13 @@ def _kind(column: Any) -> str:
         return "text"
     if dtype.kind in _DTYPES:
         return _DTYPES[dtype.kind]
-    present = column.dropna().to_numpy()
-    inferred = pd.api.types.infer_dtype(present, skipna=True)
-    if inferred == "datetime" and any(value.tzinfo is not None for value in present):
+    objects = column.dropna().to_numpy()
+    inferred = pd.api.types.infer_dtype(objects, skipna=True)
+    if inferred == "datetime" and any(value.tzinfo is not None for value in objects):
         return "mixed"  # their offsets differ
-    if inferred == "mixed-integer-float" and any(abs(value) > _DOUBLE for value in present):
+    if inferred == "mixed-integer-float" and any(abs(value) > _DOUBLE for value in objects):
         return "mixed"
-    if any(isinstance(value, list | tuple | dict | np.ndarray) for value in present):
+    if any(isinstance(value, list | tuple | dict | np.ndarray) for value in objects):
         return "json"
     return _INFERRED.get(inferred, "mixed")
 
@@ -345,7 +341,7 @@ def _native(column: Any, kind: str, rules: _Rules) -> Any:
 
     if kind == "truth":
         return pd.array(column, dtype="boolean" if column.hasnans else "bool")
-    if kind == "integer":
+    if kind == "integer":  # pandas has types with and without a sign, each with or without nulls
         signed = column.isna().all() or column.dropna().max() < 2**63
         name = "Int64" if signed else "UInt64"
         return pd.array(column, dtype=name if column.hasnans else name.lower())

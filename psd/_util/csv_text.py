@@ -33,20 +33,17 @@ _NUMBER = r"[0-9.,]+(e[+-]?[0-9]+)?"
 _FORMULA = re.compile(rf"[=@\t\r]|[+-](?!{_NUMBER}( to -?{_NUMBER})?$)", re.IGNORECASE)
 
 
-def csv_text(table: pandas.DataFrame) -> str:
+def csv_text(table: pandas.DataFrame, *, heading: bool = True) -> str:
     """CSV of a table without its index; a formula becomes a text that begins with an apostrophe."""
     held = held_columns(table, "csv")
-    columns = [number for number, kind in enumerate(held.dtypes) if not _is_numeric(kind)]
+    # All columns but those of numbers, times or truth values alone.
+    kinds = [getattr(each, "kind", "O") for each in held.dtypes]
+    columns = [number for number, kind in enumerate(kinds) if kind not in "biufcmM"]
     guarded = held.set_axis([guard_text(name) for name in held.columns], axis=1)
     for number in columns:
         texts = held.iloc[:, number].map(guard_text, na_action="ignore")
         guarded.isetitem(number, texts.array)
-    return str(guarded.to_csv(index=False, lineterminator="\n"))
-
-
-def _is_numeric(kind: Any) -> bool:
-    """Whether a column of a type holds numbers, times or truth values alone."""
-    return getattr(kind, "kind", "O") in "biufcmM"
+    return str(guarded.to_csv(index=False, header=heading, lineterminator="\n"))
 
 
 def guard_text(value: Any) -> Any:
@@ -82,8 +79,8 @@ def match_name(name: str, names: Sequence[str]) -> str | None:
     if name in names:
         return name
     key = name.strip().casefold()
-    alike = [other for other in names if other.strip().casefold() == key]
-    return alike[0] if len(alike) == 1 else None
+    matches = [other for other in names if other.strip().casefold() == key]
+    return matches[0] if len(matches) == 1 else None
 
 
 def is_separator_line(line: str) -> bool:

@@ -170,7 +170,23 @@ class DeclaredParameters(Mapping[str, Value]):
                 "parameters of a release are those that its method declares; take them from "
                 "declared(method)"
             )
-        _check_values(values)
+        # Refuse names and values that the reader of a release file would refuse.
+        if len(values) > _MAX_PARAMETERS:
+            raise ParameterError(f"a release states at most {_MAX_PARAMETERS} parameters")
+        for name, value in values.items():
+            if type(name) is not str or not _is_text(name):
+                raise ParameterError("a name of a parameter must be a short printable text")
+            if type(value) is str and not _is_text(value):
+                raise ParameterError(
+                    f"parameter {name} must be a printable text of 1 to {_MAX_TEXT} characters"
+                )
+            if type(value) is int and abs(value) > _MAX_INTEGER:
+                raise ParameterError(f"parameter {name} must be between -2^62 and 2^62")
+            if type(value) not in (int, str, type(None)):
+                raise ParameterError(
+                    f"parameter {name} must be an int, a str, a Decimal or None, got a "
+                    f"{type(value).__name__}"
+                )
         object.__setattr__(self, "_values", MappingProxyType(dict(values)))
         object.__setattr__(self, "_picks", frozenset(picks))
 
@@ -260,26 +276,6 @@ def parameters_from_file(values: Mapping[str, Value]) -> DeclaredParameters:
     the parameters need not be installed.
     """
     return DeclaredParameters(_SEAL, values, ())
-
-
-def _check_values(values: Mapping[str, Value]) -> None:
-    """Refuse names and values that the reader of a release file would refuse."""
-    if len(values) > _MAX_PARAMETERS:
-        raise ParameterError(f"a release states at most {_MAX_PARAMETERS} parameters")
-    for name, value in values.items():
-        if type(name) is not str or not _is_text(name):
-            raise ParameterError("a name of a parameter must be a short printable text")
-        if type(value) is str and not _is_text(value):
-            raise ParameterError(
-                f"parameter {name} must be a printable text of 1 to {_MAX_TEXT} characters"
-            )
-        if type(value) is int and abs(value) > _MAX_INTEGER:
-            raise ParameterError(f"parameter {name} must be between -2^62 and 2^62")
-        if type(value) not in (int, str, type(None)):
-            raise ParameterError(
-                f"parameter {name} must be an int, a str, a Decimal or None, got a "
-                f"{type(value).__name__}"
-            )
 
 
 def _is_text(value: str) -> bool:

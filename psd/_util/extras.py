@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from psd.errors import MissingExtraError
 
-__all__ = ["CONTACT", "INSTALL", "SOURCE", "install_text", "require_matplotlib"]
+__all__ = ["CONTACT", "INSTALL", "SOURCE", "install_text", "needs_extra", "require_matplotlib"]
 
 # Placeholders until psd has a public address. No other file names one.
 SOURCE: Final = "https://example.org/psd"
@@ -25,11 +27,16 @@ def install_text(extra: str) -> str:
     return f"run pip install '.[{extra}]' in the folder of the source of psd"
 
 
+@contextmanager
+def needs_extra(extra: str, need: str, otherwise: str = "") -> Iterator[None]:
+    """Refuse imports of the block that fail: what needs which library, and what to do without."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(f"{need}; {install_text(extra)}{otherwise}", extra=extra) from None
+
+
 def require_matplotlib(purpose: str) -> None:
     """Check that matplotlib is installed."""
-    try:
+    with needs_extra("plot", f"{purpose} needs matplotlib"):
         import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(
-            f"{purpose} needs matplotlib; {install_text('plot')}", extra="plot"
-        ) from None

@@ -100,8 +100,8 @@ def section(heading: str, *parts: str) -> str:
 
 def paragraph(text: str, kind: str = "") -> str:
     """Make a paragraph of plain text."""
-    marked = f' class="{escape(kind)}"' if kind else ""
-    return f"<p{marked}>{escape(text)}</p>"
+    attribute = f' class="{escape(kind)}"' if kind else ""
+    return f"<p{attribute}>{escape(text)}</p>"
 
 
 def table_block(
@@ -133,16 +133,14 @@ def figure_block(figures: Iterable[tuple[Figure, str, str]], *, private: bool) -
     PRIVATE if `private` is true.
     """
     mark = "<strong>PRIVATE</strong> " if private else ""
-    blocks = (
-        f'<figure><img src="{_embedded(figure)}" alt="{escape(alt)}">'
-        f"<figcaption>{mark}{escape(caption)}</figcaption></figure>"
-        for figure, alt, caption in figures
-    )
+    blocks = []
+    for figure, alt, caption in figures:
+        # A data URI: an SVG whose letters are paths, so it needs no font.
+        content = io.BytesIO()
+        figure.savefig(content, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
+        data = base64.b64encode(content.getvalue()).decode("ascii")
+        blocks.append(
+            f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}">'
+            f"<figcaption>{mark}{escape(caption)}</figcaption></figure>"
+        )
     return '<div class="figures">\n' + "\n".join(blocks) + "\n</div>"
-
-
-def _embedded(figure: Figure) -> str:
-    """Encode a figure as a data URI: an SVG whose letters are paths, so it needs no font."""
-    content = io.BytesIO()
-    figure.savefig(content, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(content.getvalue()).decode("ascii")

@@ -1,12 +1,9 @@
 """Parquet by its bytes: sizes checked before decoding, headers of pages, rows appended.
 
 A few bytes can encode any number of rows with equal values, and zeros compress a thousandfold, so a
-small file may fill memory. The footer may state anything, so the headers of all pages are read
-before any page is unpacked.
-
-Headers of Parquet pages [1]_, in Thrift's compact protocol [2]_, as the footer is.
-
-The bytes are untrusted: only requested fields are kept, and each byte is read once.
+small file may fill memory. The footer may state anything, so the headers of all pages [1]_ are read
+before any page is unpacked. Headers and footer are in Thrift's compact protocol [2]_. Their bytes
+are untrusted: only requested fields are kept, and each byte is read once.
 
 .. [1] Apache Parquet, ``parquet.thrift``, structure ``PageHeader``.
 .. [2] Apache Thrift, "Thrift compact protocol".
@@ -92,6 +89,8 @@ def read_struct(
     """
     fields: dict[int, Any] = {}
     number = 0
+    # The first byte of a field: in four bits its number less that of the field before, or 0 if the
+    # number itself is behind it; in the other four its type. A byte of 0 ends the structure.
     while kind := content[at]:
         if kind >> 4:
             number, at = number + (kind >> 4), at + 1
@@ -130,6 +129,7 @@ def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
 
 def _list(content: bytes, at: int, depth: int, lists: Lists | None) -> tuple[list[Any] | None, int]:
     """Read a list and where it ends; None where ``lists`` is None."""
+    # A length of 15 stands for a longer one, which is written behind it.
     length, kind = content[at] >> 4, content[at] & 15
     at += 1
     if length == 15:
@@ -344,6 +344,8 @@ def append_table(
     written with the same schema and layout, and is trusted. `footer` takes the place of the keys
     that its footer has.
     """
+    # pyarrow appends to no file. So a file is written whose row groups lie behind those of before,
+    # and the footers of both are joined: offsets in them count from the begin of the file.
     earlier = memoryview(content)[len(_MAGIC) : _footer_start(content)]
     added = _written(table, earlier, layout)
     merged = pq.read_metadata(pa.BufferReader(_empty(table.schema, footer, layout)))

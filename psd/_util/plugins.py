@@ -82,8 +82,13 @@ def load(package: str, kind: str, name: str) -> Any:
         return load_app(VARIANTS[package][name], what=f"{kind} {name!r}")
     if name in own_names(package):
         return importlib.import_module(f"{package}.{name.replace('-', '_')}")
-    if name not in names(package):
-        raise ParameterError(_unknown(package, kind, name), name=kind)
+    every = names(package)
+    if name not in every:
+        close = difflib.get_close_matches(name, every, n=1)
+        cause = f"; did you mean {close[0]!r}?" if close else ""
+        raise ParameterError(
+            f"{kind} must be one of {', '.join(every)}, got {name[:80]!r}{cause}", name=kind
+        )
     if name in _registered.get(package, ()):
         return _registered[package][name]
     first, *more = _entry_points(package)[name]
@@ -164,11 +169,3 @@ def _entry_points(package: str) -> dict[str, tuple[EntryPoint, ...]]:
 def _package_of(entry: EntryPoint) -> str:
     """Name and version of the package that registers an entry point."""
     return "another package" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-
-
-def _unknown(package: str, kind: str, name: str) -> str:
-    """Sentence about a name that no variant has."""
-    every = names(package)
-    close = difflib.get_close_matches(name, every, n=1)
-    cause = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{kind} must be one of {', '.join(every)}, got {name[:80]!r}{cause}"

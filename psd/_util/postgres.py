@@ -100,10 +100,15 @@ def connect(url: str, what: str, kind: type[PsdError]) -> Iterator[Any]:
             f"postgresql:// needs adbc-driver-postgresql; {install_text('postgis')}",
             extra="postgis",
         ) from None
+    address = url
+    if "connect_timeout" not in url and "PGCONNECT_TIMEOUT" not in os.environ:
+        address += f"{'&' if '?' in url else '?'}connect_timeout=15"
     try:
-        connection = dbapi.connect(_with_timeout(url))
+        connection = dbapi.connect(address)
     except adbc.Error as error:
-        raise kind(f"{display_name(url)} {_failure(str(error))}") from None
+        message = str(error).lower()
+        reasons = (text for pattern, text in _FAILURES.items() if re.search(pattern, message))
+        raise kind(f"{display_name(url)} {next(reasons, 'cannot be reached')}") from None
     try:
         with closing(connection), connection.cursor() as cursor:
             yield cursor
@@ -121,18 +126,3 @@ def postgis_schema(cursor: Any) -> str | None:
     )
     row = cursor.fetchone()
     return None if row is None else quote_identifier(str(row[0]))
-
-
-def _with_timeout(url: str) -> str:
-    """Add a connection timeout to an address that has none."""
-    if "connect_timeout" in url or "PGCONNECT_TIMEOUT" in os.environ:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}connect_timeout=15"
-
-
-def _failure(message: str) -> str:
-    """Explain why a connection failed."""
-    for pattern, reason in _FAILURES.items():
-        if re.search(pattern, message.lower()):
-            return reason
-    return "cannot be reached"

@@ -59,29 +59,14 @@ def map_tasks(
     """
     if min(jobs, len(tasks)) <= 1:
         return list(_report_progress((function(shared, task) for task in tasks), done))
-    return _in_processes(function, shared, tasks, jobs=min(jobs, len(tasks)), done=done)
-
-
-def _report_progress(results: Iterator[R], done: Callable[[int], None]) -> Iterator[R]:
-    """Pass results on, and report how many there were."""
-    for number, result in enumerate(results, 1):
-        done(number)
-        yield result
-
-
-def _in_processes(
-    function: Callable[[S, T], R],
-    shared: S,
-    tasks: Sequence[T],
-    *,
-    jobs: int,
-    done: Callable[[int], None],
-) -> list[R]:
-    """Run the tasks in a pool, and end the pool."""
     context = get_context("spawn")
     leash, parent_end = context.Pipe(duplex=False)
-    arguments = (function, shared, leash)
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=arguments)
+    pool = ProcessPoolExecutor(
+        min(jobs, len(tasks)),
+        mp_context=context,
+        initializer=_begin,
+        initargs=(function, shared, leash),
+    )
     try:
         with _defer_signals():
             futures = [pool.submit(_work, task) for task in tasks]
@@ -89,7 +74,7 @@ def _in_processes(
             pass
         return [future.result() for future in futures]
     except BaseException as error:
-        parent_end.close()
+        parent_end.close()  # so that the workers end at once
         if isinstance(error, BrokenProcessPool):
             raise InternalError(
                 "a parallel process was killed; is memory short (take fewer jobs), or "
@@ -100,6 +85,13 @@ def _in_processes(
         pool.shutdown(wait=True, cancel_futures=True)
         parent_end.close()
         leash.close()
+
+
+def _report_progress(results: Iterator[R], done: Callable[[int], None]) -> Iterator[R]:
+    """Pass results on, and report how many there were."""
+    for number, result in enumerate(results, 1):
+        done(number)
+        yield result
 
 
 @contextmanager

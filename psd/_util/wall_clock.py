@@ -261,10 +261,10 @@ def _local(times: Times, zone: str | None) -> Times:
     if zone is None:
         return times
     shift = np.where(times < _EARLY, _CYCLE, np.where(times > _LATE, -_CYCLE, 0 * _CYCLE))
-    near = (times >= _RANGE[0] - _LONGEST_OFFSET) & (times <= _RANGE[1] + _LONGEST_OFFSET)
-    moments = pd.DatetimeIndex(times[near] + shift[near], tz="UTC").tz_convert(ZoneInfo(zone))
+    is_near = (times >= _RANGE[0] - _LONGEST_OFFSET) & (times <= _RANGE[1] + _LONGEST_OFFSET)
+    moments = pd.DatetimeIndex(times[is_near] + shift[is_near], tz="UTC").tz_convert(ZoneInfo(zone))
     local = times.copy()
-    local[near] = moments.tz_localize(None).to_numpy().astype("datetime64[us]") - shift[near]
+    local[is_near] = moments.tz_localize(None).to_numpy().astype("datetime64[us]") - shift[is_near]
     return local
 
 
@@ -275,10 +275,13 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
 
     texts = pc.utf8_lower(pc.utf8_trim(array, characters=WHITE_SPACE))
     texts = pc.if_else(pc.is_in(texts, value_set=pa.array(_MISSING)), None, texts)
+    # A text that is no time gives a null, so a number of nulls above that of missing values is a
+    # fault. Whole columns are handled at once, for a loop over rows takes as long as reading them.
     parts = pc.extract_regex(texts, _ISO)
     if parts.null_count == texts.null_count:
         day, minute, second, offset = (pc.struct_field(parts, name) for name in _PARTS)
         second = pc.if_else(pc.equal(second, ""), "00", pc.replace_substring(second, ",", "."))
+        # A leap second is the end of the second before it, and 24:00 is 00:00 of the next day.
         is_leap = pc.starts_with(second, "60")
         second = pc.if_else(is_leap, "59.999999", second)
         clock = pc.binary_join_element_wise(
@@ -295,6 +298,8 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
             moments: Times = _microseconds(times, column) + ends.astype("timedelta64[D]")
             shift, is_written = _shifts(offset)
             leap = np.flatnonzero(pc.fill_null(is_leap, False).to_numpy(zero_copy_only=False))
+            # Leap seconds are in the last minute of a day of UTC alone: by the offset where it is
+            # written, else at the minutes at which they can be in the zone.
             clocks = (moments[leap] - moments[leap].astype("datetime64[D]")) // _MINUTE
             in_utc = (clocks - shift[leap].astype(np.int64)) % _DAY_MINUTES == _DAY_MINUTES - 1
             if np.where(is_written[leap], in_utc, np.isin(clocks, leap_minutes(zone))).all():
@@ -314,15 +319,13 @@ def _shifts(offset: Any) -> tuple[NDArray[np.timedelta64], NDArray[np.bool_]]:
     texts = pc.dictionary_encode(pc.fill_null(offset, ""))
     offsets = texts.dictionary.to_pylist()  # a few hundred at most, for any number of rows
     which = texts.indices.to_numpy()
-    shift = np.array([_offset(text) for text in offsets], "timedelta64[m]")[which]
+    minutes = []
+    for text in offsets:  # such as ``+09:00``, ``z`` or ``utc-03``
+        digits = re.sub("[^0-9]", "", text).ljust(4, "0")
+        minutes.append((-1 if "-" in text else 1) * (int(digits[:2]) * 60 + int(digits[2:])))
+    shift = np.array(minutes, "timedelta64[m]")[which]
     written = np.array([text != "" for text in offsets], bool)[which]
     return shift, written
-
-
-def _offset(text: str) -> int:
-    """Parse an offset such as ``+09:00``, ``z`` or ``utc-03`` to minutes ahead of UTC."""
-    digits = re.sub("[^0-9]", "", text).ljust(4, "0")
-    return (-1 if "-" in text else 1) * (int(digits[:2]) * 60 + int(digits[2:]))
 
 
 def month(times: Times) -> Times:

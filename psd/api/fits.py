@@ -1,17 +1,32 @@
-"""Releases whose fit is kept between processes."""
+"""Releases whose fit is kept between processes, and slices that are fitted together."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from psd.estimation.fit_cache import fit_cache
-from psd.query.index import QueryIndex
+from psd.query.index import QueryIndex, fitted
 from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
     from psd.api.release import Release
 
-__all__ = ["with_cache"]
+__all__ = ["fitted_slices", "with_cache"]
+
+
+def fitted_slices(release: Release) -> Iterator[Release]:
+    """Yield the release of each time slice, or the release itself if it has no time.
+
+    Small ones are fitted together, and nothing is kept of a slice when the next one is asked for.
+    """
+    if not isinstance(release.record, SeriesRecord):
+        yield release
+        return
+    for index in fitted([QueryIndex(record=r, is_kept=False) for r in release.record.releases]):
+        made = type(release)(index.record)
+        vars(made)["index"] = index
+        yield made
 
 
 def with_cache(release: Release) -> Release:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from psd.query.answer_table import COLUMNS
-
 __all__ = [
     "MOVED",
     "guessed_of_answers",
@@ -107,6 +105,8 @@ def guessed_of_release(release: Any, name: str) -> Any:
 
 def guessed_of_answers(answers: Any, name: str) -> Any:
     """Column, writer or member of answers that a guessed name means."""
+    from psd.query.answer_table import COLUMNS  # answers have loaded it; a build needs no scipy
+
     if name in COLUMNS:
         return answers.table[name]
     if name in _TABLE_WRITERS:

@@ -17,7 +17,7 @@ from psd._util.instances import check_instance
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
-from psd.query.index import QueryIndex
+from psd.query.index import MOST_KEPT, QueryIndex
 from psd.release import file, series_file
 from psd.release.about import about_from_mapping
 from psd.release.node_reader import MAX_NODES
@@ -304,7 +304,11 @@ class Publication:
                 "add up those of the other file of the stream",
                 name="when",
             )
-        return {names[number]: self._releases[number].index for number in chosen}
+        nodes = sum(len(record.tree) for record in self.record.releases)
+        if nodes <= MOST_KEPT or len(chosen) == 1:
+            return {names[number]: self._releases[number].index for number in chosen}
+        records = self.record.releases
+        return {names[n]: QueryIndex(record=records[n], is_kept=False) for n in chosen}
 
     def _time(self) -> TimeSlices:
         """Time slices, which there must be."""
@@ -368,7 +372,9 @@ class Publication:
         from psd.export._formats import release_metadata
 
         if not isinstance(self.record, SeriesRecord):
-            return release_metadata(self.record, self.digest if self._has_file else "")
+            # What may not be saved has no file, and so no digest.
+            has_file = self.record.source in ("curator", "given")
+            return release_metadata(self.record, self.digest if has_file else "")
         facts = {**self._releases[0].metadata, "epsilon": epsilon_text(self.record.epsilon)}
         unit = facts["unit_of_privacy"] + self.record.bound_text
         return {**facts, "unit_of_privacy": unit, "digest": self.digest}
@@ -379,11 +385,6 @@ class Publication:
         if isinstance(self.record, SeriesRecord):
             return series_file.digest_of(self.record)
         return file.digest_of(self.record)
-
-    @property
-    def _has_file(self) -> bool:
-        """Whether the release may be saved, and so has a digest."""
-        return self.record.source in ("curator", "given")
 
     def catalogue(
         self,

@@ -14,7 +14,7 @@ from psd.api.answers import Answers
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.areas import Areas, BoxAreas, answer_areas
-from psd.query.index import QueryIndex
+from psd.query.index import QueryIndex, fitted
 
 if TYPE_CHECKING:
     import pandas
@@ -167,7 +167,7 @@ def answer(
             )
         blocks = {
             name: answer_areas([index], areas, confidence=confidence, threshold=threshold)
-            for name, index in slices.items()
+            for name, index in zip(slices, fitted(list(slices.values())), strict=True)
         }
     if values:
         from psd.query.means import value_columns
@@ -234,5 +234,5 @@ def _estimates_alone(
         )
     return {
         "" if each is None else name: {"estimate": box_estimates(index, areas.given)}
-        for name, index in slices.items()
+        for name, index in zip(slices, fitted(list(slices.values())), strict=True)
     }

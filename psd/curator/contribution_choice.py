@@ -105,12 +105,16 @@ def choose_contribution_bound(
     """
     target, price = choice.target(_epsilon_of(budget)), budget.left
     bounds = candidate_bounds(choice.limit)
+    # Units with more records than each bound, (bounds,).
     over = len(rows) - np.searchsorted(np.sort(rows), bounds, side="right")
+    # Units by which too many exceed each bound, or too few exceed the next smaller one.
+    too_few = np.append(0, target - over[:-1])
+    misses = np.maximum(np.maximum(over - target, too_few), 0)
     candidates = Candidates(
         group=np.zeros(len(bounds), np.int64),
         first=bounds,
         length=np.ones(len(bounds), np.int64),
-        score=-_users_over(over, target),
+        score=-misses,
     )
     budget.spend(price)
     selection = ExponentialMechanism(
@@ -124,10 +128,3 @@ def choose_contribution_bound(
 def _epsilon_of(budget: Budget) -> int:
     """Nano-epsilon of a release; in rho, that of pure mechanisms which cost as much."""
     return int(budget.measure.of_pure(np.array([budget.release_total]))[0])
-
-
-def _users_over(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
-    """Units by which too many exceed each bound, or too few exceed the next smaller one."""
-    smaller = np.append(0, target - over[:-1])
-    misses: NDArray[np.int64] = np.maximum(np.maximum(over - target, smaller), 0)
-    return misses

@@ -157,7 +157,11 @@ class Curator:
         regions: Regions | None = None,
     ) -> None:
         if regions is not None:
-            _check_regions(tally, regions)
+            counted = tally.region
+            if counted is None or (
+                len(counted) and not 0 <= counted.min() <= counted.max() < regions.size
+            ):
+                raise ParameterError("regions must be those that the tally was counted by")
         self._tally = tally
         self._budget = budget
         self._sampler = sampler
@@ -693,13 +697,6 @@ def _is_plain(value: object) -> bool:
     if type(value) is tuple:
         return all(map(_is_plain, value))
     return type(value) in (int, str)
-
-
-def _check_regions(tally: Tally, regions: Regions) -> None:
-    """Refuse a tally that was not counted by the regions."""
-    region = tally.region
-    if region is None or (len(region) and not 0 <= region.min() <= region.max() < regions.size):
-        raise ParameterError("regions must be those that the tally was counted by")
 
 
 def _own_copy(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:

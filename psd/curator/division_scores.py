@@ -37,8 +37,8 @@ class Divisions:
     def __init__(self, boxes: Integers, axis: int, grid: BinGrid, max_lines: int) -> None:
         self.axis, self.grid = axis, grid
         self.edge = boxes[:, axis]
-        self.low, self.high = grid.reach(axis, boxes)
-        south, north = grid.reach(1 - axis, boxes)
+        self.low, self.high = grid.bin_range(axis, boxes)
+        south, north = grid.bin_range(1 - axis, boxes)
         self.across = north - south
         inside = self.high - self.low - 1
         # The lines of all cells, one cell after another; a line is the bin that begins at it.
@@ -54,15 +54,16 @@ class Divisions:
         """Return every line with its score; for a cell without lines, its edge."""
         score = -self._heterogeneity(*self._occupied(entries))
         # A cell without lines has one candidate, its edge, of score 0.
-        bare = np.flatnonzero(self.lines == 0)
-        group = np.concatenate([self.node, bare])
+        no_lines = np.flatnonzero(self.lines == 0)
+        group = np.concatenate([self.node, no_lines])
+        # Groups ascend, as candidates must.
         order = np.argsort(group, kind="stable")
         line = self.grid.line(self.axis, self.bin)
         return Candidates(
             group=group[order],
-            first=np.concatenate([line, self.edge[bare]])[order],
+            first=np.concatenate([line, self.edge[no_lines]])[order],
             length=np.ones(len(group), np.int64),
-            score=np.concatenate([score, np.zeros(len(bare), np.int64)])[order],
+            score=np.concatenate([score, np.zeros(len(no_lines), np.int64)])[order],
         )
 
     def _occupied(self, entries: Entries) -> tuple[Integers, Integers, Integers, Integers]:
@@ -73,39 +74,52 @@ class Divisions:
         """
         x, y = (self.grid.number(a, entries.cell[a]) for a in (self.axis, 1 - self.axis))
         bins = self.grid.bins
-        bin_, count = _sum_equal((entries.node * bins + x) * bins + y, entries.count)
-        at = bin_ // bins  # node and bin along the axis
+        # Records of each occupied bin: those of equal keys of node, x and y.
+        key = (entries.node * bins + x) * bins + y
+        order = np.argsort(key)
+        key, count = key[order], entries.count[order]
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        count = np.add.reduceat(count, first) if len(first) else count
+        at = key[first] // bins  # node and bin along the axis
         slot = np.searchsorted(self.node * bins + self.bin, at, side="right")
-        node = at // bins
-        # Along the lines of all nodes, the slots of a node begin at its number plus its first.
-        key, count, alike = _count_equal(node + slot, count)
+
+        # Equal pairs of slot and count, and how many bins have each. Along the lines of all nodes,
+        # the slots of a node begin at its number plus its first.
+        place = at // bins + slot
+        order = np.lexsort((count, place))
+        place, count = place[order], count[order]
+        first = np.flatnonzero(np.diff(place, prepend=-1) | np.diff(count, prepend=-1))
+        times = np.diff(first, append=len(place))
         starts = self.first + np.arange(len(self.first))
-        node = np.searchsorted(starts, key, side="right") - 1
-        return node, key - starts[node], count, alike
+        node = np.searchsorted(starts, place[first], side="right") - 1
+        return node, place[first] - starts[node], count[first], times
 
     def _heterogeneity(
-        self, node: Integers, slot: Integers, count: Integers, alike: Integers
+        self, node: Integers, slot: Integers, count: Integers, times: Integers
     ) -> Integers:
-        """Sum of the two parts' absolute deviations for each line."""
+        """Sum of the two parts' absolute deviations for each line, (lines,) int64.
+
+        node, slot, count, times: (n,) int64, of `_occupied`.
+        """
         total = np.zeros(len(self.node), np.int64)
         for step in range(int(self.lines.max(initial=0))):
             # The step-th line of all cells at once: entries of cells with fewer lines drop out.
-            able = self.lines[node] > step
-            node, slot, count, alike = (array[able] for array in (node, slot, count, alike))
+            has_line = self.lines[node] > step
+            node, slot, count, times = (array[has_line] for array in (node, slot, count, times))
             nodes = np.flatnonzero(self.lines > step)
             line = self.first[nodes] + step
             west, east = self.bin[line] - self.low[nodes], self.high[nodes] - self.bin[line]
             bins = np.stack([west, east], axis=1).ravel() * np.repeat(self.across[nodes], 2)
             # Parts: twice the number of the cell among these, plus 1 above the line.
             part = 2 * np.searchsorted(nodes, node) + (slot > step)
-            total[line] = deviations(part, count, alike, bins).reshape(-1, 2).sum(axis=1)
+            total[line] = deviations(part, count, times, bins).reshape(-1, 2).sum(axis=1)
         return total
 
 
-def deviations(part: Integers, count: Integers, alike: Integers, bins: Integers) -> Integers:
+def deviations(part: Integers, count: Integers, times: Integers, bins: Integers) -> Integers:
     """Floor of the sum over the bins of each part of abs(count - mean).
 
-    part, count, alike: (n,) int64, part and count of occupied bins, and how many of them each entry
+    part, count, times: (n,) int64, part and count of occupied bins, and how many of them each entry
     stands for; bins: (p,) int64, bins of each part, occupied or not, at least 1; returns (p,)
     int64. Private, but for the bins.
 
@@ -114,10 +128,11 @@ def deviations(part: Integers, count: Integers, alike: Integers, bins: Integers)
     above the mean if it has more than w, and the sum is 2 (s - c w) - 2 c r / m, where no product
     passes the square of the number of bins.
     """
-    mean, rest = np.divmod(_sums(part, count * alike, len(bins)), bins)
+    # Whole part and rest of the mean of each part, (p,).
+    mean, rest = np.divmod(_sums(part, count * times, len(bins)), bins)
     above = count > mean[part]
-    part, count, alike = part[above], count[above], alike[above]
-    records, many = _sums(part, count * alike, len(bins)), _sums(part, alike, len(bins))
+    part, count, times = part[above], count[above], times[above]
+    records, many = _sums(part, count * times, len(bins)), _sums(part, times, len(bins))
     return 2 * (records - many * mean) + -2 * many * rest // bins
 
 
@@ -126,19 +141,3 @@ def _sums(group: Integers, values: Integers, groups: int) -> Integers:
     sums = np.zeros(groups, np.int64)
     np.add.at(sums, group, values)
     return sums
-
-
-def _sum_equal(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
-    """Distinct keys, ascending, and the sum of the values of each."""
-    order = np.argsort(keys)
-    keys = keys[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    return keys[starts], np.add.reduceat(values[order], starts) if len(starts) else values
-
-
-def _count_equal(keys: Integers, values: Integers) -> tuple[Integers, Integers, Integers]:
-    """Distinct pairs, in order, and the number of each."""
-    order = np.lexsort((values, keys))
-    keys, values = keys[order], values[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=-1) | np.diff(values, prepend=-1))
-    return keys[starts], values[starts], np.diff(starts, append=len(keys))

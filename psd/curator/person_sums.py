@@ -76,20 +76,23 @@ class PersonSums:
         .. [1] Canonne, Kamath, Steinke. "The Discrete Gaussian for Differential Privacy."
            NeurIPS 2020. arXiv:2004.00010.
         """
-        costs = _split(rho, [statistic.share for statistic in statistics])
+        # Parts of rho in proportion to shares, rounded down; charged before a record is read.
+        shares = [statistic.share for statistic in statistics]
+        costs = [rho * share // sum(shares) for share in shares]
+        if min(costs) < 1:
+            raise ParameterError(
+                "epsilon must be large enough for its shares of rho; give more, or a larger delta"
+            )
         self._budget.spend(sum(costs))
-        totals = self._totals(part, statistics)
-        return [self._noisy(total, cost) for total, cost in zip(totals, costs, strict=True)]
 
-    def _totals(self, part: PersonPart, statistics: Sequence[Statistic]) -> list[Integers]:
-        """Exact sums of the clipped parts."""
+        # Exact sums of the clipped parts.
         totals = [np.zeros((size.rows, size.width), np.int64) for size in statistics]
         for regions in self._persons:
             for total, (rows, values) in zip(totals, part(regions.copy()), strict=True):
                 if values.shape != (len(rows), total.shape[1]):
                     raise InternalError("a part must have one value for each column of its rows")
                 total[rows] += clip_to_steps(values)  # a row that comes twice is added once
-        return totals
+        return [self._noisy(total, cost) for total, cost in zip(totals, costs, strict=True)]
 
     def _noisy(self, total: Integers, rho: int) -> Floats:
         """Sum with noise of a cost; each number has noise of its own."""
@@ -103,13 +106,3 @@ class PersonSums:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("sums over people cannot be copied: the budget is for one set of answers")
-
-
-def _split(rho: int, shares: Sequence[int]) -> list[int]:
-    """Parts of rho in proportion to shares, rounded down."""
-    parts = [rho * share // sum(shares) for share in shares]
-    if min(parts) < 1:
-        raise ParameterError(
-            "epsilon must be large enough for its shares of rho; give more, or a larger delta"
-        )
-    return parts

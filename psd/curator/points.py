@@ -1,7 +1,7 @@
 """The occupied lattice cells, sorted so that those of each node are contiguous. Private side.
 
 Exact integers from which the curator computes its questions. While nodes are repeated halves, the
-records of each are a range of ranks.
+records of each are a range of ranks (`HalvedNodes`).
 
 A cut gives each entry of the nodes that are cut a new node, by two comparisons. Cuts that make even
 grids together give it at once, by two divisions. No entry is moved, so a level takes a fraction of
@@ -93,6 +93,7 @@ class EntryNodes:
         number = np.zeros(parts_of.children, np.int64)
         for start in range(part.start, part.stop, _CHUNK):
             moved: slice | NDArray[np.int64] = slice(start, min(start + _CHUNK, part.stop))
+            # Entries of nodes that are not cut stay where they are.
             is_cut = parts_of.is_cut.take(self._node[moved])
             if not is_cut.all():
                 moved = start + np.flatnonzero(is_cut)
@@ -121,6 +122,7 @@ class _Quadrants:
         """Child of each entry, 0 for the first one of the cut."""
         quadrant = node.astype(np.int64)
         x, y = (lines.take(quadrant) for lines in self._lines)
+        # Two bits: north of the y line, then east of the x line.
         quadrant <<= 1
         quadrant |= rows >= y
         quadrant <<= 1
@@ -279,9 +281,8 @@ class Points:
 
     While a tree consists of repeated halves, the records of each node are a range of ranks in
     quadrant order, and cutting it is a search for the ends of the children. From the first cut
-    elsewhere, and of regions, each entry has the node that it is in, see
-    `psd.curator.points`; cuts wait until a node is counted. From the first question about
-    lines, the entries are sorted by node.
+    elsewhere, and of regions, each entry has the node that it is in, see `EntryNodes`; cuts wait
+    until a node is counted. From the first question about lines, the entries are sorted by node.
     """
 
     def __init__(self, tally: Tally, order: QuadrantOrder | NDArray[np.int64]) -> None:
@@ -380,11 +381,13 @@ class Points:
         for points in self.values:
             points.cut_regions(frame)
         size = int(frame.stop[0])
+        # Records of each lowest region, (size,); entries are in the order of regions.
         first = np.searchsorted(self._region, np.arange(size))
         filled = np.flatnonzero(np.diff(first, append=len(self._region)))
         number = np.zeros(size, np.int64)
         if len(filled):
             number[filled] = np.add.reduceat(self._counts, first[filled])
+        # The lowest regions below any node are neighbours: its records are one difference.
         total = _running_total(number)
         self._number = total[frame.stop] - total[frame.first]
         node = frame.lowest.astype(np.int32)[self._region]
@@ -471,16 +474,19 @@ class Points:
         # right.
         entries = self.stop[nodes] - self.start[nodes]
         group = np.repeat(np.arange(len(nodes)), entries + 1)
-        is_first, is_last = _ends_of_groups(entries + 1)
+        stop = np.cumsum(entries + 1)
+        is_first, is_last = np.zeros(len(group), bool), np.zeros(len(group), bool)
+        is_first[stop - entries - 1] = is_last[stop - 1] = True
         line, counts = self._sorted(nodes, entries, axis)
         west, east = ends.T
+        # Every entry ends one interval and begins the next; the ends of the node do the rest.
         left, right = np.empty(len(group), np.int64), np.empty(len(group), np.int64)
         left[is_first], left[~is_first] = west + 1, line + 1
         right[is_last], right[~is_last] = east - 1, line
         # A node one lattice cell thin has no line inside; its edge means "not cut".
-        thin = east - west == 1
-        left[is_first] -= thin
-        right[is_first] = np.where(thin, left[is_first], right[is_first])
+        is_thin = east - west == 1
+        left[is_first] -= is_thin
+        right[is_first] = np.where(is_thin, left[is_first], right[is_first])
         # Records below each interval: a running total, less those of the nodes before.
         below = np.zeros(len(group), np.int64)
         below[~is_first] = counts
@@ -514,6 +520,7 @@ class Points:
         """Lattice coordinates of the entries of each node in ascending order, and their counts."""
         index = ranges(self.start[nodes], entries)
         values = (self._columns, self._rows)[axis][index].astype(np.int64)
+        # Sorted by one number, of the node and the line in it.
         owner = np.repeat(np.arange(len(nodes)), entries)
         # Lattice lines have up to 30 bits, codes of a curve up to 36.
         order = np.argsort(owner << int(values.max(initial=0)).bit_length() | values)
@@ -530,11 +537,3 @@ def _order_of(region: NDArray[np.int32]) -> NDArray[np.int64] | slice:
 def _running_total(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Counts before each entry and after the last, so that a node's is one difference."""
     return np.append(np.int64(0), np.cumsum(counts, dtype=np.int64))
-
-
-def _ends_of_groups(sizes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where groups of given sizes, one after another, begin and end."""
-    ends = np.cumsum(sizes)
-    first, last = np.zeros(int(ends[-1]), bool), np.zeros(int(ends[-1]), bool)
-    first[ends - sizes], last[ends - 1] = True, True
-    return first, last

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,20 +80,16 @@ def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     A delta that is not an integer, or is rounded down, would cost more than epsilon; see
     `Curator.privtree_shape`.
     """
+    # One delta for each distinct loss, in integers of any size.
     numerator = 7 * contributions * NANO
-    different, which = np.unique(epsilon, return_inverse=True)
-    deltas = [_ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in different]
+    losses, which = np.unique(epsilon, return_inverse=True)
+    deltas = [ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in losses]
     return SplitRule(
         numerator=numerator,
         denominator=3 * epsilon,
         epsilon=epsilon,
         delta=np.array(deltas, np.int64)[which.reshape(-1)],
     )
-
-
-def _ceil(value: Fraction) -> int:
-    """Least integer that is not below a fraction."""
-    return -(-value.numerator // value.denominator)
 
 
 def grow(
@@ -118,11 +115,12 @@ def grow(
     leaves: list[NDArray[np.int64]] = []
     for depth in range(height):
         boxes = growing.boxes[nodes]
-        divisible = (boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)
+        is_divisible = (boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)
         if inside_boundary is not None:
-            divisible &= inside_boundary(growing.cells(nodes))
-        leaves.append(nodes[~divisible])
-        nodes, family = nodes[divisible], family[divisible]
+            is_divisible &= inside_boundary(growing.cells(nodes))
+        # Leaves of this level: single lattice cells, and cells that no record can be in.
+        leaves.append(nodes[~is_divisible])
+        nodes, family = nodes[is_divisible], family[is_divisible]
         if len(nodes) == 0:
             break
         splits = sampler.draw(rule.test(points.count(nodes), depth, family))

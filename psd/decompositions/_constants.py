@@ -81,7 +81,7 @@ method."""
 LOOK_SHARE: Final = TOTAL_SHARE
 """Share of epsilon for the noisy total."""
 
-AUTO_CELLS: Final = 1_000_000
+AUTO_CELLS: Final = 2_000_000
 """Approximate largest number of cells of a release. A limit on the size of files, not fitted."""
 
 # --- regions ------------------------------------------------------------------------------------

@@ -201,11 +201,11 @@ class Regions:
             expected = curator.noise.signal_to_noise(total, loss)
             signal = min(max(signal, math.ceil(expected / AUTO_CELLS)), _MAX_SIGNAL)
             curator.declare("signal", signal)
-        possible = curator.inside_boundary(regions)
+        may_have_records = curator.inside_boundary(regions)
         Cascade(signal=signal).descend(
             curator,
-            regions[possible],
-            totals=counts[possible],
+            regions[may_have_records],
+            totals=counts[may_have_records],
             loss=loss,
             first_levels=0,
         )

@@ -87,6 +87,7 @@ def class_boxes(name: str) -> Floats:
     0.1, 1 and 10 % of its area, aspect ratios log-uniform in [1/4, 4], as those of an evaluation.
     """
     steps = _SPREAD ** -np.arange(1.0, 5.0)
+    # Fractional parts of the multiples of powers of one number fill a cube of four sides evenly.
     size, shape, *position = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]
     smallest, largest = np.sqrt(_AREAS[name])
     side = smallest + (largest - smallest) * size
@@ -113,10 +114,10 @@ def weights_for_boxes(boxes: ArrayLike, domain: Domain, height: int) -> tuple[in
     if not len(boxes):
         raise ParameterError("the workload must have at least one box; leave it out or declare one")
     lattice = domain.to_lattice(boxes)
-    finite = np.isfinite(boxes).all(axis=1)
-    empty = ~(finite & (lattice[:, :2] < lattice[:, 2:]).all(axis=1))
-    if empty.any():
-        index = int(empty.argmax())
+    is_finite = np.isfinite(boxes).all(axis=1)
+    is_empty = ~(is_finite & (lattice[:, :2] < lattice[:, 2:]).all(axis=1))
+    if is_empty.any():
+        index = int(is_empty.argmax())
         sides = " ".join(f"{side:.10g}" for side in boxes[index])
         raise ParameterError(
             f"box {index + 1} ({sides}) of the workload has no area inside the bounds "
@@ -137,8 +138,14 @@ def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
     near 0 has little benefit. The result need not be the exact minimum: privacy holds for any
     weights.
     """
-    energies = detail_energies(boxes, height)
-    shares = _descend(energies, _start_shares(height + 1))
+    energies, shares = detail_energies(boxes, height), _start_shares(height + 1)
+    # Many small steps of all starts, (starts, levels), towards levels that gain from more epsilon.
+    for _ in range(_STEPS):
+        slope = np.cumsum(energies / _information(shares) ** 2, axis=-1)
+        gain = shares * _weights(shares) * slope
+        gain = gain / gain.max(axis=-1, keepdims=True)
+        moved = np.maximum(shares * gain**_EXPONENT, _LEAST)
+        shares = np.asarray(moved / moved.sum(axis=-1, keepdims=True), np.float64)
     best = shares[mean_variance(energies, shares).argmin()]
     *inner, last = np.rint(best * _WEIGHT_UNIT).astype(int).tolist()
     return (*inner, max(last, 1))
@@ -164,6 +171,7 @@ def detail_energies(boxes: Floats, height: int) -> Floats:
     Fractions are products of an x and a y part, so each axis is summed separately: the intervals
     that are covered fully, and the squares of the two that are cut.
     """
+    # Squared lengths of the covered fractions, averaged over the nodes of each level.
     lengths = [
         np.prod([_squares(boxes[:, [a, a + 2]] * 2.0**level) for a in (0, 1)], axis=0).mean()
         * 4.0 ** (height - level)
@@ -177,6 +185,7 @@ def _squares(ends: Floats) -> Floats:
     """Sum of the squared covered fractions of the intervals of length 1 between two ends."""
     low, high = ends.T
     first, last = np.floor(low), np.ceil(high) - 1
+    # The first and the last interval may be cut; those between are covered.
     parts = (first + 1 - low) ** 2 + (high - last) ** 2 + (last - first - 1)
     squares: Floats = np.where(first == last, (high - low) ** 2, parts)
     return squares
@@ -208,14 +217,3 @@ def _information(shares: Floats) -> Floats:
 def _weights(shares: Floats) -> Floats:
     """Leaves per node of each level."""
     return np.power(4.0, np.arange(shares.shape[-1], dtype=np.float64)[::-1])
-
-
-def _descend(energies: Floats, shares: Floats) -> Floats:
-    """Shares after many small steps towards the levels that gain most from more epsilon."""
-    for _ in range(_STEPS):
-        slope = np.cumsum(energies / _information(shares) ** 2, axis=-1)
-        gain = shares * _weights(shares) * slope
-        gain = gain / gain.max(axis=-1, keepdims=True)
-        moved = np.maximum(shares * gain**_EXPONENT, _LEAST)
-        shares = np.asarray(moved / moved.sum(axis=-1, keepdims=True), np.float64)
-    return shares

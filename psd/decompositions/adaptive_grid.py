@@ -34,7 +34,6 @@ from psd.space.grids import cut_grid, cut_grids
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
-    from psd.space.growing_tree import Cells
 
 __all__ = ["AdaptiveGrid", "first_size", "method", "second_sizes"]
 
@@ -124,17 +123,13 @@ class AdaptiveGrid:
         cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
         first = int(left * Fraction(self.first_share))
         if first:
-            cells = _divide_cells(curator, cells, first, left - first)
+            # Cells of the first grid are cut as finely as their noisy counts allow.
+            counts = curator.count(cells, first)
+            finest = (cells.boxes[:, 2:] - cells.boxes[:, :2]).max(axis=1)
+            sizes = second_sizes(curator.noise.signal_to_noise(counts, left - first), finest)
+            cells = cut_grids(curator.cut, cells, sizes[:, None])
         curator.count(cells, left - first)
         return curator.tree()
-
-
-def _divide_cells(curator: Curator, cells: Cells, first: int, second: int) -> Cells:
-    """Count the first grid and cut its cells as finely as their noisy counts allow."""
-    counts = curator.count(cells, first)
-    finest = (cells.boxes[:, 2:] - cells.boxes[:, :2]).max(axis=1)
-    sizes = second_sizes(curator.noise.signal_to_noise(counts, second), finest)
-    return cut_grids(curator.cut, cells, sizes[:, None])
 
 
 def first_size(signal: float) -> int:

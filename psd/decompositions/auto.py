@@ -22,7 +22,6 @@ from psd.decompositions.cascade import Cascade
 from psd.errors import ParameterError
 from psd.privacy.budget import geometric_shares, share, split_total
 from psd.release.post_processing import PostProcessing
-from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator
@@ -110,23 +109,19 @@ class Auto:
             and max(columns, rows) <= 2**_MAX_HEIGHT
         ):
             curator.declare("picked", "quadtree")
-            return _complete(curator, root, left)
+            # Quarter down to the lattice and count every level.
+            cells, height = root, max(1, (max(columns, rows) - 1).bit_length())
+            for loss in geometric_shares(left, height):
+                cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
+                if loss:
+                    curator.count(cells, loss)
+            return curator.tree()
         signal = min(max(Cascade().signal, math.ceil(expected_signal / self.cells)), _MAX_SIGNAL)
         curator.declare("picked", "cascade")
         curator.declare("signal", signal)
         totals = np.array([total])
         Cascade(signal=signal).descend(curator, root, totals=totals, loss=left)
         return curator.tree()
-
-
-def _complete(curator: Curator, cells: Cells, loss: int) -> Tree:
-    """Quarter down to the lattice and count every level."""
-    height = max(1, (max(curator.domain.lattice) - 1).bit_length())
-    for paid in geometric_shares(loss, height):
-        cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
-        if paid:
-            curator.count(cells, paid)
-    return curator.tree()
 
 
 method = Auto

@@ -251,6 +251,7 @@ def _divide_cells(
 ) -> tuple[Cells, NDArray[np.int64]]:
     """Quarter cells, or give them one child that is counted again; and each child's parent."""
     low, high = cells.boxes[:, :2], cells.boxes[:, 2:]
+    # An axis is divided only if both halves keep the smallest cell.
     divided = quarter[:, None] & (high - low >= 2 * np.array(curator.domain.cell_step))
     lines = [np.where(divided[:, a], cells.middle(a), low[:, a]) for a in (0, 1)]
     parts = 1 + np.stack([lines[a] > cells.boxes[:, a] for a in (0, 1)])
@@ -277,14 +278,15 @@ def _roughness(
     """Factor on the signal of each cell, by how far its family's counts are from expected."""
     _, family, size = np.unique(owner, return_inverse=True, return_counts=True)
     total, mass = np.bincount(family, counts), np.bincount(family, weight)
+    # Of even density the counts of a family differ from their shares of its total by noise alone.
     mean, expected = total / size, total[family] * weight / mass[family]
     spread = np.bincount(family, (counts - expected) ** 2) / np.maximum(size - 1, 1)
     excess = spread[family] - variance
-    comparable = (size > 1)[family] & (mean[family] > 0)
+    is_comparable = (size > 1)[family] & (mean[family] > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.sqrt(CASCADE_ROUGHNESS * mean[family] ** 2 / np.maximum(excess, 0))
     return np.where(
-        comparable, np.clip(factor, 1 / CASCADE_MAX_ROUGHNESS, CASCADE_MAX_ROUGHNESS), 1.0
+        is_comparable, np.clip(factor, 1 / CASCADE_MAX_ROUGHNESS, CASCADE_MAX_ROUGHNESS), 1.0
     )
 
 

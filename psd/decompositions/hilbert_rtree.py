@@ -116,19 +116,16 @@ class HilbertRTree:
             root = curator.cut(root)  # the root is counted already; its squares are other cells
         median = int(left * Fraction(self.structure_share)) // height
         order = min(self.order, max(1, (max(curator.domain.lattice) - 1).bit_length()))
-        ends = round_ends(_cut_intervals(curator, height, median, order))
+        # Intervals of codes, whose ends are private medians, 0 and 4^order included.
+        intervals = curator.curve(order)
+        for _ in range(height):
+            middle = intervals.middle(0)
+            line = curator.quantile(intervals, axis=0, loss=median) if median else middle
+            intervals = curator.cut(intervals, x=line)
+        ends = round_ends(np.unique(intervals.boxes[:, [0, 2]]))
         squares = _cut_squares(curator, root, ends, order)
         curator.count(squares, left - height * median)
         return curator.tree()
-
-
-def _cut_intervals(curator: Curator, height: int, median: int, order: int) -> NDArray[np.int64]:
-    """Ends of intervals of codes, 0 and 4^order included, by private medians."""
-    cells = curator.curve(order)
-    for _ in range(height):
-        line = curator.quantile(cells, axis=0, loss=median) if median else cells.middle(0)
-        cells = curator.cut(cells, x=line)
-    return np.unique(cells.boxes[:, [0, 2]])
 
 
 def round_ends(ends: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -140,6 +137,7 @@ def round_ends(ends: NDArray[np.int64]) -> NDArray[np.int64]:
     length = np.diff(ends)
     shorter = np.minimum(length[:-1], length[1:])
     powers = 4 ** np.arange(MAX_ORDER + 1)
+    # The power of four below the shorter neighbour of each inner end, less the steps of rounding.
     unit = powers[
         np.maximum(np.searchsorted(powers, shorter, side="right") - 1 - HILBERT_ROUNDING, 0)
     ]

@@ -127,17 +127,18 @@ class HTF:
     ) -> tuple[Cells, NDArray[np.int64]]:
         """Cut at a selected line, or halfway if none is paid for or no line of bins is inside."""
         grid = BinGrid(lattice=curator.domain.lattice, bins=self.bins)
-        low, high = grid.reach(axis, cells.boxes)
-        selectable = (high - low > 1) & (line > 0)
+        low, high = grid.bin_range(axis, cells.boxes)
+        # Only a line of bins can be selected; other cells keep the loss for their leaves.
+        has_lines = (high - low > 1) & (line > 0)
         lines = cells.middle(axis)
-        if selectable.any():
-            lines[selectable] = curator.homogeneous_split(
-                cells[selectable], axis=axis, loss=line, bins=self.bins, lines=self.lines
+        if has_lines.any():
+            lines[has_lines] = curator.homogeneous_split(
+                cells[has_lines], axis=axis, loss=line, bins=self.bins, lines=self.lines
             )
         parts = 1 + (lines > cells.boxes[:, axis])
         return (
             curator.cut(cells, **{"xy"[axis]: lines}),
-            np.repeat(unspent + np.where(selectable, 0, line), parts),
+            np.repeat(unspent + np.where(has_lines, 0, line), parts),
         )
 
 

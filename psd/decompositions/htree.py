@@ -135,8 +135,8 @@ def _cut_quantiles(
     parts, spent = np.full(len(cells), size), np.zeros(len(cells), np.int64)
     done, rest = [], []
     while len(cells):
-        thin = cells.boxes[:, axis + 2] - cells.boxes[:, axis] == 1
-        last = (parts == 1) | thin
+        is_thin = cells.boxes[:, axis + 2] - cells.boxes[:, axis] == 1
+        last = (parts == 1) | is_thin
         done.append(cells[last])
         rest.append(loss - spent[last])
         cells, parts, spent = cells[~last], parts[~last], spent[~last]

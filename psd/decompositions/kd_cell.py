@@ -139,6 +139,7 @@ class NoisyGrid:
         columns, rows = (min(resolution if loss else 1, n) for n in curator.domain.lattice)
         width, height = curator.domain.lattice
         x, y = np.arange(columns + 1) * width // columns, np.arange(rows + 1) * height // rows
+        # Counts by column and row; without loss there is one cell, of count 0.
         counts, noisy = np.zeros((columns, rows)), np.ones((columns, rows))
         if loss:
             root = curator.root()
@@ -179,28 +180,24 @@ class NoisyGrid:
         """
         low, high = self._spans(cells)
         axes = np.where((high - low)[:, axis] > 1, axis, 1 - axis)
-        best = self._nearest_to_half(low, high, axes)
-        x, y = (
-            np.where(axes == a, self.lines[a][np.where(axes == a, best, 0)], cells.boxes[:, a])
-            for a in (0, 1)
-        )
-        return x, y
 
-    def _nearest_to_half(
-        self, low: NDArray[np.int64], high: NDArray[np.int64], axes: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Index of the inner line of each range whose weight below is closest to half."""
+        # Inner lines of the grid in each cell, and the range of the cell up to each of them.
         each = np.arange(len(axes))
         first, last = low[each, axes], high[each, axes]
         owner, line = np.repeat(each, last - first - 1), ranges(first + 1, last - first - 1)
         until = high[owner]
         until[np.arange(len(owner)), axes[owner]] = line
+
+        # The line whose weight below is closest to half; of equally good ones that in the middle.
         total = _range_sums(self.weight, low, high)
         off = np.abs(2 * _range_sums(self.weight, low[owner], until) - total[owner])
-        # Of lines that are equally good, the one closest to the middle.
         order = np.lexsort((np.abs(2 * line - (first + last)[owner]), off, owner))
-        best: NDArray[np.int64] = line[order[np.searchsorted(owner, each)]]
-        return best
+        best = line[order[np.searchsorted(owner, each)]]
+        x, y = (
+            np.where(axes == a, self.lines[a][np.where(axes == a, best, 0)], cells.boxes[:, a])
+            for a in (0, 1)
+        )
+        return x, y
 
     def _spans(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Indices in the grid of the first and last line of each cell, each of shape (n, 2)."""

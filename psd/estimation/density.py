@@ -7,9 +7,9 @@ counts are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -21,13 +21,14 @@ from psd.space.polygon_areas import ClippedPolygons, divide_outlines
 
 __all__ = [
     "PARTS",
-    "SURFACE_SHAPE",
     "WHOLE_RASTER",
     "CoordinateTransform",
     "Density",
+    "RasterMesh",
     "RasterWindow",
     "SmoothDensity",
     "least_mass",
+    "raster_mesh",
     "raster_scale",
     "smooth_density",
 ]
@@ -35,10 +36,8 @@ __all__ = [
 PARTS = 4
 """A leaf is described by PARTS x PARTS parts of equal area."""
 
-SURFACE_SHAPE = (DENSITY_RASTER + 1, DENSITY_RASTER + 1)
-"""Shape of the surface of a smooth density."""
-
-_LEAVES_PER_BATCH = 16384
+# Leaves worked on together; bounds the memory, not the result.
+_LEAVES_PER_BATCH = 2048
 
 # The shares of all leaves are computed for a request of at least this part of them.
 _FEW = 64
@@ -49,10 +48,6 @@ _MOST_KEPT = 2**21
 # Largest rounding error of a sum over a surface, beside the total of all leaves: errors of surfaces
 # of 3,000 to 200,000 records were at most half of it.
 _ROUNDING = 1e-12
-
-# Lines around a corner: its own, or the next one, in x and in y.
-_AROUND = ((0, 0), (1, 0), (0, 1), (1, 1))
-
 
 RasterWindow = tuple[int, int, int, int]
 """West, south, east and north line of a part of the raster."""
@@ -90,16 +85,76 @@ class Density(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class RasterMesh:
+    """Lines of the raster between which a surface bends nowhere.
+
+    P1. A surface on these lines has the values of one on all lines of the raster, to rounding.
+    """
+
+    # (columns,) and (rows,) int64, ascending; the first and the last are the sides of a window.
+    lines: tuple[Integers, Integers]
+
+    @property
+    def window(self) -> RasterWindow:
+        """Part of the raster that the lines divide."""
+        (west, *_, east), (south, *_, north) = self.lines
+        return int(west), int(south), int(east), int(north)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of a surface."""
+        return len(self.lines[1]), len(self.lines[0])
+
+    @cached_property
+    def _before(self) -> list[Integers]:
+        """Index of the last line, but not the very last, up to each line of the window."""
+        return [
+            np.searchsorted(lines[:-1], np.arange(lines[0], lines[-1] + 1), side="right") - 1
+            for lines in self.lines
+        ]
+
+    def place(self, axis: int, position: Floats) -> tuple[Integers, Floats]:
+        """Index of the line before some positions, and their share of the way to the next one."""
+        lines = self.lines[axis]
+        index = self._before[axis].take(position.astype(np.int64) - lines[0])
+        return index, (position - lines[index]) / np.diff(lines)[index]
+
+
+def raster_mesh(
+    tree: Tree,
+    leaves: Integers,
+    lattice: tuple[int, int],
+    strips: int = PARTS,
+    window: RasterWindow = WHOLE_RASTER,
+) -> RasterMesh:
+    """Lines of a window beside which equal strips of some leaves begin and end."""
+    scale = raster_scale(lattice)
+    used = [np.zeros(window[axis + 2] - window[axis] + 1, bool) for axis in (0, 1)]
+    for chunk in _chunks(len(leaves)):
+        boxes = tree.boxes[leaves[chunk]] * scale
+        for axis, of_axis in enumerate(used):
+            for end in _strip_ends(boxes, axis, strips):
+                place = np.clip(end - window[axis], 0, len(of_axis) - 1)
+                line = place.astype(np.int64)
+                of_axis[line] = True
+                of_axis[line + (place > line)] = True
+        if all(of_axis.all() for of_axis in used):
+            break
+    for of_axis in used:
+        of_axis[[0, -1]] = True
+    x, y = (window[axis] + np.flatnonzero(of_axis) for axis, of_axis in enumerate(used))
+    return RasterMesh(lines=(x, y))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SmoothDensity:
     """Share of each leaf's count in each of its parts."""
 
     tree: Tree  # cells
     scale: Floats  # (4,) float64; raster units of a lattice unit, for each side of a box
-    # (rows + 1, columns + 1) float64; mass south and west of every raster line of the window,
-    # before the last pass.
+    # (rows, columns) float64; mass south and west of the lines of a mesh, before the last pass.
     surface: Floats
-    # Part of the raster of the surface; the surroundings of leaves that are asked about lie in it.
-    window: RasterWindow = WHOLE_RASTER
+    mesh: RasterMesh  # the surroundings of leaves that are asked about lie in it
     # Mass of a part of the surroundings below which it is a rounding error; see `least_mass`.
     least: float = 0.0
 
@@ -114,7 +169,7 @@ class SmoothDensity:
         leaves = np.flatnonzero(self.tree.is_leaf)
         share = np.empty((len(leaves), PARTS, PARTS))
         for chunk in _chunks(len(leaves)):
-            share[chunk] = self._computed(leaves[chunk])
+            share[chunk] = self.computed(leaves[chunk])
         return share
 
     def shares(self, leaf: Integers) -> Floats:
@@ -125,13 +180,19 @@ class SmoothDensity:
         """
         is_kept = "share" in vars(self)
         is_many = len(leaf) * _FEW >= len(self.tree) and len(self.tree) <= _MOST_KEPT
-        if is_kept or (is_many and self.window == WHOLE_RASTER):
+        if is_kept or (is_many and self.mesh.window == WHOLE_RASTER):
             return self.share[self.rank[leaf]]
         return np.concatenate(
-            [np.empty((0, PARTS, PARTS)), *(self._computed(leaf[c]) for c in _chunks(len(leaf)))]
+            [np.empty((0, PARTS, PARTS)), *(self.computed(leaf[c]) for c in _chunks(len(leaf)))]
         )
 
-    def _computed(self, leaf: Integers) -> Floats:
+    def without_surface(self) -> SmoothDensity:
+        """The same density, which keeps the shares of all leaves in place of the surface."""
+        made = replace(self, surface=np.empty((0, 0)))
+        vars(made)["share"] = self.share
+        return made
+
+    def computed(self, leaf: Integers) -> Floats:
         """Shares of leaves by the mean density of windows around their parts."""
         boxes = self.tree.boxes[leaf]
         sides, middle = boxes * self.scale, (np.arange(PARTS) + 0.5) / PARTS
@@ -139,14 +200,16 @@ class SmoothDensity:
         low, high = (
             [
                 np.clip(sides[:, axis, None] + width[:, axis, None] * place, 0, DENSITY_RASTER)
-                - self.window[axis]
                 for axis in (0, 1)
             ]
             for place in (middle - 0.5, middle + 0.5)
         )
+        (west, east), (south, north) = (
+            (self.mesh.place(axis, low[axis]), self.mesh.place(axis, high[axis])) for axis in (0, 1)
+        )
         surface = self.surface
-        mass = _surface_at(surface, high[0], high[1]) - _surface_at(surface, low[0], high[1])
-        mass += _surface_at(surface, low[0], low[1]) - _surface_at(surface, high[0], low[1])
+        mass = _surface_at(surface, east, north) - _surface_at(surface, west, north)
+        mass += _surface_at(surface, west, south) - _surface_at(surface, east, south)
         area = (high[1] - low[1])[:, :, None] * (high[0] - low[0])[:, None, :]
         density = np.where(mass > self.least, mass, 0.0) / area
         total = density.sum(axis=(1, 2), keepdims=True)
@@ -185,10 +248,10 @@ class SmoothDensity:
 
 def _part_overlaps(low: Floats, high: Floats) -> Floats:
     """Covered share of each part along one side, shape (n, PARTS), without cancellation."""
-    start, number = low[:, None] * PARTS, np.arange(PARTS)
-    stop = high[:, None] * PARTS
-    inside: Floats = np.maximum(np.minimum(stop, number + 1) - np.maximum(start, number), 0.0)
-    return inside
+    number = np.arange(PARTS, dtype=np.float64)[:, None]
+    inside = np.minimum(high * PARTS, number + 1)  # part by part: long rows take less time
+    inside -= np.maximum(low * PARTS, number)
+    return np.ascontiguousarray(np.maximum(inside, 0.0, out=inside).T)
 
 
 def smooth_density(
@@ -216,14 +279,21 @@ def smooth_density(
     .. [1] Tobler. "Smooth Pycnophylactic Interpolation for Geographical Regions." Journal of
        the American Statistical Association 74(367), 1979.
     """
-    scale, density = raster_scale(lattice), None
+    scale = raster_scale(lattice)
+    density: SmoothDensity | None = None
     if passes is None:
         passes = [(np.flatnonzero(tree.is_leaf), WHOLE_RASTER)] * SMOOTHING_PASSES
-    for leaves, window in passes:
-        parts = partial(_mass_of_parts, tree, count, scale, leaves, density)
-        surface = _summed_mass(parts, window)
+    for around, window in passes:
+        leaves = around[count[around] > 0]
+        parts = _mass_of_parts(tree, count, scale, leaves, density)
+        strips = 1 if density is None else PARTS
+        mesh = raster_mesh(tree, leaves, lattice, strips, window)
         density = SmoothDensity(
-            tree=tree, scale=scale, surface=surface, window=window, least=least_mass(count)
+            tree=tree,
+            scale=scale,
+            surface=_summed_mass(parts, mesh),
+            mesh=mesh,
+            least=least_mass(count),
         )
     assert density is not None
     return density
@@ -242,11 +312,6 @@ def raster_scale(lattice: tuple[int, int]) -> Floats:
     return DENSITY_RASTER / np.array([*lattice, *lattice])
 
 
-Batches = Callable[[], Iterator[tuple[Floats, Floats]]]
-"""Boxes in raster units and the mass of their parts, shape (n, p, p), some leaves at a time, as
-often as called. Parts go row by row from the south; p is 1 or PARTS."""
-
-
 def _mass_of_parts(
     tree: Tree, count: Floats, scale: Floats, leaves: Integers, density: SmoothDensity | None
 ) -> Iterator[tuple[Floats, Floats]]:
@@ -254,7 +319,7 @@ def _mass_of_parts(
     for chunk in _chunks(len(leaves)):
         leaf = leaves[chunk]
         mass = count[leaf][:, None, None]
-        yield tree.boxes[leaf] * scale, mass if density is None else density.shares(leaf) * mass
+        yield tree.boxes[leaf] * scale, mass if density is None else density.computed(leaf) * mass
 
 
 def _chunks(size: int) -> list[slice]:
@@ -278,61 +343,56 @@ def _strip_edges(boxes: Floats, axis: int) -> Floats:
     return edges
 
 
-def _summed_mass(batches: Batches, window: RasterWindow = WHOLE_RASTER) -> Floats:
-    """Mass south and west of every line of a window, shape (rows + 1, columns + 1).
+def _summed_mass(batches: Iterable[tuple[Floats, Floats]], mesh: RasterMesh) -> Floats:
+    """Mass south and west of every line of a mesh, shape (rows, columns).
 
-    Each corner of a box adds a ramp in x times a ramp in y. A ramp that begins between two
+    Batches are boxes in raster units and the mass of their parts, shape (n, p, p), row by row from
+    the south; p is 1 or PARTS.
+
+    Each corner of a part adds a ramp in x times a ramp in y. A ramp that begins between two
     lines is, on the lines, a mixture of the ramps that begin on them; so corners are laid on
     the four lines around them, and adding up twice along each axis makes the ramps. Sums go from
     box to box, so they do not depend on how boxes come in batches.
     """
-    columns, rows = window[2] - window[0], window[3] - window[1]
-    shape = (rows + 2, columns + 2)
-    corners = np.zeros(shape[0] * shape[1])
-    # One array for each line around the corners: the sums of a whole raster stay as they were.
-    around = np.empty((len(_AROUND), len(corners))) if window == WHOLE_RASTER else None
-    for x, y, sign in ((0, 0, 1), (1, 0, -1), (0, 1, -1), (1, 1, 1)):
-        if around is None:
-            for boxes, mass in batches():
-                _add_corners([corners] * len(_AROUND), boxes, sign * mass, (x, y), window)
-            continue
-        around.fill(0.0)
-        for boxes, mass in batches():
-            _add_corners(list(around), boxes, mass, (x, y), window)
-        for sums in around:
-            (np.add if sign > 0 else np.subtract)(corners, sums, out=corners)
-    del around
-    sums = corners.reshape(shape)
-    for axis in (0, 1, 0, 1):
-        np.cumsum(sums, axis=axis, out=sums)
-    # A ramp that begins on a line is 0 there and 1 on the next; the sums are one line ahead.
-    surface = np.zeros((rows + 1, columns + 1))
-    surface[1:, 1:] = sums[:rows, :columns]
+    corners, columns = np.zeros(mesh.shape), mesh.shape[1]
+    for boxes, mass in batches:
+        (column, across), (row, along) = (
+            _ramps(mesh, axis, boxes, mass.shape[1]) for axis in (0, 1)
+        )
+        # Of each part, row by row: the ramps in y, each with all ramps in x.
+        weight = (mass[:, :, None] * along[..., None])[..., None] * across[:, None, None]
+        index = (row * columns)[..., None, None] + column[:, None, None]
+        np.add.at(corners.reshape(-1), index.reshape(-1), weight.reshape(-1))
+    for axis in (0, 1):
+        np.cumsum(corners, axis=axis, out=corners)
+    # Slopes times the distances to the next lines; a ramp is 0 on the line where it begins.
+    surface = np.zeros(mesh.shape)
+    rise = surface[1:, 1:]
+    np.multiply(corners[:-1, :-1], np.diff(mesh.lines[0]), out=rise)
+    rise *= np.diff(mesh.lines[1])[:, None]
+    for axis in (0, 1):
+        np.cumsum(rise, axis=axis, out=rise)
     return surface
 
 
-def _add_corners(
-    around: list[Floats],
-    boxes: Floats,
-    mass: Floats,
-    corner: tuple[int, int],
-    window: RasterWindow,
-) -> None:
-    """Add the same corner of all parts of some boxes to the sums on the lines around it."""
-    (west, east), (south, north) = (_strip_ends(boxes, axis, mass.shape[1]) for axis in (0, 1))
-    slope = mass / ((east - west)[:, None, :] * (north - south)[:, :, None])
-    x, y = (west, east)[corner[0]], (south, north)[corner[1]]
-    columns, rows = window[2] - window[0], window[3] - window[1]
-    if window != WHOLE_RASTER:  # what lies beyond the window begins and ends on its edge
-        x, y = np.clip(x - window[0], 0, columns), np.clip(y - window[1], 0, rows)
-    column, row = np.minimum(x.astype(np.int64), columns), np.minimum(y.astype(np.int64), rows)
-    x, y = x - column, y - row
-    index = (row * (columns + 2))[:, :, None] + column[:, None, :]
-    across = slope * (1 - x)[:, None, :], slope * x[:, None, :]
-    along = (1 - y)[:, :, None], y[:, :, None]
-    for sums, (right, above) in zip(around, _AROUND, strict=True):
-        weight = across[right] * along[above]
-        np.add.at(sums, (index + (above * (columns + 2) + right)).ravel(), weight.ravel())
+def _ramps(mesh: RasterMesh, axis: int, boxes: Floats, strips: int) -> tuple[Integers, Floats]:
+    """Lines where the ramps of strips of boxes begin, and their slopes, shape (n, strips, ramps).
+
+    A strip has a ramp up where it begins and one down where it ends. What lies beyond the mesh
+    begins and ends on its edge.
+    """
+    low, high = _strip_ends(boxes, axis, strips)
+    first, last = mesh.lines[axis][[0, -1]]
+    slope = 1 / (high - low)
+    ends = np.stack([low, high], axis=2).clip(first, last)
+    line, share = mesh.place(axis, ends)
+    seen = ends < last  # a ramp that begins on the last line rises nowhere
+    share *= seen
+    slopes = np.stack([slope, -slope], axis=2) * seen
+    if not share.any():
+        return line, slopes
+    line = np.concatenate([line, line + 1], axis=2)
+    return line, np.concatenate([slopes * (1 - share), slopes * share], axis=2)
 
 
 def _strip_ends(boxes: Floats, axis: int, strips: int) -> tuple[Floats, Floats]:
@@ -350,16 +410,14 @@ def _strip_ends(boxes: Floats, axis: int, strips: int) -> tuple[Floats, Floats]:
     return np.where(is_thin, cell, low), np.where(is_thin, cell + 1, high)
 
 
-def _surface_at(surface: Floats, x: Floats, y: Floats) -> Floats:
-    """Mass south and west of the positions x[i, k], y[i, j], shape (n, j, k)."""
-    rows, columns = surface.shape[0] - 1, surface.shape[1] - 1
-    column = np.minimum(x.astype(np.int64), columns - 1)
-    row = np.minimum(y.astype(np.int64), rows - 1)
+def _surface_at(surface: Floats, x: tuple[Integers, Floats], y: tuple[Integers, Floats]) -> Floats:
+    """Mass south and west of the places x[i, k], y[i, j] in its mesh, shape (n, j, k)."""
+    (column, across), (row, along) = x, y
     index = (row * surface.shape[1])[:, :, None] + column[:, None, :]
-    x, y = (x - column)[:, None, :], (y - row)[:, :, None]
+    across, along = across[:, None, :], along[:, :, None]
     flat, next_row = surface.ravel(), surface.shape[1]
-    south = flat.take(index) * (1 - x) + flat.take(index + 1) * x
+    south = flat.take(index) * (1 - across) + flat.take(index + 1) * across
     index += next_row
-    north = flat.take(index) * (1 - x) + flat.take(index + 1) * x
-    value: Floats = south * (1 - y) + north * y
+    north = flat.take(index) * (1 - across) + flat.take(index + 1) * across
+    value: Floats = south * (1 - along) + north * along
     return value

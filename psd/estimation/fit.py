@@ -9,6 +9,7 @@ leaves around it, one leaf's width away for each pass of the smoothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -26,11 +27,11 @@ from psd.estimation.constants import (
 )
 from psd.estimation.covariate import CovariateDensity, covariate_error, parent_shares, region_shares
 from psd.estimation.density import (
-    SURFACE_SHAPE,
     Density,
     RasterWindow,
     SmoothDensity,
     least_mass,
+    raster_mesh,
     raster_scale,
     smooth_density,
 )
@@ -55,7 +56,12 @@ from psd.estimation.lines import (
     step_overdispersion,
 )
 from psd.estimation.nonuniformity import Dispersion, children_of, divisions, fit_dispersion
-from psd.estimation.posterior import PART_NODES, halfway_level, posterior_counts
+from psd.estimation.posterior import (
+    PART_NODES,
+    halfway_level,
+    posterior_counts,
+    posterior_counts_together,
+)
 from psd.release.file import content_digest
 from psd.release.post_processing import WITH_PRIOR
 from psd.release.record import ReleaseRecord
@@ -64,7 +70,15 @@ from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree
 
-__all__ = ["Fit", "NearZone", "cell_shares", "fit", "fit_least_squares", "predicts_published"]
+__all__ = [
+    "Fit",
+    "NearZone",
+    "cell_shares",
+    "fit",
+    "fit_least_squares",
+    "fit_together",
+    "predicts_published",
+]
 
 _ESTIMATES = tuple(field.name for field in fields(Estimates))
 
@@ -73,6 +87,9 @@ _FEW = 16
 
 # Cells near the boxes, beside all nodes, above which a fit of all is faster to read from the cache.
 _MANY = 1 / 64
+
+# Nodes of small records that are fitted together, at most 30 MB.
+_TOGETHER = 2**16
 
 # Leaves around those that boxes cut, beside all nodes, above which a fit of all is as fast.
 _LIMIT = 0.25
@@ -144,22 +161,36 @@ class Fit:
         if self.zone is not None:  # without passes, boxes cut no leaf
             passes = self.zone.passes
             return smooth_density(tree, count, lattice, passes) if passes else None
+        mesh = raster_mesh(tree, np.flatnonzero(tree.is_leaf & (count > 0)), lattice)
         [surface] = recall(
             self.cache,
             ("surface",),
-            SURFACE_SHAPE,
+            mesh.shape,
             lambda: [smooth_density(tree, count, lattice).surface],
         )
-        return SmoothDensity(
-            tree=tree, scale=raster_scale(lattice), surface=surface, least=least_mass(count[:1])
+        density = SmoothDensity(
+            tree=tree,
+            scale=raster_scale(lattice),
+            surface=surface,
+            mesh=mesh,
+            least=least_mass(count[:1]),
         )
+        # The shares of few leaves are less than a surface, and all that is asked for.
+        return density.without_surface() if len(tree) < LEAST_NODES else density
 
 
-def fit(record: ReleaseRecord, near: Floats | None = None, *, cache: FitCache | None = None) -> Fit:
+def fit(
+    record: ReleaseRecord,
+    near: Floats | None = None,
+    *,
+    cache: FitCache | None = None,
+    unpruned: Estimates | None = None,
+) -> Fit:
     """Fit the cells of a record, or those near some boxes where that is faster.
 
     near: (m, 4) float64, lattice units, boxes that are all that is asked about. The cache of a fit
-    near boxes keeps what depends on all cells, and nothing of what is near.
+    near boxes keeps what depends on all cells, and nothing of what is near. `unpruned`: estimates
+    of all cells before they are pruned or rounded, where they are known.
 
     P1. A function of the record alone: it costs no epsilon.
 
@@ -172,7 +203,10 @@ def fit(record: ReleaseRecord, near: Floats | None = None, *, cache: FitCache | 
     # 1. Estimates: least squares, with the counts that the post-processing publishes.
     if zone is None:
         values = recall(
-            cache, _ESTIMATES, (len(tree),), lambda: _all_estimates(record, shares, cache)
+            cache,
+            _ESTIMATES,
+            (len(tree),),
+            lambda: _all_estimates(record, shares, cache, unpruned),
         )
         estimates = Estimates(**dict(zip(_ESTIMATES, values, strict=True)))
     else:
@@ -228,6 +262,39 @@ def fit(record: ReleaseRecord, near: Floats | None = None, *, cache: FitCache | 
     )
 
 
+def fit_together(records: Iterable[ReleaseRecord]) -> Iterator[Fit]:
+    """Fit small records of one post-processing and unit, and yield their fits one by one.
+
+    P1. As `fit`, to the bit. Medians of some records at a time are computed together, which takes a
+    third of the time; nothing is kept of records whose fits were taken.
+    """
+    some: list[ReleaseRecord] = []
+    for record in records:
+        size = sum(len(each.tree) for each in (*some, record))
+        if some and (size > _TOGETHER or record.tree.noise != some[0].tree.noise):
+            yield from _fit_some(some)
+            some = []
+        some.append(record)
+    if some:
+        yield from _fit_some(some)
+
+
+def _fit_some(records: Sequence[ReleaseRecord]) -> Iterator[Fit]:
+    """Fit records of one noise; see `fit_together`."""
+    estimates, first = list(map(fit_least_squares, records)), records[0]
+    if first.post_processing.estimate in WITH_PRIOR:
+        counts = posterior_counts_together(
+            [record.tree for record in records],
+            estimates,
+            first.scale,
+            list(map(_empty_leaves, records)),
+            reach=MEDIAN_REACH,
+        )
+        estimates = [replace(e, count=c) for e, c in zip(estimates, counts, strict=True)]
+    for record, unpruned in zip(records, estimates, strict=True):
+        yield fit(record, unpruned=unpruned)
+
+
 def _lock(*arrays: object) -> None:
     """Let nobody write to the arrays among some values."""
     for array in arrays:
@@ -273,10 +340,13 @@ def _empty_leaves(record: ReleaseRecord) -> NDArray[np.bool_] | None:
     return None if outside is None else outside & record.tree.is_leaf
 
 
-def _all_estimates(record: ReleaseRecord, shares: Floats, cache: FitCache | None) -> list[Floats]:
+def _all_estimates(
+    record: ReleaseRecord, shares: Floats, cache: FitCache | None, unpruned: Estimates | None
+) -> list[Floats]:
     """Estimates of all cells before counts are rounded to integers, as a list of fields."""
-    estimates, choice = fit_least_squares(record), record.post_processing
-    if choice.estimate in WITH_PRIOR:
+    choice = record.post_processing
+    estimates = fit_least_squares(record) if unpruned is None else unpruned
+    if choice.estimate in WITH_PRIOR and unpruned is None:
         estimates = replace(estimates, count=_medians(record, estimates, None, cache))
     if choice.prune:
         counts = prune_counts(record.tree, estimates, choice.prune, shares)

@@ -143,7 +143,8 @@ def _profile(product: Floats, counts: Floats, error: Floats, pairs: Floats) -> F
     usable = np.flatnonzero((pairs >= PAIRS_ENOUGH) & (counts > 0) & (error > 0))
     mean, deviation = product[usable] / counts[usable], error[usable] / counts[usable]
     share, best, strength = 0.0, np.zeros(WIDTHS), LINE_ERRORS
-    for saturated in range(1, WIDTHS):
+    # From one width more than the widest on, patterns are multiples of each other at all widths.
+    for saturated in range(1, min(int(usable.max(initial=-1)) + 2, WIDTHS)):
         # All of the variance in cells of some width and narrower ones, a quarter of it for each
         # doubling.
         pattern = MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(WIDTHS) - saturated, 0)

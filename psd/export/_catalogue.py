@@ -1,9 +1,10 @@
 """Entries of catalogues: a release as an item of STAC, a dataset of DCAT, a registered deployment.
 
-All are made of the release alone and are JSON.
+All are made of the release alone and are JSON. Fields of the registry of deployments are those of
+[1]_. The context of DCAT is part of the document, so no reader fetches one.
 
-The context is part of the document, so no reader fetches one.
-
+References
+----------
 .. [1] Dwork, Kohli and Mulligan. "Differential Privacy in Practice: Expose your Epsilons!" Journal
    of Privacy and Confidentiality 9(2), 2019.
 """
@@ -11,7 +12,6 @@ The context is part of the document, so no reader fetches one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time, timedelta
 from pathlib import PurePath
@@ -96,7 +96,16 @@ class Described:
                 datetime.combine(period[0], time(), UTC),
                 datetime.combine(period[1], time(23, 59, 59), UTC),
             )
-        return None if self.slices is None else _interval_of(self.slices)
+        if self.slices is None:
+            return None
+        from zoneinfo import ZoneInfo
+
+        zone = ZoneInfo(check_zone(self.slices.time_zone))
+        first, after = (
+            moment.astype("datetime64[s]").item().replace(tzinfo=zone)
+            for moment in (self.slices.begins[0], self.slices.ends[-1])
+        )
+        return first.astimezone(UTC), (after - timedelta(seconds=1)).astimezone(UTC)
 
     @property
     def bbox(self) -> list[float] | None:
@@ -128,16 +137,6 @@ def catalogue_entry(standard: str, described: Described) -> dict[str, Any]:
     choice(*STANDARDS)("standard", standard)
     entries = {"stac": stac_entry, "dcat": dcat_entry, "registry": registry_entry}
     return entries[standard](described)
-
-
-def _interval_of(slices: TimeSlices) -> tuple[datetime, datetime]:
-    """First and last second of the slices, in UTC."""
-    from zoneinfo import ZoneInfo
-
-    zone = ZoneInfo(check_zone(slices.time_zone))
-    end = slices.ends[-1].astype("datetime64[s]").item()
-    first, last = slices.begins[0].astype("datetime64[s]").item(), end - timedelta(seconds=1)
-    return first.replace(tzinfo=zone).astimezone(UTC), last.replace(tzinfo=zone).astimezone(UTC)
 
 
 _CONTEXT = {
@@ -194,21 +193,20 @@ def dcat_entry(described: Described) -> dict[str, Any]:
     if interval is not None:
         dataset["dct:temporal"] = {
             "@type": "dct:PeriodOfTime",
-            "dcat:startDate": _typed(f"{interval[0]:%Y-%m-%dT%H:%M:%SZ}", "xsd:dateTime"),
-            "dcat:endDate": _typed(f"{interval[1]:%Y-%m-%dT%H:%M:%SZ}", "xsd:dateTime"),
+            "dcat:startDate": _typed(_moment(interval[0]), "xsd:dateTime"),
+            "dcat:endDate": _typed(_moment(interval[1]), "xsd:dateTime"),
         }
     bbox = described.bbox
     if bbox is not None:
+        west, south, east, north = bbox
+        # One that crosses the antimeridian continues beyond 180 degrees.
+        corners = _ring(west, south, east + 360 if east < west else east, north)
+        wkt = f"POLYGON(({', '.join(f'{x:.9g} {y:.9g}' for x, y in corners)}))"
         dataset["dct:spatial"] = {
             "@type": "dct:Location",
-            "dcat:bbox": _typed(_polygon_text(*bbox), "geo:wktLiteral"),
+            "dcat:bbox": _typed(wkt, "geo:wktLiteral"),
         }
-    return {**dataset, "dcat:distribution": _distribution(described)}
-
-
-def _distribution(described: Described) -> dict[str, Any]:
-    """Release file, at an address beside that of the document."""
-    metadata = described.metadata
+    # The release file stands at an address beside that of the document.
     address = {"@id": quote(described.file)}
     distribution: dict[str, Any] = {
         "@type": "dcat:Distribution",
@@ -219,7 +217,7 @@ def _distribution(described: Described) -> dict[str, Any]:
     }
     if "licence" in metadata:
         distribution["dct:license"] = _licence(metadata["licence"])
-    return distribution
+    return {**dataset, "dcat:distribution": distribution}
 
 
 def _in_language(text: str, described: Described) -> Any:
@@ -268,13 +266,6 @@ def _is_address(text: str) -> bool:
     return re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+", text) is not None
 
 
-def _polygon_text(west: float, south: float, east: float, north: float) -> str:
-    """WKT of a rectangle; one that crosses the antimeridian continues beyond 180 degrees."""
-    east = east + 360 if east < west else east
-    corners = ((west, south), (east, south), (east, north), (west, north), (west, south))
-    return f"POLYGON(({', '.join(f'{x:.9g} {y:.9g}' for x, y in corners)}))"
-
-
 _MODELS = {
     "curator": "central: a trusted curator holds the records",
     "local": "local: each device randomises its own answer, and no one holds the records",
@@ -295,6 +286,15 @@ def registry_entry(described: Described) -> dict[str, Any]:
     record, metadata = described.record, described.metadata
     about = {} if record.about is None else record.about.texts
     product = {name: about.get(name) for name in _PRODUCT}
+    # The definition of privacy, and what draws the noise.
+    flavour = {"name": "pure differential privacy", "delta": "0"}
+    if "rho" in metadata:
+        name = "zero-concentrated differential privacy"
+        flavour = {"name": name, "delta": metadata["delta"], "rho": metadata["rho"]}
+    mechanism = f"{record.tree.noise.law.replace('_', ' ')} noise on integer counts"
+    if record.local is not None:
+        protocols = sorted({level.protocol for level in record.local.levels})
+        mechanism = "randomised response: " + ", ".join(protocols)
     return {
         "product": {"title": described.title, **product, "digest": metadata.get("digest")},
         "unit": {
@@ -303,36 +303,20 @@ def registry_entry(described: Described) -> dict[str, Any]:
             "max_contributions": record.unit.max_contributions,
             "counts": metadata["counts"],
         },
-        "flavour": _flavour(metadata),
+        "flavour": flavour,
         "epsilon": metadata["epsilon"],
         "guarantee": described.guarantee,
         "model": _MODELS[record.source],
         "accounting": _accounting(described),
         "implementation": {
             "library": metadata["library"],
-            "mechanism": _mechanism(described),
+            "mechanism": mechanism,
             "method": record.method,
             "parameters": dict(record.parameters),
             "post_processing": asdict(record.post_processing),
         },
         "justification": about.get("justification"),
     }
-
-
-def _flavour(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Name of the definition of privacy, with its delta."""
-    if "rho" not in metadata:
-        return {"name": "pure differential privacy", "delta": "0"}
-    name = "zero-concentrated differential privacy"
-    return {"name": name, "delta": metadata["delta"], "rho": metadata["rho"]}
-
-
-def _mechanism(described: Described) -> str:
-    """Name of what draws the noise."""
-    local = described.record.local
-    if local is not None:
-        return "randomised response: " + ", ".join(sorted({each.protocol for each in local.levels}))
-    return f"{described.record.tree.noise.law.replace('_', ' ')} noise on integer counts"
 
 
 def _accounting(described: Described) -> str:
@@ -370,7 +354,8 @@ def stac_entry(described: Described) -> dict[str, Any]:
             "about must have a reference_date for an item of STAC, whose format requires a time, "
             "got none; build with it, or add it by release.replace(about=...)"
         )
-    bbox = described.bbox
+    bbox, licence = described.bbox, described.metadata.get("licence", "")
+    has_address = licence.startswith(("https://", "http://"))
     item: dict[str, Any] = {
         "type": "Feature",
         "stac_version": "1.1.0",
@@ -379,7 +364,7 @@ def stac_entry(described: Described) -> dict[str, Any]:
         "geometry": None if bbox is None else _geometry(*bbox),
         **({} if bbox is None else {"bbox": bbox}),
         "properties": _properties(described, interval),
-        "links": _links(described),
+        "links": [{"rel": "license", "href": licence}] if has_address else [],
         "assets": {
             "release": {
                 "href": f"./{quote(described.file)}",
@@ -415,14 +400,6 @@ def _properties(described: Described, interval: tuple[datetime, datetime]) -> di
     properties["proj:bbox"] = list(domain.bounds)
     stated = {key: text for key, text in metadata.items() if key not in ("title", "description")}
     return {**properties, **{f"psd:{key}": text for key, text in stated.items()}}
-
-
-def _links(described: Described) -> list[dict[str, str]]:
-    """Link to a licence that is an address."""
-    licence = described.metadata.get("licence", "")
-    if not licence.startswith(("https://", "http://")):
-        return []
-    return [{"rel": "license", "href": licence}]
 
 
 def _moment(moment: datetime) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,13 @@ from geopandas.plotting import GeoplotAccessor
 from psd._util.declared_parameters import choice
 from psd._util.extras import require_matplotlib
 from psd.errors import ParameterError
-from psd.export._formats import find_format, is_database, is_raster, write_answers
+from psd.export._formats import (
+    density_unit,
+    find_format,
+    is_database,
+    is_raster,
+    write_answers,
+)
 from psd.export._maps import classes_of
 from psd.query.answer_table import (
     Limits,
@@ -28,9 +34,9 @@ from psd.query.answer_table import (
 )
 from psd.query.areas import answer_areas, read_areas
 from psd.query.index import QueryIndex
-from psd.query.means import node_columns, value_columns
+from psd.query.means import ValueFit, fit_values, node_columns, value_columns
 from psd.query.totals import QueryTotals
-from psd.space.ground_areas import area_unit, ground_areas, ground_densities, shape_ground_areas
+from psd.space.ground_areas import ground_areas, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
@@ -48,6 +54,7 @@ __all__ = [
     "FLAG",
     "TREATMENTS",
     "CellTable",
+    "cell_tables",
     "cells_table",
     "check_treatment",
     "export_regions",
@@ -174,6 +181,10 @@ def treat_unreliable(table: Any, treatment: str, threshold: Threshold) -> Any:
     return table[table["reliable"].to_numpy(bool)].assign(**stated)
 
 
+# Rows of a table at a time, about 40 MB with their polygons.
+_ROWS = 2**13
+
+
 def cells_table(
     fit: Fit,
     cells: str = "leaves",
@@ -187,15 +198,27 @@ def cells_table(
     If the counts are not of the curator, a column ``release_source`` states it in every row, so
     that every format of a table has it.
     """
-    import geopandas as gpd
-    import shapely
+    which = _select_cells(fit.tree, cells, level)
+    return _table_of(fit, fit_values(fit.record), which, threshold)
 
-    choice("leaves", "all")("cells", cells)
+
+def cell_tables(
+    fit: Fit, cells: str, *, level: int | str | None, threshold: Threshold
+) -> Iterator[geopandas.GeoDataFrame]:
+    """Tables of some cells each, one after the other those of `cells_table`; at least one."""
+    which, values = _select_cells(fit.tree, cells, level), fit_values(fit.record)
+    for start in range(0, max(len(which), 1), _ROWS):
+        yield _table_of(fit, values, which[start : start + _ROWS], threshold)
+
+
+def _table_of(
+    fit: Fit, values: list[ValueFit], which: Integers, threshold: Threshold
+) -> geopandas.GeoDataFrame:
+    """Table of some cells."""
     tree, estimates = fit.tree, fit.estimates
-    which = _select_cells(tree, cells, level)
     count, error = estimates.count[which], np.sqrt(fit.noise_covariance.variance[which])
     relative = relative_to(count, error)
-    judged = judge_nodes(fit, which, relative, reliability_limits(threshold))
+    reliability = judge_nodes(fit, which, relative, reliability_limits(threshold))
     source = fit.record.source
     stated = {} if source == "curator" else {"release_source": [source] * len(which)}
     west, south, east, north = fit.domain.from_lattice(tree.boxes[which]).T
@@ -208,9 +231,9 @@ def cells_table(
             "perturbation_error": error,
             "density": ground_densities(count, areas),
             "relative_error": relative,
-            "reliable": judged.reliable,
-            "quality": judged.quality,
-            **node_columns(fit.record, which, CONFIDENCE),
+            "reliable": reliability.reliable,
+            "quality": reliability.quality,
+            **node_columns(values, which, CONFIDENCE),
             **stated,
         },
         geometry=shapely.box(west, south, east, north),
@@ -220,6 +243,7 @@ def cells_table(
 
 def _select_cells(tree: Tree, cells: str, level: int | str | None) -> Integers:
     """Nodes of a table: the leaves, all of them, or those that tile the domain at a level."""
+    choice("leaves", "all")("cells", cells)
     if level is None:
         return np.flatnonzero(tree.is_leaf) if cells == "leaves" else np.arange(len(tree))
     deepest = int(tree.level.max())
@@ -241,8 +265,6 @@ def named_regions_table(
     threshold: Threshold,
 ) -> geopandas.GeoDataFrame:
     """Regions of a level with estimates and polygons; see `Release.to_geopandas`."""
-    import geopandas as gpd
-
     domain, source = index.record.domain, index.record.source
     regions = read_areas(None, domain, index.record.tree, level=level)
     columns = answer_areas([index], regions, confidence=confidence, threshold=threshold)
@@ -280,12 +302,11 @@ def export_regions(
     table = treat_unreliable(regions, unreliable, threshold)
     if crs is not None:
         table = transform_table(table, crs)
-    counted = "users" if record.unit.weight else "records"
     stated = {
         **metadata,
         **limits.texts,
         "unreliable": unreliable,
-        "density_unit": f"{counted} per {area_unit(record.domain)}",
+        "density_unit": density_unit(record),
     }
     write_answers(
         table,

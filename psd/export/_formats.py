@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,18 @@ from psd.errors import ParameterError, PsdError, WriteError
 from psd.privacy.loss import RHO, delta_text, epsilon_text
 from psd.query.answer_table import COLUMNS
 from psd.release.record import guarantee_note
+from psd.space.ground_areas import area_unit
 
 if TYPE_CHECKING:
     import geopandas
     import pandas
+    import pyarrow as pa
 
     from psd.release.record import ReleaseRecord
 
 __all__ = [
+    "counted_unit",
+    "density_unit",
     "describe",
     "find_format",
     "finite_errors",
@@ -37,6 +42,7 @@ __all__ = [
     "release_metadata",
     "suffixes",
     "write_answers",
+    "write_cells",
 ]
 
 
@@ -66,18 +72,14 @@ def is_database(module: ModuleType) -> bool:
 def find_format(target: str | os.PathLike[str]) -> ModuleType:
     """Module of the format of an output: the address of a database, or the ending of a name."""
     faults: list[str] = []
+    suffix = Path(target).suffix.lower()
     for module in _modules(faults):
-        if module.accepts(target) if is_database(module) else _suffix(target) == module.SUFFIX:
+        if module.accepts(target) if is_database(module) else suffix == module.SUFFIX:
             return module
     every = ", ".join((*suffixes(), *raster_suffixes()))
     raise ParameterError(
         f"output must end in one of {every}, got {target}" + "".join(f"; {each}" for each in faults)
     )
-
-
-def _suffix(target: str | os.PathLike[str]) -> str:
-    """Ending of a name."""
-    return Path(target).suffix.lower()
 
 
 def _modules(faults: list[str] | None = None) -> Iterator[ModuleType]:
@@ -97,10 +99,13 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
     is added to its exports by an entry of this mapping. What the publisher states comes first. The
     SHA-256 of the content of the release file is left out if it is empty.
     """
+    concentrated = {}  # nothing of a release in epsilon alone
+    if record.rho is not None and record.delta is not None:
+        concentrated = {"delta": delta_text(record.delta), "rho": RHO.text(record.rho)}
     return {
         **({} if record.about is None else record.about.texts),
         "epsilon": epsilon_text(record.epsilon),
-        **_concentrated(record),
+        **concentrated,
         "unit_of_privacy": record.unit_text,
         "source": record.source + guarantee_note(record.source),
         "counts": record.counted_text,
@@ -110,11 +115,14 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
     }
 
 
-def _concentrated(record: ReleaseRecord) -> dict[str, str]:
-    """Delta and rho; nothing of a release in epsilon alone."""
-    if record.rho is None or record.delta is None:
-        return {}
-    return {"delta": delta_text(record.delta), "rho": RHO.text(record.rho)}
+def counted_unit(counts: str) -> str:
+    """Unit of counts, by the text of what they count: ``users`` or ``records``."""
+    return "users" if counts.startswith("users") else "records"
+
+
+def density_unit(record: ReleaseRecord) -> str:
+    """Unit of the densities of a release, such as ``records per km2``."""
+    return f"{counted_unit(record.counted_text)} per {area_unit(record.domain)}"
 
 
 def describe(metadata: dict[str, str]) -> str:
@@ -155,12 +163,8 @@ def write_answers(
         except PsdError:  # a refusal, most of which are ValueErrors too
             raise
         except (RuntimeError, ValueError, TypeError) as error:  # what GDAL's and Arrow's raise
-            raise WriteError(f"cannot write {path}: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> Any:
-    """First line of an error of a writer."""
-    return str(error).partition("\n")[0][:200]
+            first_line = str(error).partition("\n")[0][:200]
+            raise WriteError(f"cannot write {path}: {first_line}") from None
 
 
 def finite_errors(table: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
@@ -182,3 +186,64 @@ def layer_bytes(table: geopandas.GeoDataFrame, driver: str, form: str, **options
     table = held_columns(finite_errors(table), form)
     table.to_file(content, driver=driver, engine="pyogrio", use_arrow=True, **options)
     return content.getvalue()
+
+
+def write_cells(
+    tables: Iterable[geopandas.GeoDataFrame], path: Path, driver: str, form: str, **options: Any
+) -> None:
+    """Write tables of cells, one after the other, to a file in a format of GDAL.
+
+    No more than one table is held in memory. GDAL itself does not always report a full disk, so the
+    rows of the file are counted.
+    """
+    import pyarrow as pa
+    import pyogrio
+
+    waiting = iter(tables)
+    first = next(waiting)
+    pa.default_memory_pool().release_unused()  # Arrow keeps what reading the release has left
+    schema, rows = _batch(first, form).schema, 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for table in chain([first], waiting):
+            rows += len(table)
+            yield _batch(table, form).cast(schema)
+
+    code = first.crs.to_epsg()
+    pyogrio.write_arrow(
+        pa.RecordBatchReader.from_batches(schema, batches()),
+        path,
+        driver=driver,
+        geometry_name=_SHAPE,
+        geometry_type="Polygon",
+        crs=f"EPSG:{code}" if code else first.crs.to_wkt("WKT1_GDAL"),
+        **options,
+    )
+    try:
+        with pyogrio.open_arrow(path, columns=[], use_pyarrow=True) as (_, reader):
+            written = sum(len(batch) for batch in reader)
+    except (RuntimeError, OSError, ValueError):  # of a file that ends too early
+        written = -1
+    if written != rows:
+        raise WriteError(f"cannot write {path.name}: its disk may be full")
+
+
+_SHAPE = "geometry"
+
+
+def _batch(table: geopandas.GeoDataFrame, form: str) -> pa.RecordBatch:
+    """Rows of a table of cells, with their polygons as well-known binary."""
+    import pandas as pd
+    import pyarrow as pa
+
+    held = held_columns(finite_errors(table), form)
+    plain = pd.DataFrame(held.drop(columns=_SHAPE))
+    batch = pa.RecordBatch.from_pandas(plain, preserve_index=False).replace_schema_metadata()
+    texts = [field.with_type(pa.string()) for field in batch.schema if pa.types.is_null(field.type)]
+    for field in texts:  # of no rows
+        batch = batch.set_column(
+            batch.schema.get_field_index(field.name), field, pa.array([], pa.string())
+        )
+    kind = pa.field(_SHAPE, pa.binary(), metadata={"ARROW:extension:name": "ogc.wkb"})
+    return batch.append_column(kind, pa.array(held.geometry.to_wkb(), pa.binary()))

@@ -16,9 +16,10 @@ from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, cla
 from psd._util.declared_parameters import choice
 from psd._util.extras import require_matplotlib
 from psd.errors import ParameterError
+from psd.export._formats import counted_unit, density_unit
 from psd.query.answer_table import QUALITIES, Limits, Threshold, reliability_limits
 from psd.space.crs import axis_labels
-from psd.space.ground_areas import area_unit, east_west_scale, ground_width
+from psd.space.ground_areas import east_west_scale, ground_width
 from psd.space.region_tree import ELSEWHERE
 from psd.space.shape_transforms import transform_table
 
@@ -105,15 +106,17 @@ def classes_of(record: ReleaseRecord, kind: str, values: Any, areas: Any = None)
         return Classes(edges=(-0.5, 0.5, 1.5, 2.5), colours=_QUALITIES, label="quality")
     values = np.asarray(values, np.float64)
     if kind == "relative_error":
+        # Breaks of the published levels of reliability, and the largest error as the end.
         finite = values[np.isfinite(values)]
         top = max(float(finite.max(initial=0.0)), 2 * RELIABILITY_LEVELS[-1])
         edges = (0.0, *RELIABILITY_LEVELS, top)
         return Classes(edges=edges, colours=RELIABILITY, label="relative error")
-    counted = "users" if record.unit.weight else "records"
-    unit = area_unit(record.domain).replace("km2", "km²")
-    label = f"{counted} per {unit}" if kind == "density" else counted
+    label = density_unit(record).replace("km2", "km²")
+    if kind != "density":
+        label = counted_unit(record.counted_text)
     breaks = class_breaks(values, None if areas is None else np.asarray(areas))
     low = min(0.0, float(np.nanmin(values, initial=0.0)))
+    # Twice the last break at least, so that the colour bar shows the last class.
     top = max([float(np.nanmax(values, initial=0.0)), 1.0, *(2 * each for each in breaks[-1:])])
     colours = class_colours(len(breaks) + 1)
     return Classes(edges=(low, *breaks, top), colours=tuple(colours), label=label)
@@ -216,10 +219,27 @@ def title_of(record: ReleaseRecord, kind: str, guarantee: str) -> str:
 
 def fill_cells(axes: Axes, cells: Any, kind: str, classes: Classes) -> Any:
     """Draw polygons in the colours of their classes; return what `add_key` explains."""
+    from matplotlib.collections import PathCollection, PolyCollection
+    from matplotlib.path import Path
+
     colours, norm = classes.colour_map()
     # A relative error may be infinite.
     values = np.minimum(shown_values(cells, kind), classes.edges[-1])
-    shown = _boxes(cells) if "cell" in cells else _polygons(cells)
+    if "cell" in cells:
+        west, south, east, north = cells.geometry.bounds.to_numpy().T
+        corners = np.stack([[west, south], [east, south], [east, north], [west, north]])
+        # In the colour of the fill: without it, gaps between cells shine through.
+        rim: dict[str, Any] = {"edgecolors": "face", "linewidths": 0.2}
+        shown: Any = PolyCollection(list(corners.transpose(2, 0, 1)), **rim)
+    else:  # regions, with their holes
+        paths = []
+        for shape in cells.geometry:
+            parts = getattr(shape, "geoms", [shape])
+            polygons = [part for part in parts if part.geom_type == "Polygon"]
+            rings = [ring for part in polygons for ring in (part.exterior, *part.interiors)]
+            vertices = [np.asarray(ring.coords)[:, :2] for ring in rings]
+            paths.append(Path.make_compound_path(*(Path(xy, closed=True) for xy in vertices)))
+        shown = PathCollection(paths, edgecolors="#5a5a5a", linewidths=0.4)
     shown.set(array=values, cmap=colours, norm=norm)
     axes.add_collection(shown)
     return shown
@@ -239,36 +259,6 @@ def add_key(
     bar.set_ticks(ticks, labels=[*texts, ""])
 
 
-def _boxes(cells: Any) -> Any:
-    """Cells as shapes of matplotlib."""
-    from matplotlib.collections import PolyCollection
-
-    west, south, east, north = cells.geometry.bounds.to_numpy().T
-    corners = np.stack([[west, south], [east, south], [east, north], [west, north]])
-    # In the colour of the fill: without it, gaps between cells shine through.
-    return PolyCollection(list(corners.transpose(2, 0, 1)), edgecolors="face", linewidths=0.2)
-
-
-def _polygons(regions: Any) -> Any:
-    """Regions as shapes of matplotlib, with their holes."""
-    from matplotlib.collections import PathCollection
-    from matplotlib.path import Path
-
-    paths = [
-        Path.make_compound_path(
-            *(Path(np.asarray(ring.coords)[:, :2], closed=True) for ring in _rings(shape))
-        )
-        for shape in regions.geometry
-    ]
-    return PathCollection(paths, edgecolors="#5a5a5a", linewidths=0.4)
-
-
-def _rings(shape: Any) -> list[Any]:
-    """Outer and inner rings of a polygon or of its parts."""
-    parts = [part for part in getattr(shape, "geoms", [shape]) if part.geom_type == "Polygon"]
-    return [ring for part in parts for ring in (part.exterior, *part.interiors)]
-
-
 def _add_legend(figure: Any, axes: Any, classes: Classes, kind: str, limits: Limits) -> None:
     """Say what the colours mean, where no map is."""
     from matplotlib.patches import Patch
@@ -283,9 +273,8 @@ def _add_legend(figure: Any, axes: Any, classes: Classes, kind: str, limits: Lim
     if kind == "reliable":
         patches = patches[::-1]
     beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "borderaxespad": 0}
-    last = np.atleast_2d(np.asarray(axes, object))[
-        0, -1
-    ]  # of several maps the one at the top right
+    # Of several maps, beside the one at the top right.
+    last = np.atleast_2d(np.asarray(axes, object))[0, -1]
     last.legend(handles=patches, fontsize="small", frameon=False, **beside)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,12 +14,24 @@ from psd._util.atomic_write import temporary_target
 from psd._util.declared_parameters import choice
 from psd.errors import ParameterError, WriteError
 from psd.estimation.fit import fit
-from psd.export._cells import cells_table, check_treatment, judge_raster, treat_unreliable
-from psd.export._formats import find_format, is_database, is_raster, release_metadata
+from psd.export._cells import (
+    cell_tables,
+    cells_table,
+    check_treatment,
+    judge_raster,
+    treat_unreliable,
+)
+from psd.export._formats import (
+    density_unit,
+    find_format,
+    is_database,
+    is_raster,
+    release_metadata,
+)
 from psd.query.answer_table import Threshold, reliability_limits
 from psd.release.allow_list import check_release
 from psd.release.record import ReleaseRecord
-from psd.space.ground_areas import area_unit
+from psd.space.crs import parse_crs
 from psd.space.shape_transforms import transform_table
 
 if TYPE_CHECKING:
@@ -99,6 +112,11 @@ def export_release(
                 raster = _raster_of(record, choices)
                 dropped = int(np.isnan(raster.count).sum())
                 writer.write_raster(raster, target, tags, **only)
+            elif hasattr(writer, "write_parts") and crs is None:
+                # In another CRS, sides that cells share are divided alike in the whole table alone.
+                parts = _Parts(record, choices, tags)
+                writer.write_parts(parts, target)
+                dropped = parts.dropped
             else:
                 rows, dropped = _cells_of(record, choices, tags)
                 writer.write(rows, target)
@@ -138,21 +156,15 @@ def _check_choices(writer: ModuleType, record: ReleaseRecord, choices: _Choices)
             f"crs must be left out if output is a raster, got {choices.crs!r}; a raster is in the "
             "CRS of the release, since counts cannot be resampled"
         )
-    _check_crs(getattr(writer, "FIXED_CRS", None), writer, record, choices.crs)
-
-
-def _check_crs(fixed: str | None, writer: ModuleType, record: ReleaseRecord, crs: Any) -> None:
-    """Refuse a CRS that the format cannot hold."""
-    from psd.space.crs import parse_crs
-
+    fixed = getattr(writer, "FIXED_CRS", None)
     if fixed is None:
         return
     only = record.domain.crs if fixed == "release" else fixed
-    if not parse_crs(crs).equals(parse_crs(only), ignore_axis_order=True):
+    if not parse_crs(choices.crs).equals(parse_crs(only), ignore_axis_order=True):
         of_release = ", that of the release" if fixed == "release" else ""
         raise ParameterError(
             f"crs must be {only}{of_release}, or left out, if output ends in {writer.SUFFIX}, got "
-            f"{crs!r}"
+            f"{choices.crs!r}"
         )
 
 
@@ -167,13 +179,30 @@ def _cells_of(
     dropped = len(every) - len(cells)
     if choices.crs is not None:
         cells = transform_table(cells, choices.crs)
-    counted = "users" if record.unit.weight else "records"
-    cells.attrs = {
-        "content": "cells",
-        **tags,
-        "density_unit": f"{counted} per {area_unit(record.domain)}",
-    }
+    cells.attrs = _facts(record, tags)
     return cells, dropped
+
+
+class _Parts:
+    """Tables of some cells each, one after the other, and how many cells are left out."""
+
+    def __init__(self, record: ReleaseRecord, choices: _Choices, tags: dict[str, str]) -> None:
+        self._record, self._choices, self._facts = record, choices, _facts(record, tags)
+        self.dropped = 0
+
+    def __iter__(self) -> Iterator[geopandas.GeoDataFrame]:
+        choices, threshold = self._choices, self._choices.threshold
+        fitted = fit(self._record)
+        for every in cell_tables(fitted, choices.cells, level=choices.level, threshold=threshold):
+            cells = treat_unreliable(every, choices.unreliable, threshold)
+            self.dropped += len(every) - len(cells)
+            cells.attrs = self._facts
+            yield cells
+
+
+def _facts(record: ReleaseRecord, tags: dict[str, str]) -> dict[str, str]:
+    """What a table of cells states."""
+    return {"content": "cells", **tags, "density_unit": density_unit(record)}
 
 
 def _raster_of(record: ReleaseRecord, choices: _Choices) -> Raster:
@@ -183,11 +212,11 @@ def _raster_of(record: ReleaseRecord, choices: _Choices) -> Raster:
     raster = density_raster(fit(record), *(choices.size or _SIZE))
     if choices.unreliable == "keep":
         return raster
-    judged = judge_raster(raster, reliability_limits(choices.threshold))
+    reliability = judge_raster(raster, reliability_limits(choices.threshold))
     if choices.unreliable == "mark":
-        return replace(raster, reliable=judged.reliable, quality=judged.rank + 1)
+        return replace(raster, reliable=reliability.reliable, quality=reliability.rank + 1)
     count, density, error = (
-        np.where(judged.reliable, band, np.nan)
+        np.where(reliability.reliable, band, np.nan)
         for band in (raster.count, raster.density, raster.error)
     )
     return replace(raster, count=count, density=density, error=error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
@@ -10,14 +10,16 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import shapely
 
+from psd._util.arrays import Floats
 from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+from psd.export._formats import counted_unit
 from psd.export._maps import named_rows
 from psd.space.region_tree import ELSEWHERE
 
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["Style", "layer_styles"]
+__all__ = ["Style", "cell_styles", "layer_styles"]
 
 # What the style takes for the relative error of an estimate of 0, which has no value in the file.
 _INFINITE = 10**11
@@ -32,36 +34,56 @@ class Style:
     qml: str  # the style in the language of QGIS
 
 
+def cell_styles(density: Floats, areas: Floats, facts: Mapping[str, str]) -> list[Style]:
+    """Styles of a layer of cells with their densities and areas on the map, as `layer_styles`."""
+    styles = []
+    if len(density):
+        styles.append(_classes("density", density, areas, facts.get("density_unit", "")))
+    return [*styles, _reliability(facts)]
+
+
 def layer_styles(table: geopandas.GeoDataFrame) -> list[Style]:
     """Styles of a table of cells or answers, the one for its numbers first."""
     styles, outlined = [], table.attrs.get("content", "cells") != "cells"
     column, unit = "density", table.attrs.get("density_unit", "")
     if column not in table:
-        column, unit = "estimate", _counted(table.attrs)
+        column, unit = "estimate", counted_unit(table.attrs.get("counts", ""))
     if column in table and len(table):
         named = table[named_rows(table)]
-        values = named[column].to_numpy(np.float64)
-        breaks = class_breaks(values, shapely.area(named.geometry.to_numpy()))
-        top = float(np.nanmax(values, initial=1.0))
+        values, areas = named[column].to_numpy(np.float64), shapely.area(named.geometry.to_numpy())
         # What has no value has no symbol.
         is_named = f"\"id\" = '{ELSEWHERE}'"
         shown = column if len(named) == len(table) else f'if({is_named}, NULL, "{column}")'
-        qml = _graduated(
-            shown, [0.0, *breaks, top], class_colours(len(breaks) + 1), unit, outlined=outlined
-        )
-        styles.append(Style(name=f"{column} ({unit})"[:30], description=unit, qml=qml))
+        styles.append(_classes(column, values, areas, unit, shown=shown, outlined=outlined))
     if "relative_error" in table:
-        edges = [0.0, *RELIABILITY_LEVELS, 1e12]
-        shown = f'coalesce("relative_error", {_INFINITE:.0f})'
-        qml = _graduated(shown, edges, RELIABILITY, "", outlined=outlined, percent=True)
-        text = "relative error; reliable: " + table.attrs.get("reliable", "")
-        styles.append(Style(name="reliability", description=text, qml=qml))
+        styles.append(_reliability(table.attrs, outlined=outlined))
     return styles
 
 
-def _counted(metadata: dict[str, str]) -> str:
-    """What is counted."""
-    return "users" if metadata.get("counts", "").startswith("users") else "records"
+def _classes(
+    column: str,
+    values: Floats,
+    areas: Floats,
+    unit: str,
+    *,
+    shown: str | None = None,
+    outlined: bool = False,
+) -> Style:
+    """Style of the numbers of a column; `shown` is what QGIS computes of it."""
+    breaks = class_breaks(values, areas)
+    top = float(np.nanmax(values, initial=1.0))
+    edges, colours = [0.0, *breaks, top], class_colours(len(breaks) + 1)
+    qml = _graduated(shown or column, edges, colours, unit, outlined=outlined)
+    return Style(name=f"{column} ({unit})"[:30], description=unit, qml=qml)
+
+
+def _reliability(facts: Mapping[str, str], *, outlined: bool = False) -> Style:
+    """Style of relative errors."""
+    edges = [0.0, *RELIABILITY_LEVELS, 1e12]
+    shown = f'coalesce("relative_error", {_INFINITE:.0f})'
+    qml = _graduated(shown, edges, RELIABILITY, "", outlined=outlined, percent=True)
+    text = "relative error; reliable: " + facts.get("reliable", "")
+    return Style(name="reliability", description=text, qml=qml)
 
 
 def _graduated(
@@ -78,7 +100,8 @@ def _graduated(
     for number, (low, high, colour) in enumerate(zip(edges, edges[1:], colours, strict=False)):
         lowest = min(low, -1e12) if number == 0 else low
         last = number == len(edges) - 2
-        label = _label(low, high, last=last, percent=percent)
+        begin, end = (f"{edge:.0%}" if percent else f"{edge:,.6g}" for edge in (low, high))
+        label = f"above {begin}" if last and (percent or low) else f"{begin} to {end}"
         if unit and number == 0:
             label = f"{label} {unit}"
         # QGIS takes the first class that holds a number. One between two classes belongs to the
@@ -97,13 +120,6 @@ def _graduated(
         f"<ranges>{''.join(ranges)}</ranges>\n<symbols>{''.join(symbols)}</symbols>\n"
         "</renderer-v2>\n<layerOpacity>1</layerOpacity>\n</qgis>\n"
     )
-
-
-def _label(low: float, high: float, *, last: bool, percent: bool) -> str:
-    """Text of a class in the legend."""
-    if percent:
-        return f"above {low:.0%}" if last else f"{low:.0%} to {high:.0%}"
-    return f"above {low:,.6g}" if last and low else f"{low:,.6g} to {high:,.6g}"
 
 
 def _symbol(number: int, colour: str, *, outlined: bool) -> str:

@@ -13,9 +13,8 @@ import shapely
 from pyproj import CRS
 
 from psd._util.declared_parameters import choice
-from psd._util.extras import install_text
-from psd.errors import MissingExtraError
-from psd.export._formats import finite_errors
+from psd._util.extras import needs_extra
+from psd.export._formats import counted_unit, finite_errors
 from psd.export._maps import KINDS, classes_of, named_rows, shown_values
 from psd.space.shape_transforms import transform_table
 from psd.statistics.raster import density_raster
@@ -51,7 +50,7 @@ _NO_CLASS = "#e9edf2"
 def html_of(fit: Fit, *, picture: bool = True) -> str:
     """Small picture and the guarantee, for notebooks; without matplotlib the words alone."""
     about = fit.record.about
-    facts = {
+    metadata = {
         **({} if about is None or about.title is None else {"title": about.title}),
         "guarantee": fit.record.guarantee_text,
         "method": f"{fit.record.method}, {len(fit.tree):,} cells",
@@ -63,7 +62,7 @@ def html_of(fit: Fit, *, picture: bool = True) -> str:
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(text)}</td></tr>'
-        for name, text in facts.items()
+        for name, text in metadata.items()
     )
     return (
         '<div style="display:flex;gap:1em;align-items:center;flex-wrap:wrap">'
@@ -93,15 +92,10 @@ def explore_release(
 ) -> folium.Map:
     """Interactive map of cells or of areas; see `CellTable.explore` and `Answers.explore`."""
     choice(*KINDS)("kind", kind)
-    try:
+    otherwise = ", or open an export (.gpkg) in QGIS"
+    with needs_extra("explore", "an interactive map needs folium", otherwise):
         import folium
         from branca.colormap import StepColormap
-    except ImportError:
-        raise MissingExtraError(
-            f"an interactive map needs folium; {install_text('explore')}, or open an export "
-            "(.gpkg) in QGIS",
-            extra="explore",
-        ) from None
     values, is_named = shown_values(cells, kind), named_rows(cells)
     areas = shapely.area(cells.geometry.to_numpy())
     classes = classes_of(record, kind, values[is_named], areas[is_named])
@@ -118,7 +112,12 @@ def explore_release(
     drawn.fit_bounds([[south, west], [north, east]])
     folium.GeoJson(
         shown.to_json(),
-        style_function=_style,
+        style_function=lambda feature: {
+            "fillColor": feature["properties"]["colour"],
+            "color": feature["properties"]["colour"],
+            "weight": 0.2,
+            "fillOpacity": 0.75,
+        },
         tooltip=folium.GeoJsonTooltip(names),
     ).add_to(drawn)
     StepColormap(
@@ -131,33 +130,17 @@ def explore_release(
     return drawn
 
 
-def _style(feature: dict[str, Any]) -> dict[str, Any]:
-    """Fill of a cell."""
-    colour = feature["properties"]["colour"]
-    return {"fillColor": colour, "color": colour, "weight": 0.2, "fillOpacity": 0.75}
-
-
 def to_xarray(fit: Fit, columns: int, rows: int, *, metadata: Mapping[str, str]) -> xarray.Dataset:
     """Raster as a dataset; see `Release.to_xarray`."""
-    try:
+    with needs_extra("xarray", "a dataset needs xarray"):
         import xarray
-    except ImportError:
-        raise MissingExtraError(
-            f"a dataset needs xarray; {install_text('xarray')}",
-            extra="xarray",
-        ) from None
     raster = density_raster(fit, columns, rows)
     west, south, east, north = raster.bounds
     x = west + (np.arange(columns) + 0.5) * (east - west) / columns
     y = north - (np.arange(rows) + 0.5) * (north - south) / rows
-    counted = "users" if fit.record.unit.weight else "records"
-    units = {
-        "count": counted,
-        "density": f"{counted} per {raster.unit}",
-        "perturbation_error": counted,
-        "nonuniformity_error": counted,
-        "error": counted,
-    }
+    counted = counted_unit(fit.record.counted_text)
+    names = ("count", "density", "perturbation_error", "nonuniformity_error", "error")
+    units = dict.fromkeys(names, counted) | {"density": f"{counted} per {raster.unit}"}
     bands = {
         name: (("y", "x"), getattr(raster, name), {"units": unit, "grid_mapping": "spatial_ref"})
         for name, unit in units.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from psd.export._formats import plain_columns
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["FIXED_CRS", "SUFFIX", "write"]
+__all__ = ["FIXED_CRS", "SUFFIX", "write", "write_parts"]
 
 SUFFIX = ".csv"
 
@@ -21,4 +22,11 @@ FIXED_CRS = "release"
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     """Write the sides of cells in the CRS of the release, then the other columns."""
-    path.write_text(csv_text(plain_columns(table)), encoding="utf-8", newline="")
+    write_parts([table], path)
+
+
+def write_parts(tables: Iterable[geopandas.GeoDataFrame], path: Path) -> None:
+    """Write tables one after the other, with one heading; see `write`."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for number, table in enumerate(tables):
+            file.write(csv_text(plain_columns(table), heading=number == 0))

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd.export._formats import describe, layer_bytes
+from psd.export._formats import describe, layer_bytes, write_cells
 
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["SUFFIX", "write"]
+__all__ = ["SUFFIX", "write", "write_parts"]
 
 SUFFIX = ".fgb"
+
+
+def write_parts(tables: Iterable[geopandas.GeoDataFrame], path: Path) -> None:
+    """Write tables of cells, one after the other, with a spatial index."""
+    waiting = iter(tables)
+    first = next(waiting)
+    about = {"layer": "cells", "DESCRIPTION": describe(first.attrs)}
+    write_cells(chain([first], waiting), path, "FlatGeobuf", "fgb", SPATIAL_INDEX="YES", **about)
 
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:

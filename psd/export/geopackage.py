@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from psd.export._formats import describe, layer_bytes
-from psd.export._styles import Style, layer_styles
+import numpy as np
+import shapely
+
+from psd.errors import WriteError
+from psd.export._formats import describe, layer_bytes, write_cells
+from psd.export._styles import Style, cell_styles, layer_styles
 
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["SUFFIX", "write"]
+__all__ = ["SUFFIX", "write", "write_parts"]
 
 SUFFIX = ".gpkg"
 
@@ -33,20 +39,41 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
 
     The layer is named ``cells``, or ``answers`` for those of queries.
     """
+    options = _options(table)
+    path.write_bytes(layer_bytes(table, "GPKG", "gpkg", **options))
+    _add_styles(path, options["layer"], layer_styles(table))
+
+
+def write_parts(tables: Iterable[geopandas.GeoDataFrame], path: Path) -> None:
+    """Write tables of cells, one after the other, as one layer with styles; see `write`."""
+    waiting = iter(tables)
+    first = next(waiting)
+    options = _options(first)
+    values, areas = [], []
+
+    def noted() -> Iterator[geopandas.GeoDataFrame]:
+        for table in chain([first], waiting):
+            values.append(table["density"].to_numpy())
+            areas.append(shapely.area(table.geometry.to_numpy()))
+            yield table
+
+    write_cells(noted(), path, "GPKG", "gpkg", **options)
+    styles = cell_styles(np.concatenate(values), np.concatenate(areas), first.attrs)
+    _add_styles(path, options["layer"], styles)
+
+
+def _options(table: geopandas.GeoDataFrame) -> dict[str, Any]:
+    """Options of the layer and its file."""
     layer = table.attrs.get("content", "cells")
-    content = layer_bytes(
-        table,
-        "GPKG",
-        "gpkg",
-        layer=layer,
-        FID=_free_name(table, "fid"),
-        GEOMETRY_NAME=_free_name(table, "geom"),
-        layer_metadata=dict(table.attrs) or None,
-        VERSION="1.2",
-        IDENTIFIER=layer,
-        DESCRIPTION=describe(table.attrs),
-    )
-    path.write_bytes(_with_styles(content, layer, layer_styles(table)))
+    return {
+        "layer": layer,
+        "FID": _free_name(table, "fid"),
+        "GEOMETRY_NAME": _free_name(table, "geom"),
+        "layer_metadata": dict(table.attrs) or None,
+        "VERSION": "1.2",
+        "IDENTIFIER": layer,
+        "DESCRIPTION": describe(table.attrs),
+    }
 
 
 def _free_name(table: geopandas.GeoDataFrame, name: str) -> str:
@@ -61,33 +88,31 @@ def _names_like(name: str) -> Iterator[str]:
     yield from (f"{name}_{number}" for number in itertools.count(2))
 
 
-def _with_styles(content: bytes, layer: str, styles: list[Style]) -> bytes:
-    """Content of a GeoPackage with the table from which QGIS takes styles; the first is used."""
+def _add_styles(path: Path, layer: str, styles: list[Style]) -> None:
+    """Add the table from which QGIS takes styles to a GeoPackage; the first one is used."""
     if not styles:
-        return content
-    connection = sqlite3.connect(":memory:")
+        return
     try:
-        connection.deserialize(content)
-        ((geometry,),) = connection.execute("SELECT column_name FROM gpkg_geometry_columns")
-        # One time in all tables: that of GDAL, which OGR_CURRENT_DATE sets.
-        ((time,),) = connection.execute("SELECT last_change FROM gpkg_contents")
-        connection.execute(_STYLES)
-        connection.execute(
-            "INSERT INTO gpkg_contents (table_name, data_type, identifier, description, "
-            "last_change) VALUES ('layer_styles', 'attributes', 'layer_styles', "
-            "'styles of QGIS', ?)",
-            (time,),
-        )
-        connection.executemany(
-            "INSERT INTO layer_styles (f_table_catalog, f_table_schema, f_table_name, "
-            "f_geometry_column, styleName, styleQML, styleSLD, useAsDefault, description, owner, "
-            "update_time) VALUES ('', '', ?, ?, ?, ?, '', ?, ?, '', ?)",
-            [
-                (layer, geometry, style.name, style.qml, number == 0, style.description, time)
-                for number, style in enumerate(styles)
-            ],
-        )
-        connection.commit()
-        return connection.serialize()
-    finally:
-        connection.close()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("PRAGMA journal_mode = MEMORY")  # the file has no other name yet
+            ((geometry,),) = connection.execute("SELECT column_name FROM gpkg_geometry_columns")
+            # One time in all tables: that of GDAL, which OGR_CURRENT_DATE sets.
+            ((time,),) = connection.execute("SELECT last_change FROM gpkg_contents")
+            connection.execute(_STYLES)
+            connection.execute(
+                "INSERT INTO gpkg_contents (table_name, data_type, identifier, description, "
+                "last_change) VALUES ('layer_styles', 'attributes', 'layer_styles', "
+                "'styles of QGIS', ?)",
+                (time,),
+            )
+            connection.executemany(
+                "INSERT INTO layer_styles (f_table_catalog, f_table_schema, f_table_name, "
+                "f_geometry_column, styleName, styleQML, styleSLD, useAsDefault, description, "
+                "owner, update_time) VALUES ('', '', ?, ?, ?, ?, '', ?, ?, '', ?)",
+                [
+                    (layer, geometry, style.name, style.qml, number == 0, style.description, time)
+                    for number, style in enumerate(styles)
+                ],
+            )
+    except sqlite3.Error as error:
+        raise WriteError(f"cannot write {path.name}: {error}; its disk may be full") from None

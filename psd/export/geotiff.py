@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.colours import class_breaks, class_colours
-from psd._util.extras import install_text
-from psd.errors import MissingExtraError
+from psd._util.extras import needs_extra
+from psd.export._formats import counted_unit
 
 if TYPE_CHECKING:
     from psd._util.arrays import Floats
@@ -37,24 +37,23 @@ def write_raster(
     With the name of a band the file has this one alone. QGIS shows a single band as a ramp of
     grey, ``classes`` in their colours, and three bands as red, green and blue.
     """
-    try:
+    with needs_extra("raster", f"output {path.name} needs rasterio", ", or write an array (.npy)"):
         import rasterio
         from rasterio.io import MemoryFile
-    except ImportError:
-        raise MissingExtraError(
-            f"output {path.name} needs rasterio; {install_text('raster')}, or write an "
-            "array (.npy)",
-            extra="raster",
-        ) from None
     rows, columns = raster.count.shape
     west, south, east, north = raster.bounds
     bands = _bands(raster, tags)
     breaks = class_breaks(raster.density)
     if band == "classes":
-        bands = {"classes": _classes(raster.density, breaks, bands["density"][1])}
+        # The number of the class of each density, from 1; 0 where there is none.
+        has_density, limits = np.isfinite(raster.density), ", ".join(f"{x:g}" for x in breaks)
+        numbers = np.where(has_density, 1 + np.digitize(raster.density, breaks), 0)
+        meaning = f"classes of {bands['density'][1]}, divided at {limits}"
+        bands = {"classes": (numbers.astype(np.uint8), meaning)}
     elif band is not None:
         bands = {name: bands[name] for name in bands if name in (band, *_MARKS)}
     classed = band == "classes"
+    # Of classes a mean has no meaning, so overviews take the nearest.
     profile = dict(  # noqa: C408
         driver="COG",
         width=columns,
@@ -74,33 +73,20 @@ def write_raster(
         with memory.open(**profile) as image:
             _fill(image, bands, tags)
             if classed:
-                image.write_colormap(1, _colours(len(breaks) + 1))
+                table = {0: (0, 0, 0, 0)}  # transparent
+                for number, colour in enumerate(class_colours(len(breaks) + 1), start=1):
+                    table[number] = (*bytes.fromhex(colour[1:]), 255)
+                image.write_colormap(1, table)
         path.write_bytes(memory.getbuffer())
 
 
-def _classes(density: Floats, breaks: list[float], unit: str) -> tuple[Any, str]:
-    """Number of the class of each density, from 1, 0 where there is none, and what they mean."""
-    numbers = np.where(np.isfinite(density), 1 + np.digitize(density, breaks), 0)
-    limits = ", ".join(f"{each:g}" for each in breaks)
-    return numbers.astype(np.uint8), f"classes of {unit}, divided at {limits}"
-
-
-def _colours(classes: int) -> dict[int, tuple[int, int, int, int]]:
-    """Colour of each class; 0 is transparent."""
-    table = {0: (0, 0, 0, 0)}
-    for number, colour in enumerate(class_colours(classes), start=1):
-        red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
-        table[number] = (red, green, blue, 255)
-    return table
-
-
-def _bands(raster: Raster, tags: dict[str, str]) -> dict[str, tuple[Floats, str]]:
+def _bands(raster: Raster, tags: dict[str, str]) -> dict[str, tuple[Any, str]]:
     """Values and unit of each band, by name."""
-    counted_unit = "users" if tags.get("counts", "").startswith("users") else "records"
-    bands = {
-        "count": (raster.count, counted_unit),
-        "density": (raster.density, f"{counted_unit} per {raster.unit}"),
-        "error": (raster.error, counted_unit),
+    unit = counted_unit(tags.get("counts", ""))
+    bands: dict[str, tuple[Any, str]] = {
+        "count": (raster.count, unit),
+        "density": (raster.density, f"{unit} per {raster.unit}"),
+        "error": (raster.error, unit),
     }
     if raster.reliable is not None:
         bands["reliable"] = (raster.reliable.astype(np.float64), "1 reliable, 0 not")

@@ -98,6 +98,7 @@ def _fill(cursor: Any, name: str, cells: geopandas.GeoDataFrame, geometry: str) 
             "geom": pa.array(shapely.to_wkb(cells.geometry.to_numpy()), pa.binary()),
         }
     )
+    # Rows go to a temporary table as bytes; the database makes geometries of them.
     cursor.adbc_ingest(_STAGED, rows, mode="create", temporary=True)
     columns = ", ".join(plain.columns)
     cursor.execute(

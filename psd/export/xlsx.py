@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.column_kinds import held_columns, plain_values
-from psd._util.extras import install_text
-from psd.errors import MissingExtraError
+from psd._util.extras import needs_extra
 from psd.export._formats import finite_errors, plain_columns
 
 if TYPE_CHECKING:
@@ -46,14 +45,9 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     Texts are written as texts, never as formulas, whatever they begin with. Infinite relative
     errors are empty cells, so that their column is one of numbers.
     """
-    try:
+    with needs_extra("xlsx", f"output {path.name} needs openpyxl", ", or write a table (.csv)"):
         from openpyxl import Workbook
         from openpyxl.styles import Font
-    except ImportError:
-        raise MissingExtraError(
-            f"output {path.name} needs openpyxl; {install_text('xlsx')}, or write a table (.csv)",
-            extra="xlsx",
-        ) from None
     plain = held_columns(plain_columns(finite_errors(table)), "xlsx")
     columns = [plain_values(plain.iloc[:, number]) for number in range(plain.shape[1])]
     book = Workbook()
@@ -80,11 +74,8 @@ def _fill(sheet: Any, rows: Any) -> None:
     for number, row in enumerate(rows, start=1):
         for column, value in enumerate(row, start=1):
             cell = sheet.cell(row=number, column=column)
-            cell.value = _ESCAPED.sub(_escape, value) if isinstance(value, str) else value
-            if isinstance(value, str):
-                cell.data_type = "s"  # a text that begins with = would be a formula
-
-
-def _escape(match: re.Match[str]) -> str:
-    """A character as Excel writes it."""
-    return f"_x{ord(match[0]):04X}_"
+            if not isinstance(value, str):
+                cell.value = value
+                continue
+            cell.value = _ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", value)
+            cell.data_type = "s"  # a text that begins with = would be a formula

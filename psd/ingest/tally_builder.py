@@ -131,7 +131,9 @@ class RecordFilter:
             values = None if values is None else values[selected]
             inside[np.flatnonzero(inside)[~selected]] = False
         # Private counts for the holder of the data.
-        missing = int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
+        missing = 0
+        if len(columns) < len(inside):
+            missing = int(np.count_nonzero(np.isnan(batch.x) | np.isnan(batch.y)))
         self.report["read"] += len(inside)
         if match is not None:
             self.report["read"] += len(match) - len(inside)

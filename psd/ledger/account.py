@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from psd._util.file_endings import file_of
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
@@ -173,20 +172,17 @@ class Account:
             or area, because the ledger was edited.
         """
         for path, charge in check_releases(self.ledger.state(), folder, self.ledger.path):
-            if not charge.done:
-                self._complete(charge.id, path)
-
-    def _complete(self, charge: str, path: Path) -> None:
-        """Record as done a charge that its build did not record as done."""
-        try:
-            digest = verify(path)
-        except ReleaseFormatError:  # damaged, or removed meanwhile: the charge stays open
-            return
-        try:
-            self.ledger.finish(charge, digest=digest)
-        except LedgerError:
-            if not self.ledger.state().charges[charge].done:
-                raise
+            if charge.done:
+                continue
+            try:
+                digest = verify(path)
+            except ReleaseFormatError:  # damaged, or removed meanwhile: the charge stays open
+                continue
+            try:
+                self.ledger.finish(charge.id, digest=digest)
+            except LedgerError:  # of another process, which recorded it meanwhile
+                if not self.ledger.state().charges[charge.id].done:
+                    raise
 
     def charge(self, request: ChargeRequest) -> ChargeReceipt:
         """Charge the next draw; see `psd.ledger.ledger.Ledger.charge`."""
@@ -221,7 +217,15 @@ class Account:
         """
         if self.last is None:
             raise ParameterError("finish needs a charge; this account has charged nothing yet")
-        charge = self.last if path is None else self._charge_of(path)
+        charge = self.last
+        if path is not None:
+            receipt = read_receipt(path)
+            if receipt is None or receipt not in self._paid:
+                raise ParameterError(
+                    f"{path} is not a release that this account paid for, so nothing was recorded; "
+                    "pass the path that the release was saved to"
+                )
+            charge = receipt.charge
         try:
             self.ledger.finish(charge, digest=None if path is None else stated_digest(path))
         except LedgerError as error:
@@ -229,13 +233,3 @@ class Account:
             raise LedgerError(
                 f"{what} was released and charged, but could not be recorded as done: {error}"
             ) from None
-
-    def _charge_of(self, path: str | os.PathLike[str]) -> str:
-        """Find the charge of a release that this account paid for."""
-        receipt = read_receipt(path)
-        if receipt is None or receipt not in self._paid:
-            raise ParameterError(
-                f"{path} is not a release that this account paid for, so nothing was recorded; "
-                "pass the path that the release was saved to"
-            )
-        return receipt.charge

@@ -93,20 +93,17 @@ def _charge(
     files = tuple(body.pop("files"))
     if body["id"] in charges or body["dataset"] not in datasets:
         raise ValueError("a charge that exists already, or that has no dataset")
-    loss = _loss(body)
+    epsilon, rho, delta = body.pop("epsilon"), body.pop("rho"), body.pop("delta")
+    if (rho is None) != (delta is None):
+        raise ValueError("rho without delta, or delta without rho")
+    loss = Loss.pure(epsilon)
+    if delta is not None:
+        loss = Loss.gaussian(epsilon, parse_delta(delta), rho)
     if not loss.is_pure and loss.delta != datasets[body["dataset"]].delta:
         raise ValueError("a delta that is not that of the dataset")
     charges[body["id"]] = Charge(
         time=time, loss=loss, region=region, slices=slices, files=files, **body
     )
-
-
-def _loss(body: dict[str, Any]) -> Loss:
-    """Take the loss out of the fields of a charge."""
-    epsilon, rho, delta = body.pop("epsilon"), body.pop("rho"), body.pop("delta")
-    if (rho is None) != (delta is None):
-        raise ValueError("rho without delta, or delta without rho")
-    return Loss.pure(epsilon) if delta is None else Loss.gaussian(epsilon, parse_delta(delta), rho)
 
 
 def _draw(
@@ -131,7 +128,12 @@ def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str,
     """Add a dataset, or change its budget or inputs."""
     name = body["name"]
     if kind == "raise":
-        datasets[name] = _raised(datasets[name], time, body["budget"])
+        before = datasets[name]
+        if body["budget"] <= before.budget:
+            raise ValueError("a budget that does not grow")
+        note = f"{time} from {epsilon_text(before.budget)}"
+        raised = (*before.raised, note)
+        datasets[name] = replace(before, budget=body["budget"], raised=raised)
     elif kind == "inputs":
         before = datasets[name]
         datasets[name] = replace(before, inputs=(*before.inputs, *body["inputs"]))
@@ -145,11 +147,3 @@ def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str,
             **{**body, "inputs": tuple(body["inputs"])},
             delta=None if delta is None else parse_delta(delta),
         )
-
-
-def _raised(dataset: Dataset, time: str, budget: int) -> Dataset:
-    """Return the dataset with a larger budget and a note of the earlier one."""
-    if budget <= dataset.budget:
-        raise ValueError("a budget that does not grow")
-    note = f"{time} from {epsilon_text(dataset.budget)}"
-    return replace(dataset, budget=budget, raised=(*dataset.raised, note))

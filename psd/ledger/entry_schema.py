@@ -12,11 +12,10 @@ from functools import partial
 from typing import Any
 
 from psd.accounting import PICO
-from psd.errors import ParameterError
 from psd.ingest.columns import is_reading
 from psd.ledger.charges import is_name
 from psd.ledger.extents import is_slices
-from psd.privacy.loss import MAX_EPSILON, NANO, delta_text, parse_delta
+from psd.privacy.loss import MAX_EPSILON, NANO, is_delta
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.space.domain import MAX_LATTICE
 
@@ -58,47 +57,24 @@ def _is_list(valid: Valid, value: Any) -> bool:
     return isinstance(value, list) and all(map(valid, value))
 
 
+def _is_mapping(valid: Valid, value: Any) -> bool:
+    """Whether a value maps names to valid items."""
+    return isinstance(value, dict) and all(_is_name(n) and valid(item) for n, item in value.items())
+
+
 def _is_text(value: Any) -> bool:
     """Whether a value is a text."""
     return isinstance(value, str)
 
 
-def _is_unit(value: Any) -> bool:
-    """Whether a value is a unit that a dataset can have."""
-    return value in ("record", "user", "user-day")
-
-
-def _is_delta(value: Any) -> bool:
-    """Whether a value is the text of a delta, as this library writes it."""
-    try:
-        return isinstance(value, str) and delta_text(parse_delta(value)) == value
-    except ParameterError:
-        return False
-
-
-def _is_caps(value: Any) -> bool:
-    """Whether a value maps names to epsilons."""
-    return isinstance(value, dict) and all(
-        _is_name(n) and _is_price(cap) for n, cap in value.items()
-    )
-
-
-def _is_edge(value: Any) -> bool:
-    """Whether a value is a coordinate."""
-    return type(value) in (int, float) and math.isfinite(value)
-
-
 def _is_bounds(value: Any) -> bool:
     """Whether a value is west, south, east and north."""
-    if not (_is_list(_is_edge, value) and len(value) == 4):
+    if not (isinstance(value, list) and len(value) == 4):
+        return False
+    if not all(type(edge) in (int, float) and math.isfinite(edge) for edge in value):
         return False
     west, south, east, north = value
     return bool(west < east and south < north)
-
-
-def _is_lattice(value: Any) -> bool:
-    """Whether a value is a number of columns and a number of rows."""
-    return _is_list(partial(_is_integer, 1, MAX_LATTICE), value) and len(value) == 2
 
 
 def _is_region(value: Any) -> bool:
@@ -106,11 +82,6 @@ def _is_region(value: Any) -> bool:
     if not isinstance(value, dict) or value.keys() != _REGION.keys():
         return False
     return all(_REGION[name](value[name]) for name in _REGION)
-
-
-def _is_terms(value: Any) -> bool:
-    """Whether a value maps names to names."""
-    return isinstance(value, dict) and all(_is_name(k) and _is_name(v) for k, v in value.items())
 
 
 _is_inputs = partial(_is_list, _is_name)
@@ -121,7 +92,9 @@ _REGION: Mapping[str, Valid] = {
     "bounds": _is_bounds,
     "crs": _is_text,
     "columns": partial(_is_list, _is_text),
-    "lattice": _is_lattice,
+    "lattice": lambda value: (
+        _is_list(partial(_is_integer, 1, MAX_LATTICE), value) and len(value) == 2
+    ),
 }
 
 _BODIES: Mapping[str, Mapping[str, Valid]] = {
@@ -129,11 +102,11 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
     "register": {
         "name": _is_name,
         "budget": _is_price,
-        "unit": _is_unit,
+        "unit": lambda value: value in ("record", "user", "user-day"),
         "time_zone": partial(_or_none, _is_name),
         "bound": _is_bound,
-        "delta": partial(_or_none, _is_delta),
-        "caps": _is_caps,
+        "delta": partial(_or_none, is_delta),
+        "caps": partial(_is_mapping, _is_price),
         "reading": is_reading,
         "inputs": _is_inputs,
     },
@@ -146,12 +119,12 @@ _BODIES: Mapping[str, Mapping[str, Valid]] = {
         "what": _is_name,
         "epsilon": _is_price,
         "rho": partial(_or_none, partial(_is_integer, 1, MAX_EPSILON * PICO)),
-        "delta": partial(_or_none, _is_delta),
+        "delta": partial(_or_none, is_delta),
         "bound": _is_bound,
         "region": partial(_or_none, _is_region),
         "slices": partial(_or_none, is_slices),
         "files": partial(_is_list, _is_text),
-        "terms": _is_terms,
+        "terms": partial(_is_mapping, _is_name),
     },
     "slice": {
         "id": _is_name,

@@ -1,10 +1,8 @@
 """Where and when charges count, and the point of space and time at which they add up to the most.
 
-Private side, reads no points. A charge depends on the records of a region and of time slices.
-Charges add up where both have a common point.
-
-A charge states both for its dataset before a record is read; they are those of the request and
-never those that occur in the data.
+Private side, reads no points. A charge depends on the records of a region, `Region`, and of time
+slices, `ChargedSlices`. Charges add up where both have a common point. Both are those of the
+request, stated before a record is read, and never those that occur in the data.
 
 If a record is the unit of privacy, releases of regions without a common point cost each record only
 the epsilon of the region that contains it. All other charges add up, because code cannot check any
@@ -91,6 +89,7 @@ class ChargedSlices:
 
 def slices_of(slices: TimeSlices, column: str) -> ChargedSlices:
     """Slices of a request as a charge states them."""
+    # Slices that follow each other without a gap are one run; (n,) whether a slice begins one.
     first, last = _first_and_last_hours(slices)
     begins = np.append(True, first[1:] > last[:-1] + 1)
     ends = np.append(begins[1:], True)
@@ -242,10 +241,11 @@ def _largest_sum(charges: dict[Bounds, int], within: Bounds | None) -> int:
     """Largest sum over points of closed boxes; it is reached at a west and a south edge."""
     boxes = np.array(list(charges), np.float64).reshape(-1, 4)
     loss = np.array(list(charges.values()), np.int64)
-    if within is not None:
+    if within is not None:  # cut the boxes at it; those that do not touch it have no point left
         low, high = np.maximum(boxes[:, :2], within[:2]), np.minimum(boxes[:, 2:], within[2:])
         meets = (low <= high).all(axis=1)
         boxes, loss = np.hstack([low, high])[meets], loss[meets]
+    # Sweep from west to east: the boxes that meet the line x = west are closed intervals on it.
     largest = 0
     for west in np.unique(boxes[:, 0]):
         met = (boxes[:, 0] <= west) & (boxes[:, 2] >= west)
@@ -257,6 +257,7 @@ def _largest_sum_on_line(
     south: NDArray[np.float64], north: NDArray[np.float64], loss: NDArray[np.int64]
 ) -> int:
     """Largest sum over points of closed intervals: those begun minus those ended before."""
+    # At each southern edge: the losses of all that begin up to it, less those that end below it.
     begun, ended = np.argsort(south), np.argsort(north)
     edges = south[begun]
     sums = np.append(0, np.cumsum(loss[begun])), np.append(0, np.cumsum(loss[ended]))
@@ -363,9 +364,17 @@ def _active_sets(
 ) -> Iterator[list[tuple[Region | None, int]]]:
     """Sets of charges of one frame that have an hour in common, each once."""
     spans = [None if extent.slices is None else extent.slices.spans for extent, _ in charges]
-    hours = _first_hours([each for each in spans if each is not None], within)
+    # First hours of all slices that lie in the extent, and its own; any hour if there is none.
+    begins = [first for each in spans if each is not None for first, _ in each]
+    hours = np.unique(begins).astype(np.int64)
+    if within is not None:
+        firsts = np.array([first for first, _ in within.spans], np.int64)
+        hours = np.union1d(hours[_contain(within.spans, hours)], firsts)
+    elif not len(hours):
+        hours = np.zeros(1, np.int64)
     seen: set[bytes] = set()
     for start in range(0, len(hours), _HOURS_PER_PART):
+        # (charges, hours) whether a charge holds an hour; equal columns are one set of charges.
         part = hours[start : start + _HOURS_PER_PART]
         is_active = np.array([_contain(each, part) for each in spans], bool)
         for column in np.unique(is_active.reshape(len(spans), len(part)), axis=1).T:
@@ -373,15 +382,6 @@ def _active_sets(
                 seen.add(key)
                 active = (charges[number] for number in np.flatnonzero(column).tolist())
                 yield [(extent.region, amount) for extent, amount in active]
-
-
-def _first_hours(spans: Sequence[tuple[Span, ...]], within: ChargedSlices | None) -> Hours:
-    """First hours of all slices that lie in an extent, and its own; any hour if there is none."""
-    begins = np.unique([first for each in spans for first, _ in each]).astype(np.int64)
-    if within is None:
-        return begins if len(begins) else np.zeros(1, np.int64)
-    firsts = np.array([first for first, _ in within.spans], np.int64)
-    return np.union1d(begins[_contain(within.spans, begins)], firsts)
 
 
 def _contain(spans: tuple[Span, ...] | None, hours: Hours) -> NDArray[np.bool_]:

@@ -35,7 +35,7 @@ from psd.ledger.state import LedgerState
 from psd.privacy.loss import delta_text, parse_epsilon, rho_text
 from psd.release.file import KEY, SERIES_KEY, read_release, slice_digest
 from psd.release.series_file import MAX_HEADER, is_series, parameters_of, read_series
-from psd.space.time_slices import By, TimeSlices
+from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "ChargeReceipt",
@@ -104,7 +104,10 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
     try:
         header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"", MAX_HEADER)
         release = header["release"] if SERIES_KEY in footer else header
-        noise = release.get("noise") or {}
+        noise, slices = release.get("noise") or {}, None
+        if SERIES_KEY in footer:
+            names, zone = tuple(header["slices"]), header["time_zone"]
+            slices = TimeSlices(by=header["by"], names=names, time_zone=zone)
         return _StatedGuarantee(
             rho=noise.get("rho"),
             delta=noise.get("delta"),
@@ -113,16 +116,11 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
             time_zone=release.get("time_zone"),
             contributions=int(release.get("weight") or release["max_contributions"]),
             area=_area(**release["domain"]),
-            slices=_slices(**header) if SERIES_KEY in footer else None,
-            epsilons=_epsilons(header) if SERIES_KEY in footer else 1,
+            slices=slices,
+            epsilons=1 if slices is None else _epsilons(header),
         )
     except (ReleaseFormatError, ParameterError, KeyError, AttributeError, TypeError, ValueError):
         return None
-
-
-def _slices(by: By, slices: Sequence[str], time_zone: str, **_: object) -> TimeSlices:
-    """Time slices that the header of a series states."""
-    return TimeSlices(by=by, names=tuple(slices), time_zone=time_zone)
 
 
 def _epsilons(header: dict[str, Any]) -> int:
@@ -298,25 +296,21 @@ def _read_seal(path: Path) -> dict[str, Any]:
     seal: Any = None
     with (
         suppress(OSError, ReleaseFormatError),
-        open(path, "rb", opener=_open_at_once) as file,
+        # At once: opening a pipe would wait for its writer.
+        open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file,
     ):
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             seal = strict_json(file.read(_LARGEST + 1), _LARGEST)
     is_seal = isinstance(seal, dict) and {name: type(v) for name, v in seal.items()} == _FIELDS
-    if not (is_seal and seal["version"] == _VERSION and seal["entries"] >= 1 and _is_mac(seal)):
+    if not (
+        is_seal
+        and seal["version"] == _VERSION
+        and seal["entries"] >= 1
+        and re.fullmatch("[0-9a-f]{64}", seal["mac"])
+    ):
         raise LedgerError(f"seal {path} is damaged, or of another version")
     fields: dict[str, Any] = seal
     return fields
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file; opening a pipe would wait for its writer otherwise."""
-    return os.open(path, flags | _NO_WAIT)
-
-
-def _is_mac(seal: dict[str, Any]) -> bool:
-    """Whether the code of a seal has the form that `_mac` gives it."""
-    return re.fullmatch("[0-9a-f]{64}", seal["mac"]) is not None
 
 
 def _mac(key: bytes, body: dict[str, Any]) -> str:

@@ -40,14 +40,28 @@ def dataset_body(
     bound, nano = _checked_unit(unit, time_zone, max_contributions), budget_nano("budget", budget)
     for kind, called in (("dataset", name), *(("analyst", who) for who in caps)):
         check_name(kind, called)
+    parsed = None if delta is None else parse_delta(delta)
+    if parsed is not None and not rho_within(nano, parsed):
+        raise ParameterError(
+            f"budget must have a rho of at least 1e-12 with delta {delta_text(parsed)}, got "
+            f"{epsilon_text(nano)}; raise the budget or the delta"
+        )
+    nano_caps = {}
+    for who, cap in caps.items():
+        nano_caps[who] = budget_nano("cap", cap)
+        if nano_caps[who] > nano:
+            raise ParameterError(
+                f"the cap of {who} must be at most the budget {epsilon_text(nano)}, got "
+                f"{epsilon_text(nano_caps[who])}; the two may be swapped"
+            )
     return {
         "name": name,
         "budget": nano,
         "unit": unit,
         "time_zone": (time_zone or "UTC") if unit == "user-day" else None,
         "bound": bound,
-        "delta": None if delta is None else _delta_text(nano, delta),
-        "caps": {who: _cap_nano(who, cap, nano) for who, cap in caps.items()},
+        "delta": None if parsed is None else delta_text(parsed),
+        "caps": nano_caps,
         "reading": registered_reading(columns, unit, time_zone, coordinate_resolution),
     }
 
@@ -73,28 +87,6 @@ def budget_nano(name: str, value: str | float | Decimal) -> int:
         return parse_epsilon(value)
     except ParameterError as error:
         raise ParameterError(str(error).replace("epsilon", name, 1)) from None
-
-
-def _delta_text(budget: int, value: Amount) -> str:
-    """Text of a delta that leaves some rho of the budget for Gaussian noise."""
-    delta = parse_delta(value)
-    if not rho_within(budget, delta):
-        raise ParameterError(
-            f"budget must have a rho of at least 1e-12 with delta {delta_text(delta)}, got "
-            f"{epsilon_text(budget)}; raise the budget or the delta"
-        )
-    return delta_text(delta)
-
-
-def _cap_nano(who: str, value: str | float | Decimal, budget: int) -> int:
-    """Nano-epsilon of an analyst's cap, which must not exceed the budget."""
-    nano = budget_nano("cap", value)
-    if nano > budget:
-        raise ParameterError(
-            f"the cap of {who} must be at most the budget {epsilon_text(budget)}, got "
-            f"{epsilon_text(nano)}; the two may be swapped"
-        )
-    return nano
 
 
 def input_marks(state: LedgerState, inputs: Sequence[Any]) -> list[str]:

@@ -271,8 +271,8 @@ class LedgerState:
         price = -(-budget.epsilon // MAX_FAULTS) - request.loss.epsilon
         if budget.delta is not None:
             # One more than what costs too little; the rho of a Gaussian build counts in full.
-            short = -(-budget.rho // MAX_FAULTS) - request.loss.rho - 1
-            price = max(price, largest_pure_epsilon(short) + 1 if short >= 0 else 0)
+            rho = -(-budget.rho // MAX_FAULTS) - request.loss.rho - 1
+            price = max(price, largest_pure_epsilon(rho) + 1 if rho >= 0 else 0)
         return max(min(price, *(each.largest_pure for each in balances)), 0)
 
     def _check_inputs(self, dataset: Dataset, request: ChargeRequest) -> None:
@@ -320,8 +320,10 @@ def _check_unit(dataset: Dataset, request: ChargeRequest) -> None:
     """Refuse a unit that is not that of the dataset."""
     unit = request.unit
     if (unit.kind, unit.time_zone) != (dataset.unit, dataset.time_zone):
+        zone = "" if dataset.time_zone is None else f" and day in {dataset.time_zone}"
         raise LedgerError(
-            f"dataset {dataset.name!r} counts epsilon per {_unit_text(dataset)}, and this is per "
+            f"dataset {dataset.name!r} counts epsilon per {dataset.unit.removesuffix('-day')}"
+            f"{zone}, and this is per "
             f"{unit.guarantee_text.removeprefix('per ').split(',')[0]}; the two do not add up"
         )
     bound = None if request.chosen else unit.contributions
@@ -330,9 +332,3 @@ def _check_unit(dataset: Dataset, request: ChargeRequest) -> None:
             f"dataset {dataset.name!r} was registered for max_contributions {dataset.bound}; this "
             "release has another bound"
         )
-
-
-def _unit_text(dataset: Dataset) -> str:
-    """Unit of a dataset in words."""
-    zone = "" if dataset.time_zone is None else f" and day in {dataset.time_zone}"
-    return dataset.unit.removesuffix("-day") + zone

@@ -1,8 +1,7 @@
 """Exact coins of probability exp(-x), x rational, and exact geometric variables.
 
-Draws by inversion of certified thresholds, one 63-bit word each.
-
-Exact geometric variables, one scale per draw, by rejection.
+Geometric variables of one public law are drawn by inversion of certified thresholds, from one word
+of 63 bits each; those of which every draw has a scale of its own by rejection.
 """
 
 from __future__ import annotations
@@ -83,9 +82,9 @@ def bernoulli_exp(
 
     numerators, denominators: (n,) int64, at least 0 and at least 1; returns (n,) bool.
 
-    P1. The probability is exact, by integer arithmetic on words of the operating system.
+    P2. The probability is exact, by integer arithmetic on words of the operating system.
 
-    P2. No two inputs are multiplied, so no fraction of 64-bit integers overflows.
+    P3. No two inputs are multiplied, so no fraction of 64-bit integers overflows.
 
     Algorithm 1 of [1]_. Write x = integer + rest with rest in [0, 1). The coin is true if a run of
     coins of probability exp(-1) reaches the length `integer` and a coin of probability exp(-rest)
@@ -127,6 +126,7 @@ def bernoulli_exp_of_any(numerators: NDArray[Any], denominators: NDArray[Any]) -
     """
     integer = (numerators // denominators).astype(np.int64)
     rest = numerators % denominators
+    # First 63 bits of each rest over its denominator; ties with a word are settled by more bits.
     prefixes = ((rest << WORD_BITS) // denominators).astype(np.uint64)
 
     def coin(going: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -191,7 +191,7 @@ def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
 
     numerators, denominators: (n,) int64, positive, public; returns (n,) int64, below 2**62.
 
-    P1. The law is exact. From Algorithm 2 of [1]_. For the scale t / s, let U be uniform over [0,
+    P4. The law is exact. From Algorithm 2 of [1]_. For the scale t / s, let U be uniform over [0,
     t) and accepted with probability exp(-U / t), and let P(V >= k) = exp(-k). Then P(U + t V = x)
     is proportional to exp(-x / t) for every x >= 0, so that P(U + t V >= x) = exp(-x / t), and G =
     floor((U + t V) / s) has P(G >= k) = P(U + t V >= k s) = exp(-k s / t). The fraction need not be

@@ -1,10 +1,8 @@
 """Survival probabilities as certified integers: the floor of 2**bits * P(X >= k).
 
-This module draws no random numbers and never rounds to nearest. Every number is enclosed between
-two integers, and a floor is returned only if both ends of the enclosure have the same floor.
-
-As in `psd.mechanisms.certified_thresholds`, every number is enclosed between two integers, and a
-floor is returned only if both ends of the enclosure have the same floor.
+Of geometric and of discrete Gaussian variables. This module draws no random numbers and never
+rounds to nearest. Every number is enclosed between two integers, and a floor is returned only if
+both ends of the enclosure have the same floor.
 """
 
 from __future__ import annotations
@@ -179,23 +177,20 @@ class GaussianSurvival:
     def _enclosures(self, bits: int) -> tuple[list[int], list[int]]:
         """Enclose 2**bits * P(|X| >= k), k = 1, 2, ..., until the lower end of a weight is 0."""
         unit = 1 << bits
-        low, high = (self._sums(weights) for weights in zip(*self._weights(bits), strict=True))
         # With w(j) = exp(-j^2 / (2 s)) and A(k) the sum of w(j) over j >= k, the probability is 2
         # A(k) / (1 + 2 A(1)).
+        ends = zip(*self._weights(bits), strict=True)
+        low, high = ([*accumulate(reversed(weights))][::-1] for weights in ends)
         low_total, high_total = unit + 2 * low[0], unit + 2 * high[0]
         return (
             [(2 * a << bits) // high_total for a in low],
             [-(-(2 * a << bits) // low_total) for a in high],
         )
 
-    def _sums(self, weights: tuple[int, ...]) -> list[int]:
-        """Sums of the weights from each on."""
-        return list(accumulate(reversed(weights)))[::-1]
-
     def _weights(self, bits: int) -> Iterator[tuple[int, int]]:
         """Enclose 2**bits * w(j), j = 1, 2, ...; the last has all later weights in its upper end.
 
-        P1. The ratio w(j + 1) / w(j) is exp(-(2 j + 1) / (2 s)), and the ratio of two of these is
+        P4. The ratio w(j + 1) / w(j) is exp(-(2 j + 1) / (2 s)), and the ratio of two of these is
         exp(-1 / s). Low ends are rounded down and high ends up. Ratios fall, so all weights from
         one on add up to at most that weight over 1 minus its ratio.
         """

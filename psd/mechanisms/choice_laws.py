@@ -299,8 +299,12 @@ def map_law(scores: Integers, layout: Layout, zones: int, rate: float) -> MapLaw
 
 
 def _laws(scores: Integers, layout: Layout, zones: Sequence[int], rate: float) -> list[MapLaw]:
-    """Laws of several numbers of zones."""
-    laws = sums_over_maps(layout, _zone_laws(scores, layout, rate).__getitem__, _joined, _mixed)
+    """Laws of several numbers of zones; maps of several zones join one of each part."""
+
+    def join(a: MapLaw, b: MapLaw) -> MapLaw:
+        return MapLaw(a.log_sum + b.log_sum, a.expected_score + b.expected_score)
+
+    laws = sums_over_maps(layout, _zone_laws(scores, layout, rate).__getitem__, join, _mix)
     return [laws((k, 0, layout.bins)) for k in zones]
 
 
@@ -318,6 +322,7 @@ def map_log_probability(
     # Each number of zones has the same base measure.
     measures = [-math.log(layout.count(k)) - k * math.log(prices) for k in zones]
     laws = _laws(scores, layout, zones, rate)
+    # Logs of the sums of weights of each number of zones, with its base measure.
     sums = [law.log_sum + measure for law, measure in zip(laws, measures, strict=True)]
     number = list(zones).index(int(answer[-1, 0]) + 1)
     return rate * score + measures[number] - float(np.logaddexp.reduce(sums))
@@ -343,6 +348,7 @@ def _zone_laws(scores: Integers, layout: Layout, rate: float) -> dict[Span, MapL
     laws: dict[Span, MapLaw] = {}
     for start in range(0, len(spans), rows):
         part = spans[start : start + rows]
+        # Scores of zones at each price: differences of running sums over bins, (zones, prices).
         table = below[part[:, 1]] - below[part[:, 0]]
         best = table.max(axis=1)
         weights = np.exp(-rate * (best[:, None] - table))
@@ -353,13 +359,9 @@ def _zone_laws(scores: Integers, layout: Layout, rate: float) -> dict[Span, MapL
     return laws
 
 
-def _joined(a: MapLaw, b: MapLaw) -> MapLaw:
-    """Law of maps that join one of each."""
-    return MapLaw(a.log_sum + b.log_sum, a.expected_score + b.expected_score)
-
-
-def _mixed(laws: list[MapLaw]) -> MapLaw:
+def _mix(laws: list[MapLaw]) -> MapLaw:
     """Law of maps that are of one of several laws."""
+    # Relative to the largest, so that no exponential overflows.
     top = max(law.log_sum for law in laws)
     weights = [math.exp(law.log_sum - top) for law in laws]
     total = math.fsum(weights)

@@ -93,6 +93,7 @@ class ExponentialMechanism:
         # From epsilons and sensitivities, independently of the integers that `sample` uses, so an
         # audit can compare the two.
         group, length = self.candidates.group, self.candidates.length
+        # Best score of each group; an empty interval does not count.
         best = np.full(len(self.epsilon), np.iinfo(np.int64).min)
         np.maximum.at(best, group[length > 0], self.candidates.score[length > 0])
         rate = self.epsilon / (2.0 * NANO * self.sensitivity)
@@ -100,6 +101,7 @@ class ExponentialMechanism:
         gap = np.where(length > 0, best[group] - self.candidates.score, 0)
         exponent = -rate[group] * np.minimum(gap, deepest)
         total = np.bincount(group, length * np.exp(exponent), len(rate))
+        # Log-weight of the answer, less the log of the sum of its group.
         offset = answer[group] - self.candidates.first
         selected = (offset >= 0) & (offset < length)
         of_answer = np.full(len(rate), -np.inf)
@@ -113,6 +115,7 @@ class ExponentialMechanism:
         group = candidates.group
         rate = (self.epsilon / (2.0 * NANO * self.sensitivity))[group]
         weight = rate * candidates.score + np.log(np.maximum(candidates.length, 1e-300))
+        # The largest of log-weight plus Gumbel noise has the law; sorted by group, it is the last.
         keys = weight - np.log(-np.log(uniform(len(group))))
         order = np.lexsort((keys, group))
         last = order[np.searchsorted(group[order], np.arange(number), side="right") - 1]
@@ -158,15 +161,18 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     depth, rest, starts = _depths(candidates, epsilon, sensitivity)
     bits = _BITS - int(np.add.reduceat(candidates.length, starts).max()).bit_length()
     weight = _weights(bits)[depth]
+    # Running totals of weights: a group has those from its start to its stop.
     total = np.cumsum((candidates.length * weight).view(np.uint64))
     before = total - (candidates.length * weight).view(np.uint64)
     stops = np.append(starts[1:], len(total))
     chosen = np.empty(len(starts), np.int64)
     pending = np.arange(len(starts))
+    # Each round proposes a candidate for every group that has none yet.
     while pending.size:
         index, offset = _proposed(total, before, starts[pending], stops[pending])
         accepted = _coins(depth[index], bits)
         accepted &= bernoulli_exp(rest[index], np.full(index.size, 1 << _RATE_BITS))
+        # Candidates of an interval have one weight each, so the offset tells which of them it is.
         line = candidates.first[index] + offset // weight[index]
         chosen[pending[accepted]] = line[accepted]
         pending = pending[~accepted]

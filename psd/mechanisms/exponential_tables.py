@@ -62,7 +62,9 @@ class ExponentialTable:
             highs = [(high >> _GUARD_BITS) + 1 for _, high in enclosures]
             self._factors.append([1 << bits, *lows])
             self.error += 2 + max(high - low for low, high in zip(lows, highs, strict=True))
-        self._arrays = [self._array(factor) for factor in self._factors]
+        # Factors as words, or as integers of any size.
+        dtype = np.uint64 if bits == FAST_BITS else object
+        self._arrays = [np.array(factor, dtype) for factor in self._factors]
 
     @property
     def _reach(self) -> int:
@@ -82,6 +84,7 @@ class ExponentialTable:
     def weights(self, gaps: Integers) -> NDArray[Any]:
         """Return w of each gap, of the shape of the gaps; unsigned words if bits is 60."""
         covered = np.minimum(gaps, min(self._reach, 2**63) - 1)
+        # One table for each ten bits of the gap; the weight is the product of their entries.
         weights: NDArray[Any] = self._arrays[0][covered & (_CHUNK - 1)]
         for array in self._arrays[1:]:
             covered = covered >> _CHUNK_BITS
@@ -95,13 +98,10 @@ class ExponentialTable:
         weights = self.weights(gaps)
         if self.bits != FAST_BITS:
             return [int(total) for total in weights.sum(axis=1)]
+        # The halves of 60-bit words are summed apart, so that no sum wraps.
         high = (weights >> np.uint64(_HALF)).sum(axis=1).tolist()
         low = (weights & np.uint64(_LOW)).sum(axis=1).tolist()
         return [(h << _HALF) + rest for h, rest in zip(high, low, strict=True)]
-
-    def _array(self, factor: list[int]) -> NDArray[Any]:
-        """Factors as words, or as integers of any size."""
-        return np.array(factor, np.uint64 if self.bits == FAST_BITS else object)
 
     def _product(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Compute floor(a b / 2**bits); halves of words, since a b has up to 120 bits."""
@@ -131,7 +131,7 @@ _WORD_BITS = 64
 def draw_branch(enclosures: Callable[[int], Enclosures]) -> int:
     """Draw a branch with probability proportional to its weight, exactly; return its number.
 
-    P1. The law is exact: by inversion of one uniform real number U in 0 to 1, of which only the
+    P2. The law is exact: by inversion of one uniform real number U in 0 to 1, of which only the
     first bits are drawn: branch c is the one with F(c - 1) <= U < F(c), F(c) being the share of the
     branches up to c. The shares lie between fractions that follow from the enclosures: with sums l
     and h of the lower and upper ends up to c, and l' and h' of those behind it, l / (l + h') <=
@@ -158,6 +158,7 @@ def decided_branch(weights: Enclosures, prefix: int, bits: int) -> int | None:
     low = list(accumulate(weight for weight, _ in weights))
     high = list(accumulate(weight for _, weight in weights))
 
+    # Whether all numbers of the prefix lie below F(c), by its lower bound.
     def ends_before(c: int) -> bool:
         return (prefix + 1) * (low[c] + high[-1] - high[c]) <= low[c] << bits
 

@@ -142,16 +142,17 @@ def discrete_gaussian_each(numerator: int, denominators: Integers) -> Integers:
     many parameters, all draws are by rejection. The order is a function of the parameters, which
     are public.
     """
-    different, which, counts = np.unique(denominators, return_inverse=True, return_counts=True)
+    parameters, which, counts = np.unique(denominators, return_inverse=True, return_counts=True)
     noise = np.empty(denominators.size, dtype=np.int64)
     if not noise.size:
         return noise
-    if (different.size - 1) * _SHORT_RUN < denominators.size:
+    if (parameters.size - 1) * _SHORT_RUN < denominators.size:
+        # The draws stand parameter by parameter, and go back to their places.
         order = np.argsort(which, kind="stable")
-        pairs = zip(different.tolist(), counts.tolist(), strict=True)
+        pairs = zip(parameters.tolist(), counts.tolist(), strict=True)
         noise[order] = np.concatenate([discrete_gaussian(numerator, d, n) for d, n in pairs])
         return noise
-    _lowest_terms(numerator, int(different[0]))
+    _lowest_terms(numerator, int(parameters[0]))
     for start in range(0, noise.size, _BLOCK):
         block = slice(start, start + _BLOCK)
         noise[block] = _by_rejection(numerator, denominators[block].astype(object))
@@ -195,6 +196,7 @@ def _by_rejection(numerator: int, denominators: NDArray[Any]) -> Integers:
     while pending.size:
         scale, denominator = scales[pending], denominators[pending]
         draws = discrete_laplace_each(scale.astype(np.int64), np.ones(pending.size, np.int64))
+        # As in `discrete_gaussian`: (|Y| - s / t)^2 / (2 s) as a fraction of integers of any size.
         off = np.abs(draws).astype(object) * scale * denominator - numerator
         accepted = bernoulli_exp_of_any(off**2, 2 * numerator * denominator * scale**2)
         noise[pending[accepted]] = draws[accepted]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
-
 from psd._util.arrays import Integers
 from psd.mechanisms.base import Mechanism
 from psd.mechanisms.gaussian import GaussianMechanism
@@ -20,21 +17,9 @@ def count_mechanism(noise: CountNoise, true: Integers, loss: Integers) -> Mechan
 
     true: (n,) int64, private; loss: (n,) int64, in parts of the measure of the noise, above 0.
     """
-    return _MECHANISMS[noise.law](noise, true, loss)
-
-
-def _laplace(noise: CountNoise, true: Integers, loss: Integers) -> LaplaceMechanism:
-    """Counts plus discrete Laplace noise."""
-    return LaplaceMechanism(true=true, epsilon=loss, sensitivity=noise.sensitivity)
-
-
-def _gaussian(noise: CountNoise, true: Integers, loss: Integers) -> GaussianMechanism:
-    """Counts plus discrete Gaussian noise."""
-    squared = noise.squared_sensitivity
-    return GaussianMechanism(true=true, rho=loss, squared_sensitivity=squared)
-
-
-_MECHANISMS: Final[dict[str, Callable[[CountNoise, Integers, Integers], Mechanism[Integers]]]] = {
-    DISCRETE_LAPLACE: _laplace,
-    DISCRETE_GAUSSIAN: _gaussian,
-}
+    if noise.law == DISCRETE_LAPLACE:
+        return LaplaceMechanism(true=true, epsilon=loss, sensitivity=noise.sensitivity)
+    if noise.law == DISCRETE_GAUSSIAN:
+        squared = noise.squared_sensitivity
+        return GaussianMechanism(true=true, rho=loss, squared_sensitivity=squared)
+    raise KeyError(noise.law)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from operator import add
 from typing import Any, ClassVar
 
@@ -133,6 +133,7 @@ class PriceMaps:
         """Draw numbers of zones, pairs and prices by sums in floats."""
         layout = zone_layout(self.layout, len(self.scores))
         rate = choice_rate(self.epsilon, self.sensitivity, self.is_monotone)
+        # Running sums of scores over bins, times the rate: a zone is a difference of two rows.
         below = np.cumsum(np.pad(self.scores, ((1, 0), (0, 0))), axis=0) * (rate[0] / rate[1])
         sums = sums_over_maps(
             layout, lambda zone: log_sum(below[zone[1]] - below[zone[0]]), add, log_sum
@@ -190,14 +191,14 @@ class _Drawing:
         return self._draw(lambda weights: weights.pairs(state))
 
     def _draw(self, enclosures: Callable[[MapWeights], Enclosures]) -> int:
-        """Draw a branch by its weights."""
-        return draw_branch(lambda precision: enclosures(self._at(precision)))
+        """Draw a branch by its weights; sums at a precision are made once."""
 
-    def _at(self, precision: int) -> MapWeights:
-        """Sums at a precision, made once."""
-        if precision not in self._weights:
-            self._weights[precision] = self._make(precision)
-        return self._weights[precision]
+        def enclose(precision: int) -> Enclosures:
+            if precision not in self._weights:
+                self._weights[precision] = self._make(precision)
+            return enclosures(self._weights[precision])
+
+        return draw_branch(enclose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,9 @@ class MapWeights:
         self._below = np.concatenate([np.zeros_like(scores[:1]), np.cumsum(scores, axis=0)])
         self._maps = {k: layout.count(k) * scores.shape[1] ** k for k in zones}
         self._bits = precision + max(self._maps.values()).bit_length()
-        self._totals = self._sums()
+        # Sums of all states, each made when it is first used.
+        of_zone = self._zone_totals().__getitem__
+        self._totals = sums_over_maps(layout, of_zone, self._times, self._plus)
 
     def numbers(self) -> Enclosures:
         """Weights of the numbers of zones; each has the same base measure, as all its maps."""
@@ -247,38 +250,31 @@ class MapWeights:
 
     def pairs(self, state: State) -> Enclosures:
         """Weights of the pairs of smaller states, in the order of the layout."""
-        return self._relative([self._times(*pair) for pair in self._parts(state)])
+        pairs = self._layout.pairs(state)
+        return self._relative([self._times(self._totals(a), self._totals(b)) for a, b in pairs])
 
     def prices(self, zone: Span) -> Enclosures:
         """Weights of the prices of a zone."""
         table = self._table(self._precision)
+        # Weights of one zone, relative to its best price.
         row = self._rows(np.array([zone]))
         weights = table.weights(row.max() - row)[0].tolist()
         return [(int(weight), int(weight) + table.error) for weight in weights]
 
-    def _sums(self) -> Callable[[State], Total]:
-        """Sums of all states, each made when it is first used."""
-        zones = self._zone_totals
-        return sums_over_maps(self._layout, zones.__getitem__, self._times, self._plus)
-
-    @cached_property
     def _zone_totals(self) -> dict[Span, Total]:
         """Sums over the prices of each possible zone."""
-        spans = self._layout.zones()
-        rows = max(1, _CHUNK // self._below.shape[1])
-        parts = [spans[start : start + rows] for start in range(0, len(spans), rows)]
-        return {span: total for part in parts for span, total in self._totals_of(part)}
-
-    def _totals_of(self, spans: Integers) -> list[tuple[Span, Total]]:
-        """Sums over the prices of some zones."""
-        table, scores = self._table(self._precision), self._rows(spans)
-        best = scores.max(axis=1)
-        lows = table.sums(best[:, None] - scores)
-        shift, error = self._bits - self._precision, scores.shape[1] * table.error
-        return [
-            ((first, stop), Total(top, low << shift, low + error << shift))
-            for (first, stop), top, low in zip(spans.tolist(), best.tolist(), lows, strict=True)
-        ]
+        table, prices = self._table(self._precision), self._below.shape[1]
+        shift, error = self._bits - self._precision, prices * table.error
+        spans, rows = self._layout.zones(), max(1, _CHUNK // prices)
+        totals = {}
+        for start in range(0, len(spans), rows):
+            part = spans[start : start + rows]
+            scores = self._rows(part)  # (rows, prices)
+            best = scores.max(axis=1)
+            lows = table.sums(best[:, None] - scores)
+            for (first, stop), top, low in zip(part.tolist(), best.tolist(), lows, strict=True):
+                totals[first, stop] = Total(top, low << shift, low + error << shift)
+        return totals
 
     def _rows(self, spans: Integers) -> Integers:
         """Scores of zones, shape (n, prices)."""
@@ -287,10 +283,6 @@ class MapWeights:
 
     def _table(self, bits: int) -> ExponentialTable:
         return exponential_table(*self._rate, bits)
-
-    def _parts(self, state: State) -> list[tuple[Total, Total]]:
-        """Sums of the pairs of a state."""
-        return [(self._totals(a), self._totals(b)) for a, b in self._layout.pairs(state)]
 
     def _times(self, a: Total, b: Total) -> Total:
         """Enclose the sum over all maps that join one of each."""

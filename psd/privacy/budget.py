@@ -1,15 +1,11 @@
 """The budget of one release: every draw is paid from it before it is made.
 
-What a release states about its budget beside the parameters of its method.
-
-One table of names. A part of the library that spends epsilon before the method does, or that
-charges a ledger, states what it spent under names from this table, and no others are accepted by
+What is spent beside the counts of the method, before it or as a charge to a ledger, is stated by
+the release under the names of one table, `STATEMENTS`. No other name is accepted by
 `psd._util.declared_parameters.DeclaredParameters.with_statement`.
 
-Shares of a loss, in integers.
-
-Every share is rounded down and the remainder goes to the last level, so that the shares of a
-path sum to exactly the total.
+A loss is divided among the levels of a tree in integers: every share is rounded down, and the
+remainder goes to the last level, so that the shares of a path sum to exactly the total.
 """
 
 from __future__ import annotations
@@ -39,7 +35,6 @@ __all__ = [
     "cube_root",
     "geometric_shares",
     "method_parameters",
-    "parse_share",
     "root_shares",
     "share",
     "spent_before_counting",
@@ -227,20 +222,15 @@ class Budget:
 def spent_before_counting(statement: Mapping[str, int | str | None]) -> Cost:
     """Nano-epsilon that a release states as spent before its counts."""
     names = [name for name in BUDGET_STATEMENTS if name.endswith("_epsilon")]
-    pure = sum(parse_epsilon(str(statement[name])) for name in names if name in statement)
+    spent = sum(parse_epsilon(str(statement[name])) for name in names if name in statement)
     # What is paid in rho, the choice of a limit and the four sides of private bounds, are draws of
     # the exponential mechanism. The epsilon of one that costs rho_c is sqrt(8 rho_c), the parameter
     # that it was drawn with (`LossMeasure.of_selections`), and the epsilons of the draws add up.
-    return pure + sum(
-        draws * _selection_epsilon(Fraction(str(statement[name])) / draws)
-        for name, draws in SELECTIONS.items()
-        if name in statement
-    )
-
-
-def _selection_epsilon(rho: Fraction) -> Cost:
-    """Nano-epsilon of an exponential mechanism that costs a rho."""
-    return int(RHO.of_selections(np.array([int(rho * RHO.parts)]))[0])
+    for name, draws in SELECTIONS.items():
+        if name in statement:
+            rho = int(Fraction(str(statement[name])) / draws * RHO.parts)  # of each draw
+            spent += draws * int(RHO.of_selections(np.array([rho]))[0])
+    return spent
 
 
 BUDGET_STATEMENTS: Final = frozenset({
@@ -303,11 +293,6 @@ def share(name: str, value: str | float | Decimal) -> Decimal:
     if not 0 <= number < 1:
         raise ParameterError(f"{name} must be in [0, 1), got {value}; it is a share of epsilon")
     return number
-
-
-def parse_share(name: str, value: str | float | Decimal) -> Fraction:
-    """Read a share of epsilon, as `share`, as an exact fraction."""
-    return Fraction(share(name, value))
 
 
 def weighted_shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:

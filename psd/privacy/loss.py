@@ -1,22 +1,15 @@
 """What a charge costs: pure epsilon, or rho of zero-concentrated privacy with (epsilon, delta).
 
-A budget with a delta counts in both currencies, see `psd.ledger.state`. Sums of either are exact:
-epsilon is a whole number of 1e-9, and rho one of 1e-12.
+Sums are exact: epsilon is read from decimal text as a whole number of 1e-9, and rho is one of
+1e-12. Floats cannot represent a budget: 0.1 + 0.2 > 0.3 would refuse a valid charge, and 1.0 +
+1e-17 == 1.0 would spend without a charge. `psd.privacy.budget` divides epsilon.
 
-What the loss of a release is counted in: epsilon of pure privacy, or rho of zCDP.
+The curator, the decompositions and the release file move integers of one measure, epsilon or rho.
+Nothing but `LossMeasure` says what a part of it is worth. A budget with a delta counts in both, see
+`psd.ledger.state`.
 
-The curator, the decompositions and the release file move integers of one measure. Nothing but
-`LossMeasure` says what a part of it is worth.
-
-Epsilon as an integer number of 1e-9, read from decimal text.
-
-Floats cannot represent a budget: 0.1 + 0.2 > 0.3 would refuse a valid charge, and 1.0 + 1e-17 ==
-1.0 would spend without a charge. `psd.privacy.budget` divides epsilon.
-
-Delta as an exact fraction, read from decimal text.
-
-Delta is the probability with which the bound that epsilon gives may fail. It has to be far below
-one over the number of users, so numbers from 1e-3 on are refused.
+Delta is the probability with which the bound that epsilon gives may fail, an exact fraction. It has
+to be far below one over the number of users, so numbers from 1e-3 on are refused.
 """
 
 from __future__ import annotations
@@ -49,6 +42,7 @@ __all__ = [
     "epsilon_decimal",
     "epsilon_text",
     "failure_text",
+    "is_delta",
     "largest_pure_epsilon",
     "parse_decimal",
     "parse_delta",
@@ -66,12 +60,13 @@ def parse_delta(value: str | float | Decimal) -> Fraction:
     """Read delta as an exact fraction, above 0 and below 1e-3; a float counts as its ``repr``."""
     number = parse_decimal("delta", value, example="1e-6")
     delta = Fraction(number)
+    text, usual = str(value), "usual values are 1e-9 to 1e-5"
     if not 0 < delta < MAX_DELTA:
-        raise _refusal("above 0 and below 0.001", value, "usual values are 1e-9 to 1e-5")
+        raise _refusal("delta", "be above 0 and below 0.001", text, usual)
     if delta < LEAST_DELTA:
-        raise _refusal("at least 1e-300", value, "usual values are 1e-9 to 1e-5")
+        raise _refusal("delta", "be at least 1e-300", text, usual)
     if len(_digits(number)) > _DIGITS:
-        raise _refusal(f"of at most {_DIGITS} digits", value, "round it down")
+        raise _refusal("delta", f"be of at most {_DIGITS} digits", text, "round it down")
     return delta
 
 
@@ -81,6 +76,16 @@ def delta_text(delta: Fraction) -> str:
     digits = _digits(number)
     point = "." if digits[1:] else ""
     return f"{digits[0]}{point}{digits[1:]}e{number.adjusted()}"
+
+
+def is_delta(value: object) -> bool:
+    """Whether a value is the shortest text of a delta, which has at most 40 characters."""
+    if not isinstance(value, str) or len(value) > 40:
+        return False
+    try:
+        return delta_text(parse_delta(value)) == value
+    except ParameterError:
+        return False
 
 
 def failure_text(delta: Fraction) -> str:
@@ -104,11 +109,9 @@ def _digits(number: Decimal) -> str:
     return "".join(map(str, number.as_tuple().digits)).strip("0")
 
 
-def _refusal(rule: str, value: object, cause: str) -> ParameterError:
-    """Refuse a delta; the value is public."""
-    return ParameterError(
-        f"delta must be {rule}, got {value}; {cause}", name="delta", value=str(value)
-    )
+def _refusal(name: str, rule: str, value: object, cause: str) -> ParameterError:
+    """Error of an epsilon or a delta; the value is public."""
+    return ParameterError(f"{name} must {rule}, got {value}; {cause}", name=name, value=value)
 
 
 NANO = 10**9
@@ -120,25 +123,14 @@ _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 def parse_epsilon(value: str | float | Decimal) -> int:
     """Read epsilon, above 0 and at most 1,000, as nano-epsilon; a float counts as its ``repr``."""
     number = parse_decimal("epsilon", value)
+    usual = "usual values are 0.1 to 10"
     if number <= 0:
-        raise ParameterError(
-            f"epsilon must be above 0, got {value}; usual values are 0.1 to 10",
-            name="epsilon",
-            value=value,
-        )
+        raise _refusal("epsilon", "be above 0", value, usual)
     if number > MAX_EPSILON:
-        raise ParameterError(
-            f"epsilon must be at most {MAX_EPSILON:,}, got {value}; usual values are 0.1 to 10",
-            name="epsilon",
-            value=value,
-        )
+        raise _refusal("epsilon", f"be at most {MAX_EPSILON:,}", value, usual)
     nano = Fraction(number) * NANO
     if nano.denominator != 1:
-        raise ParameterError(
-            f"epsilon must have at most nine decimals, got {value}; round it down",
-            name="epsilon",
-            value=value,
-        )
+        raise _refusal("epsilon", "have at most nine decimals", value, "round it down")
     return nano.numerator
 
 
@@ -161,7 +153,7 @@ def epsilon_decimal(nano: int) -> Decimal:
 
 def epsilon_text(nano: int) -> str:
     """Shortest decimal text of a nano-epsilon number."""
-    return f"{nano // NANO}.{nano % NANO:09d}".rstrip("0").rstrip(".")
+    return EPSILON.text(nano)
 
 
 # A ledger asks for the same few numbers at every charge.
@@ -246,10 +238,7 @@ def largest_pure_epsilon(rho: int) -> int:
 
 def rho_text(pico: int) -> str:
     """Shortest decimal text of a rho in units of 1e-12."""
-    return f"{pico // PICO}.{pico % PICO:012d}".rstrip("0").rstrip(".")
-
-
-_PICO: Final = 10**12
+    return RHO.text(pico)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,5 +302,5 @@ class LossMeasure:
 EPSILON: Final = LossMeasure(name="epsilon", parts=NANO)
 """Nano-epsilon of pure differential privacy."""
 
-RHO: Final = LossMeasure(name="rho", parts=_PICO)
+RHO: Final = LossMeasure(name="rho", parts=PICO)
 """Parts of 1e-12 of rho of zero-concentrated differential privacy."""

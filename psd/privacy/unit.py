@@ -141,9 +141,10 @@ class PrivacyUnit:
             return "devices, each of which sent one report"
         if self.weight:
             return "users; all records of a user share one count"
+        bounded = {"user-day": "user and day", "user-slice": "user and time slice"}
         return (
-            f"kept records, at most {self.max_contributions} of each {self._whose}"
-            f"{self._per_slice_text}"
+            f"kept records, at most {self.max_contributions} of each "
+            f"{bounded.get(self.kind, 'user')}{self._per_slice_text}"
         )
 
     @property
@@ -192,13 +193,6 @@ class PrivacyUnit:
         for name, times in (("days", "T^2"), ("slices", of_slices)):
             text = text.replace(f"of T {name} has T epsilon", f"of T {name} has {times} rho")
         return text
-
-    @property
-    def _whose(self) -> str:
-        """Unit whose records are bounded, in words."""
-        return {"user-day": "user and day", "user-slice": "user and time slice"}.get(
-            self.kind, "user"
-        )
 
     @property
     def has_user(self) -> bool:

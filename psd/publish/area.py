@@ -226,9 +226,16 @@ def with_stated_crs(values: Mapping[str, Any], data: Any = None) -> dict[str, An
     if has_domain or any(found.get(name) is not None for name in _STATED):
         return found
     items = data if isinstance(data, list | tuple) else [] if data is None else [data]
-    stated = [_crs_of(_geometries(item, found.get("geometry"))) for item in items]
+    # Of a table with a column of points that is named, this column states the CRS.
+    column = found.get("geometry")
+    geometries = [
+        item[column] if column in getattr(item, "columns", ()) else item for item in items
+    ]
+    stated = [_crs_of(item) for item in geometries]
     points = stated[0] if stated and len({*stated}) == 1 else None
-    publics = [bounds, *_tables(found.get("regions")), found.get("boundary")]
+    regions = found.get("regions")
+    tables = regions if isinstance(regions, list | tuple) else [regions]
+    publics = [bounds, *tables, found.get("boundary")]
     polygons = dict.fromkeys(crs for crs in map(_crs_of, publics) if crs is not None)
     metric = [crs for crs in polygons if not check_plane_crs(crs)[1]]
     numbers = _numbers(bounds)
@@ -276,16 +283,6 @@ def _crs_of(item: Any) -> str | None:
     if is_geographic and crs.equals(_LON_LAT, ignore_axis_order=True):
         return _LON_LAT
     return text
-
-
-def _geometries(item: Any, column: Any) -> Any:
-    """The column of points that is named, of a table that has it; else the table."""
-    return item[column] if column in getattr(item, "columns", ()) else item
-
-
-def _tables(regions: Any) -> list[Any]:
-    """Tables of regions."""
-    return list(regions) if isinstance(regions, list | tuple) else [regions]
 
 
 def _numbers(bounds: Any) -> tuple[float, ...] | None:

@@ -527,13 +527,12 @@ def points_of(data: Any) -> Any:
             "data must be a table, an array, a file or a list of these, got points one by one; "
             "np.array(points) is an array of them"
         )
-    return [_table_of(item) for item in items]
-
-
-def _table_of(item: Any) -> Any:
-    """A GeoSeries as a GeoDataFrame; other items are unchanged."""
-    is_series = hasattr(item, "to_crs") and not hasattr(item, "columns")
-    return item.to_frame("geometry") if is_series else item
+    return [
+        item.to_frame("geometry")
+        if hasattr(item, "to_crs") and not hasattr(item, "columns")  # a GeoSeries
+        else item
+        for item in items
+    ]
 
 
 def inputs_of(inputs: Sequence[Any], table: str | None, query: str | None) -> list[Any]:

@@ -122,7 +122,7 @@ def draw_release(
     )
     sampler = SecureSampler() if sampler is None else sampler
     weights, mask = inputs.method_covariate, inputs.mask
-    fine = domain
+    published = domain
 
     # An adaptive method does not divide the blocks of the smallest cell, so it sees them as points.
     blocks = None if hasattr(method, "step") or domain.cell_step == (1, 1) else domain.blocks
@@ -144,8 +144,8 @@ def draw_release(
     del curator  # with the records and all that the tree was made of
     if blocks is not None:
         tree = replace(tree, boxes=blocks.to_fine(tree.boxes).astype(np.int32))
-    if not fine.blocks.keeps(tree.boxes):  # explicit sizes divide as the caller told them to
-        fine = replace(fine, min_cell=None)
+    if not published.blocks.keeps(tree.boxes):  # explicit sizes divide as the caller told them to
+        published = replace(published, min_cell=None)
 
     # Only noise of the secure sampler may be published.
     source: CountSource = "insecure" if isinstance(sampler, SeededSampler) else "replay"
@@ -157,7 +157,7 @@ def draw_release(
         loss = {"epsilon": whole.epsilon, "delta": whole.delta, "rho": whole.rho}
     record = ReleaseRecord(
         tree=tree,
-        domain=fine,
+        domain=published,
         **loss,
         method=method.name,
         parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(picks),
@@ -267,6 +267,7 @@ def slice_tally(counts: Tally, number: int) -> Tally:
     """Counts of one slice; a tally is sorted by slice."""
     if counts.slice is None:
         raise ParameterError("tally must be counted with time slices, got one without")
+    # Rows low to high - 1 of every array of the tally are of this slice.
     low, high = np.searchsorted(counts.slice, [number, number + 1])
     return Tally(
         columns=counts.columns[low:high],

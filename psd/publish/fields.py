@@ -394,20 +394,9 @@ def _of_area(value_of: Callable[[Domain | PrivateBounds], Any]) -> Formatter:
     return lambda request, folder: None if request.domain is None else value_of(request.domain)
 
 
-def _bounds_value(area: Domain | PrivateBounds) -> Any:
-    """Numbers, or the word for private ones."""
-    return list(area.bounds) if isinstance(area, Domain) else PRIVATE
-
-
 def _private_bounds(name: str) -> Formatter:
     """How private bounds are estimated."""
     return _of_area(lambda area: getattr(area, name, None))
-
-
-def _lattice_value(area: Domain | PrivateBounds) -> Any:
-    """Columns and rows, where they are not the default or that of a resolution."""
-    is_plain = area.lattice == DEFAULT_LATTICE or area.coordinate_resolution is not None
-    return None if is_plain else list(area.lattice)
 
 
 def _min_cell_value(area: Domain | PrivateBounds) -> Any:
@@ -466,21 +455,9 @@ def _of_region_files(value_of: Callable[[RegionFiles], Any]) -> Formatter:
     )
 
 
-def _repair_value(request: BuildTerms, folder: Path | None) -> bool | None:
-    """Whether a file of polygons is repaired; a valid one is not changed by it."""
-    files = (request.boundary, request.region_source)
-    return any(getattr(file, "repair", False) for file in files) or None
-
-
 def _shortened(texts: list[str] | tuple[str, ...]) -> str | list[str] | None:
     """The text of a list of one, else the list; None for an empty one."""
     return (texts[0] if len(texts) == 1 else list(texts)) if texts else None
-
-
-def _settings_value(request: BuildTerms, folder: Path | None) -> dict[str, Any]:
-    """Parameters of the method."""
-    parameters = method_parameters(request.method).items()
-    return {name: value for name, value in parameters if value is not None}
 
 
 def _of_post_processing(name: str) -> Formatter:
@@ -504,13 +481,6 @@ def _bound_value(request: BuildTerms, folder: Path | None) -> int | str | None:
 def _of_choice(name: str) -> Formatter:
     """How the bound of a user is chosen."""
     return lambda request, folder: getattr(request.contribution_choice, name, None)
-
-
-def _per_value(request: BuildTerms, folder: Path | None) -> str | None:
-    """What is protected separately."""
-    if request.contribution_scope == "slice":
-        return "slice"
-    return {"user-day": "day", "user-slice": "user-slice"}.get(request.unit.kind)
 
 
 def _column_field(name: str, text: str, **more: Any) -> Field:
@@ -559,8 +529,9 @@ FIELDS: Final = (
                "such as spark://host:7077, spark:sc://host:15002 or spark:local[2]. The release "
                "is the same."),
     Field(name="bounds", group="Area", private=False, of_records=True, form="W S E N",
-          parse=_parse_bounds, value_of=_of_area(_bounds_value), files=_bounds_files,
-          is_everyday=True,
+          parse=_parse_bounds, files=_bounds_files, is_everyday=True,
+          value_of=_of_area(
+              lambda area: list(area.bounds) if isinstance(area, Domain) else PRIVATE),
           help="West south east north, from public knowledge, never from the data. Or FILE: "
                "those of public polygons; area-of-use: those in which the CRS is valid; private: "
                "estimated for a share of epsilon, and the input is read twice. By default those of "
@@ -577,7 +548,9 @@ FIELDS: Final = (
           value_of=_of_area(lambda area: area.crs),
           help="CRS of the release, of --bounds and of coordinate columns; by default EPSG:4326."),
     Field(name="lattice", group="Area", private=False, of_records=True, form="NX,NY",
-          value_of=_of_area(_lattice_value),
+          value_of=_of_area(
+              lambda area: None if area.coordinate_resolution is not None
+              or area.lattice == DEFAULT_LATTICE else list(area.lattice)),
           help="Columns and rows of the lattice that all cells are made of."),
     Field(name="coordinate_resolution", group="Area", private=False, of_records=True, form="STEP",
           value_of=_of_area(lambda area: area.coordinate_resolution),
@@ -625,7 +598,9 @@ FIELDS: Final = (
               lambda files: files.tolerance and Decimal(repr(files.tolerance))),
           help="Width of gaps and overlaps of regions that are accepted, in units of --crs."),
     Field(name="repair", group="Regions", private=False, form="", parse=_parse_flag,
-          value_of=_repair_value,
+          value_of=lambda request, folder: any(
+              getattr(file, "repair", False) for file in (request.boundary, request.region_source)
+          ) or None,
           help="Repair invalid polygons, of regions and of the boundary; they are refused "
                "otherwise, since a repair may change their area."),
     Field(name="epsilon", group="Release", private=False, form="E", is_everyday=True,
@@ -646,7 +621,10 @@ FIELDS: Final = (
           is_everyday=True, value_of=lambda request, folder: request.method.name,
           help="Method that divides space; `psd methods` describes all. By default auto."),
     Field(name="set", group="Release", private=False, form="KEY=VALUE", is_list=True,
-          parse=_parse_settings, value_of=_settings_value, files=_workload_files, is_everyday=True,
+          parse=_parse_settings, files=_workload_files, is_everyday=True,
+          value_of=lambda request, folder: {
+              name: value for name, value in method_parameters(request.method).items()
+              if value is not None},
           help="Parameter of the method, such as height=8. workload=FILE.csv favours the boxes of "
                "a file (west,south,east,north), workload=SIZE tiny, small, medium, large or huge "
                "ones. Never chosen by the data."),
@@ -679,7 +657,10 @@ FIELDS: Final = (
           value_of=_of_choice("limit"),
           help="Largest number that --max-contributions auto chooses."),
     Field(name="per", group="Unit of privacy", private=False, of_records=True,
-          choices=("day", "user-slice", "slice", "record"), value_of=_per_value,
+          choices=("day", "user-slice", "slice", "record"),
+          value_of=lambda request, folder: (
+              "slice" if request.contribution_scope == "slice" else
+              {"user-day": "day", "user-slice": "user-slice"}.get(request.unit.kind)),
           help="day: each day of a user is protected separately. user-slice: each slice of a "
                "user. slice: K records of a user are kept in each slice, and the slices share "
                "epsilon. record: each record, as without --user; no warning asks for users."),

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["SILENT", "Observer"]
 
 
-def _ignore_report(_: object) -> None:
-    """Do nothing."""
-
-
-def _ignore_numbers(_done: int, _all: int) -> None:
+def _ignore(*_: object) -> None:
     """Do nothing."""
 
 
@@ -34,12 +30,12 @@ class Observer:
     progress: Callable[[str], None] = log_stage
     # Called with the numbers of time slices that are drawn and of all, both public; for a screen,
     # since a log would keep when each was drawn.
-    slices_done: Callable[[int, int], None] = _ignore_numbers
+    slices_done: Callable[[int, int], None] = _ignore
     # Private: called with the numbers of records read, outside and dropped. A caller that shows
     # them must mark them as private.
-    private_report: Callable[[dict[str, int]], None] = _ignore_report
+    private_report: Callable[[dict[str, int]], None] = _ignore
     # Private: called with the reason why an input could not be read, where a ledger is used.
-    private_fault: Callable[[str], None] = _ignore_report
+    private_fault: Callable[[str], None] = _ignore
     # Private: called with a message that names two files of equal content. By default the build is
     # refused; a build with a ledger calls `private_fault` instead.
     private_copy: Callable[[str], None] = refuse_copy

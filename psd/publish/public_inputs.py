@@ -80,6 +80,7 @@ def _read_grid(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds]:
     _check_crs(path, sidecar.read_text(encoding="utf-8") if sidecar.is_file() else None, domain)
     with path.open(encoding="ascii") as file:
         lines = file.read().splitlines()
+    # Five or six lines of a name and a number each, then numbers alone, the first row in the north.
     words = [line.split() for line in lines[:6]]
     head = {
         pair[0].lower(): float(pair[1]) for pair in words if len(pair) == 2 and pair[0][0] > "9"
@@ -184,8 +185,6 @@ class BoundaryFile:
 
     def read(self, domain: Domain) -> Boundary:
         """Boundary of a domain."""
-        from psd.space.boundary import Boundary
-
         return Boundary.from_polygons(self.polygons(), domain)
 
 

@@ -295,15 +295,7 @@ class BuildTerms:
     @property
     def read_request(self) -> ReadRequest:
         """The part that states which records are read and kept."""
-        return ReadRequest(
-            columns=self.columns,
-            is_tallied=self.is_tallied,
-            unit=self.unit,
-            contribution_choice=self.contribution_choice,
-            contribution_scope=self.contribution_scope,
-            slices=self.slices,
-            values=self.values,
-        )
+        return ReadRequest(**{each.name: getattr(self, each.name) for each in fields(ReadRequest)})
 
     @property
     def default_post_processing(self) -> PostProcessing:

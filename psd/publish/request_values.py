@@ -5,8 +5,7 @@ The values are arguments of Python, texts of options, or values of a recipe.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -508,26 +507,16 @@ def method_from_values(
     if chosen != Quadtree.name:
         return method_by_name(chosen, texts)
     if is_workload_file(workload):
-        texts["workload"] = _level_weights(workload, texts, area)
+        # Weights of the levels for the boxes in the file.
+        if not isinstance(area, Domain):
+            raise ParameterError(
+                "bounds must be public with a workload file, whose boxes lie in them"
+            )
+        boxes = read_boxes(Path(workload))[["west", "south", "east", "north"]].to_numpy()
+        sizes: dict[str, Any] = {"height": texts["height"]} if "height" in texts else {}
+        weights = weights_for_boxes(boxes, area, Quadtree(**sizes).height)
+        texts["workload"] = " ".join(map(str, weights))
     return method_by_name(chosen, {"budget": "workload", **texts})
-
-
-def _level_weights(path: str, settings: Mapping[str, str], area: object) -> str:
-    """Weights of the levels of a quadtree for the boxes in a file."""
-    if not isinstance(area, Domain):
-        raise ParameterError("bounds must be public with a workload file, whose boxes lie in them")
-    boxes = read_boxes(Path(path))[["west", "south", "east", "north"]].to_numpy()
-    height = Quadtree(**{key: text for key, text in settings.items() if key == "height"}).height  # type: ignore[arg-type]
-    return " ".join(map(str, weights_for_boxes(boxes, area, height)))
-
-
-@contextmanager
-def _named_with(prefix: str) -> Iterator[None]:
-    """Messages about a part begin with the name of its field."""
-    try:
-        yield
-    except ParameterError as error:
-        raise ParameterError(f"{prefix}{error}", name=None) from None
 
 
 def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:

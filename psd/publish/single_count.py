@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import os
     from decimal import Decimal
 
-    from psd.api.release import Release
     from psd.curator.contribution_choice import ContributionChoice
     from psd.decompositions import Curator
     from psd.ledger.account import Account
@@ -236,7 +235,15 @@ def ask(
     )
     if own is not None:
         own.finish()
-    return _answer(release, confidence)
+    noisy, paid = int(release.tree.count[0]), int(release.tree.loss[0])
+    noise, scale = release.tree.noise, release.unit.scale  # of one record, or of one user
+    reach = noise.tail_bound(paid, 1 - confidence)
+    return Answer(
+        estimate=noisy / scale,
+        error=math.sqrt(noise.variance(np.array([paid]))[0]) / scale,
+        lower=(noisy - reach) / scale,
+        upper=(noisy + reach) / scale,
+    )
 
 
 def _area_of(area: Any) -> dict[str, Any]:
@@ -253,17 +260,3 @@ def _area_of(area: Any) -> dict[str, Any]:
     if is_text or is_box or not (is_path(area) or is_geometry or hasattr(area, "geometry")):
         return {"bounds": area}
     return {"bounds": area, "boundary": area}
-
-
-def _answer(release: Release, confidence: float) -> Answer:
-    """Noisy count with its error, in records or users."""
-    count, epsilon = int(release.tree.count[0]), int(release.tree.loss[0])
-    unit, noise = release.unit, release.tree.noise
-    reach = noise.tail_bound(epsilon, 1 - confidence)
-    variance = noise.variance(np.array([epsilon]))[0]
-    return Answer(
-        estimate=count / unit.scale,
-        error=math.sqrt(variance) / unit.scale,
-        lower=(count - reach) / unit.scale,
-        upper=(count + reach) / unit.scale,
-    )

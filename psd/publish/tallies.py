@@ -308,19 +308,15 @@ def merge(
     paths = [item for item in items if isinstance(item, str | os.PathLike)]
     if output is not None:
         check_targets([output], overwrite=overwrite, inputs=paths)
-    merged = merge_tallies([_tally_of(item) for item in items])
+    for item in items:
+        if not isinstance(item, PartialTally | str | os.PathLike):
+            raise ParameterError(
+                f"tallies must be tallies or paths of their files, got a value of type "
+                f"{type(item).__name__}; psd.tally counts records"
+            )
+    merged = merge_tallies(
+        [item if isinstance(item, PartialTally) else read_tally(item) for item in items]
+    )
     if output is not None:
         write_tally(merged, output, overwrite=overwrite)
     return merged
-
-
-def _tally_of(item: Any) -> PartialTally:
-    """Return a tally, or read it from its file."""
-    if isinstance(item, PartialTally):
-        return item
-    if isinstance(item, str | os.PathLike):
-        return read_tally(item)
-    raise ParameterError(
-        f"tallies must be tallies or paths of their files, got a value of type "
-        f"{type(item).__name__}; psd.tally counts records"
-    )

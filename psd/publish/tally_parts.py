@@ -7,7 +7,7 @@ data set can be counted part by part, when and where each part arrives.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -38,7 +38,6 @@ from psd.privacy.budget import spent_before_counting
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
 from psd.release.codecs import regions_of
-from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
 from psd.space.bounds import check_ground
 
@@ -142,9 +141,19 @@ def tally_rows(
     items = list(data) if isinstance(data, list | tuple) else [data]
     paths = _part_files(items, part)
     key = request.key or secrets.token_bytes(32)
-    left = memory_for_rows(None if memory is None else parse_memory(memory))
+    limit = memory_for_rows(None if memory is None else parse_memory(memory))
+    for_rows, for_parser = split_memory(limit)
+    builder = TallyBuilder(
+        request.domain,
+        unit=counted_unit(request.unit, request.contribution_scope),
+        step=request.step,
+        slices=request.slices,
+        strata=request.regions,
+        memory=for_rows,
+    )
     with refuse_changes(paths):
-        builder = _filled_builder(data, request, left)
+        for batch in read(data, replace(request.columns, memory=for_parser), request.domain):
+            builder.add_batch(batch)
         counts = builder.user_rows(key) if request.carry else builder.build(key)
         if isinstance(counts, Tally):
             private_report(counts.report)
@@ -154,22 +163,6 @@ def tally_rows(
         origins=(origin_of(replace(request, key=key), names, items),),
         counts=counts,
     )
-
-
-def _filled_builder(data: Any, request: TallyRequest, memory: int | None) -> TallyBuilder:
-    """Read the records of a part."""
-    for_rows, for_parser = split_memory(memory)
-    builder = TallyBuilder(
-        request.domain,
-        unit=counted_unit(request.unit, request.contribution_scope),
-        step=request.step,
-        slices=request.slices,
-        strata=request.regions,
-        memory=for_rows,
-    )
-    for batch in read(data, replace(request.columns, memory=for_parser), request.domain):
-        builder.add_batch(batch)
-    return builder
 
 
 def origin_of(request: TallyRequest, names: Sequence[str], data: Sequence[Any] = ()) -> PartOrigin:
@@ -212,15 +205,10 @@ def _part_files(items: Sequence[Any], part: str | None) -> list[Path]:
 def _part_names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:
     """Names of a part: the one of the caller, and digests of its files."""
     stated = () if part is None else (f"{PART}{part}",)
-    digests = {digest for path in paths for digest in _content_digests(path)}
+    digests = {file_digest(path) for path in paths}
+    # A compressed file has another digest than the same records as they are, so both are stated.
+    digests |= {content_digest(path) for path in paths if find_compression(path) != "none"}
     return (*stated, *sorted(f"blake2b {digest}" for digest in digests))
-
-
-def _content_digests(path: Path) -> Iterator[str]:
-    """Digest of a file and, if it is compressed, of what it decompresses to."""
-    yield file_digest(path)
-    if find_compression(path) != "none":
-        yield content_digest(path)
 
 
 def tally_of_build(
@@ -236,52 +224,29 @@ def tally_of_build(
     counts: of the build, private. `data` and `columns` are its inputs and their columns, `release`
     is the file of the release.
     """
-    slices = built.slices
-    unit = built.unit
+    record, unit, slices = built.record, built.unit, built.slices
+    first = record.releases[0] if isinstance(record, SeriesRecord) else record
+    boundary = None
+    if first.boundary and first.covariate is not None:
+        boundary = blake2b(first.covariate.raster.tobytes(), digest_size=32).hexdigest()
     rules = CountingRules(
         domain=built.domain,
         unit=unit,
         slices=slices,
-        contribution_scope=built.record.scope
-        if isinstance(built.record, SeriesRecord)
-        else "series",
+        contribution_scope=record.scope if isinstance(record, SeriesRecord) else "series",
         time_zone=None if columns.time is None else columns.time_zone,
-        boundary=_boundary_digest(built),
-        regions=CountedRegions.of(_regions_of(built)),
+        boundary=boundary,
+        regions=CountedRegions.of(regions_of(first)),
     )
     paths = [path for path in files_of(data) if str(path) != STDIN]
     all_files = all(is_path(item) and str(item) != STDIN for item in data)
     origin = PartOrigin(
         run=secrets.token_hex(16),
         names=_part_names(paths, None) if all_files else (),
-        contributions=built.unit.max_contributions,
-        max_per_slice=built.unit.max_per_slice,
-        paid=_spent_before_counting(built),
+        contributions=unit.max_contributions,
+        max_per_slice=unit.max_per_slice,
+        paid=spent_before_counting(first.parameters),
         reading=reading_of(columns, built.domain.coordinate_resolution),
         clock=_clock_of(data, slices, columns),
     )
     return PartialTally(rules=rules, origins=(origin,), counts=counts, release=file_digest(release))
-
-
-def _first(built: Release) -> ReleaseRecord:
-    """Record of a release, or of its first slice."""
-    record = built.record
-    return record.releases[0] if isinstance(record, SeriesRecord) else record
-
-
-def _spent_before_counting(built: Release) -> int:
-    """Nano-epsilon that a build has spent before it counted, as its release states."""
-    return spent_before_counting(_first(built).parameters)
-
-
-def _regions_of(built: Release) -> RegionHierarchy | None:
-    """Regions of a build; records in none of them were dropped."""
-    return regions_of(_first(built))
-
-
-def _boundary_digest(built: Release) -> str | None:
-    """Digest of the boundary of a build; records outside of it were dropped."""
-    first = _first(built)
-    if not first.boundary or first.covariate is None:
-        return None
-    return blake2b(first.covariate.raster.tobytes(), digest_size=32).hexdigest()

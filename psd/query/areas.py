@@ -23,6 +23,7 @@ from psd._util.instances import type_text
 from psd.errors import ParameterError
 from psd.query.answer_table import COLUMNS, Threshold, answer_columns, check_levels
 from psd.query.boxes import are_boxes_outside, checked_totals, parse_boxes
+from psd.query.index import QueryIndex, fitted
 from psd.query.region_nodes import TOLERANCE, NamedQueries, find_named_regions, union_traversal
 from psd.query.totals import QueryTotals, query_totals, sum_over_slices
 from psd.space.region_tree import RegionTree
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     import pandas
 
     from psd.estimation.fit import Fit
-    from psd.query.index import QueryIndex
     from psd.query.region_overlaps import Regions
     from psd.space.box_tree import Tree
     from psd.space.domain import Domain
@@ -300,7 +300,7 @@ def answer_areas(
 ) -> dict[str, Any]:
     """Answer areas, for several slices together: `COLUMNS`, (areas,) each; see `Release.query`."""
     check_levels(confidence, threshold)
-    totals = sum_over_slices([areas.totals(index) for index in slices])
+    totals = sum_over_slices(areas.totals(index) for index in fitted(slices))
     return answer_columns(totals, slices[0].record, confidence=confidence, threshold=threshold)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import morton_codes
 from psd.errors import ParameterError
 from psd.query.constants import COMPILED_FROM
 from psd.query.region_nodes import region_box_fraction
@@ -38,7 +39,7 @@ _BOXES_PER_BATCH = 512
 _PAIRS_PER_BATCH = 2**21
 
 # Pairs of a box and a cell measured together.
-_PAIRS_PER_CHUNK = 2**16
+_PAIRS_PER_CHUNK = 2**13
 
 
 def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
@@ -126,6 +127,7 @@ def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
     if isinstance(fit.tree, RegionTree):
         return region_box_fraction(fit.tree, boxes)
     nodes, leaf, density = fit.tree.boxes, fit.tree.is_leaf, fit.density
+    sides = np.ascontiguousarray(boxes.T)
 
     def fraction(
         query: NDArray[np.int64], node: NDArray[np.int64]
@@ -134,16 +136,26 @@ def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
         for start in range(0, len(query), _PAIRS_PER_CHUNK):
             chunk = slice(start, start + _PAIRS_PER_CHUNK)
             of_chunk = node[chunk]
-            cell, box = nodes[of_chunk], boxes[query[chunk]]
-            # The box as shares of the cell, from low to high; equal where they do not meet.
-            size = cell[:, 2:] - cell[:, :2]
-            low = np.maximum(box[:, :2] - cell[:, :2], 0.0) / size
-            high = np.maximum(np.minimum(box[:, 2:] - cell[:, :2], size) / size, low)
-            part: NDArray[np.float64] = (high - low).prod(axis=1)
+            cell = nodes.take(of_chunk, axis=0).T.astype(np.float64, order="C")
+            box = sides.take(query[chunk], axis=1)
+            # The box as shares of the cell, from low to high; equal where they do not meet. Sums in
+            # place: what the processor keeps near it has little room.
+            start_of_cell, size, low, high = cell[:2], cell[2:], box[:2], box[2:]
+            size -= start_of_cell
+            for end in (low, high):
+                end -= start_of_cell
+            np.minimum(high, size, out=high)
+            np.maximum(low, 0.0, out=low)
+            for end in (low, high):
+                end /= size
+            np.maximum(high, low, out=high)
+            part: NDArray[np.float64] = (high[0] - low[0]) * (high[1] - low[1])
             share[chunk] = area[chunk] = part
             if density is not None:
                 cut = np.flatnonzero((part > 0) & (part < 1) & leaf[of_chunk])
-                inside = density.part(fit.tree, of_chunk[cut], low[cut], high[cut])
+                inside = density.part(
+                    fit.tree, of_chunk[cut], low.take(cut, axis=1).T, high.take(cut, axis=1).T
+                )
                 share[start + cut] = inside
         return share, area
 
@@ -161,10 +173,10 @@ def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]
             index.flat_tree, index.fit.estimates.count, lattice
         )
         return totals
-    fit = index.fit_near(lattice)
-    return concatenate(
-        [query_totals(fit, traversal, batch) for batch, traversal in _traversals(fit, lattice)]
-    )
+    fit, order = index.fit_near(lattice), _by_place(lattice)
+    of_batches = _traversals(fit, lattice[order])
+    totals = concatenate([query_totals(fit, traversal, batch) for batch, traversal in of_batches])
+    return totals[np.argsort(order)]
 
 
 def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
@@ -191,8 +203,10 @@ def box_totals(
     if engine is not None:
         totals: NDArray[np.float64] = engine.walk_value_totals(index.flat_tree, values, lattice)
         return totals
-    parts = [weighted_total(traversal, values) for _, traversal in _traversals(index.fit, lattice)]
-    return np.concatenate([np.empty(0), *parts])
+    order = _by_place(lattice)
+    of_batches = _traversals(index.fit, lattice[order])
+    parts = [weighted_total(traversal, values) for _, traversal in of_batches]
+    return np.concatenate([np.empty(0), *parts])[np.argsort(order)]
 
 
 def _compiled_engine(index: QueryIndex, queries: int) -> ModuleType | None:
@@ -204,6 +218,14 @@ def _compiled_engine(index: QueryIndex, queries: int) -> ModuleType | None:
     except ImportError:
         return None
     return compiled
+
+
+def _by_place(lattice: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Order in which neighbouring boxes, which meet the same cells, come after each other."""
+    if len(lattice) <= _BOXES_PER_BATCH:
+        return np.arange(len(lattice))
+    middle = ((lattice[:, :2] + lattice[:, 2:]) / 2).astype(np.int64)
+    return np.argsort(morton_codes(middle[:, 0], middle[:, 1]), kind="stable")
 
 
 def _traversals(

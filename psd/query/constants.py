@@ -19,6 +19,7 @@ __all__ = [
     "LINE_PLACES",
     "MAX_BIAS",
     "MAX_MESH_CELLS",
+    "NOTED_FROM",
     "RESTORED_VARIANCE",
     "ROUNDING_VARIANCE",
     "SHARE_ROUNDING",
@@ -78,6 +79,9 @@ FINER_SHIFT: Final = 0.25
 
 COMPILED_FROM: Final = 1000
 """Boxes from which the compiled walk is worth the seconds that it may take to compile."""
+
+NOTED_FROM: Final = 10_000
+"""Boxes from which `psd query` names the extra that answers them in a tenth of the time."""
 
 MAX_MESH_CELLS: Final = 2**24
 """Largest summed-area table; one of 128 MB and more is no faster than the tree."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
+from itertools import count, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,8 +17,8 @@ from psd._util.arrays import Floats, Integers
 from psd.errors import InternalError
 from psd.estimation.covariate import CovariateDensity
 from psd.estimation.density import PARTS, SmoothDensity
-from psd.estimation.fit import Fit, fit, fit_least_squares
-from psd.estimation.fit_cache import FitCache
+from psd.estimation.fit import Fit, fit, fit_least_squares, fit_together
+from psd.estimation.fit_cache import LEAST_NODES, FitCache
 from psd.estimation.nonuniformity import cell_ceiling
 from psd.query.traversal import Mesh, leaf_mesh
 from psd.release.record import ReleaseRecord
@@ -29,12 +31,14 @@ if TYPE_CHECKING:
 __all__ = [
     "COVARIATE",
     "EVEN",
+    "MOST_KEPT",
     "SMOOTH",
     "ChildRanges",
     "Errors",
     "FlatTree",
     "LeafDensity",
     "QueryIndex",
+    "fitted",
     "flatten_tree",
 ]
 
@@ -181,6 +185,9 @@ def _leaf_density(fit: Fit) -> LeafDensity:
     return LeafDensity(kind, rank, share, mass, surface, cells, lattice)
 
 
+MOST_KEPT = 2**19
+"""Nodes of a series, in all slices together, up to which fits are kept: about 300 MB."""
+
 # Questions about a few boxes that are answered from a fit near them. The fit of all cells takes
 # five times as long, and then answers every later one in milliseconds.
 _NEAR_QUESTIONS = 3
@@ -193,6 +200,7 @@ class QueryIndex:
     record: ReleaseRecord  # what was published
     cache: FitCache | None = None  # where the fit is kept between processes
     _parts: dict[tuple[int, int], QueryIndex] = field(default_factory=dict, init=False, repr=False)
+    is_kept: bool = True  # whether what is computed of a slice is kept for later questions
     _questions: Iterator[int] = field(default_factory=count, init=False, repr=False)
 
     @cached_property
@@ -229,7 +237,23 @@ class QueryIndex:
         """
         if "fit" in vars(self) or self.record.post_processing.estimate == "integer":
             return self.fit.total
-        return max(float(fit_least_squares(self.record).signed[0]), 0.0)
+        return max(self._root[0], 0.0)
+
+    @property
+    def total_error(self) -> float:
+        """Standard deviation of the least squares of the total by the noise; fits no other cell."""
+        return math.sqrt(self._root[1])
+
+    @cached_property
+    def _root(self) -> tuple[float, float]:
+        """Least squares of the root, and its variance."""
+        fitted = self.fit.estimates if "fit" in vars(self) else fit_least_squares(self.record)
+        return float(fitted.signed[0]), float(fitted.variance[0])
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there is no fit yet, and one of all cells takes no longer than one near boxes."""
+        return "fit" not in vars(self) and len(self.record.tree) < LEAST_NODES
 
     @cached_property
     def mesh(self) -> Mesh | None:
@@ -249,3 +273,31 @@ class QueryIndex:
     def flat_tree(self) -> FlatTree:
         """Arrays for the compiled walk; see `psd.query.index`."""
         return flatten_tree(self.fit)
+
+
+def fitted(slices: Sequence[QueryIndex]) -> Iterator[QueryIndex]:
+    """Slices of a series, ready to be asked one after another; small ones are fitted together.
+
+    Nothing is left of a slice that is not kept when the next one is asked for.
+    """
+    if len(slices) == 1:
+        yield from slices
+        return
+    for is_small, run in groupby(slices, lambda each: each.is_small):
+        some = list(run)
+        records = (each.record if each.is_kept else _apart(each.record) for each in some)
+        if is_small:
+            for each, made in zip(some, fit_together(records), strict=True):
+                index = each if each.is_kept else QueryIndex(record=made.record)
+                vars(index)["fit"] = made
+                yield index
+            continue
+        for each, record in zip(some, records, strict=True):
+            yield each if each.is_kept else QueryIndex(record=record)
+
+
+def _apart(record: ReleaseRecord) -> ReleaseRecord:
+    """The same record with a tree of its own, which holds what is computed from it."""
+    made = copy(record)
+    object.__setattr__(made, "tree", copy(record.tree))
+    return made

@@ -96,7 +96,7 @@ def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> spar
     below: TraversalLevel | None = None
     query, node, value = [], [], []
     for level in reversed(traversal.levels):
-        answer_slope = np.where(level.opened, 0.0, level.fraction)
+        answer_slope = level.fraction
         if below is not None:
             mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(level.node))
             variance = estimates.upward_variance[below.node]
@@ -104,7 +104,7 @@ def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> spar
             query.append(below.query)
             node.append(below.node)
             value.append(deviation * (slope - mean[below.parent]))
-            answer_slope += mean
+            answer_slope = answer_slope + mean
         slope, below = answer_slope, level
     if below is not None:
         query.append(below.query)

@@ -24,17 +24,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation.fit import fit, predicts_published
+from psd.estimation.fit import Fit, fit, predicts_published
 from psd.query.answer_table import noise_for_intervals
 from psd.query.areas import Areas
 from psd.query.index import QueryIndex
 from psd.query.totals import sum_over_slices
 
 if TYPE_CHECKING:
+    from psd.privacy.values import Value
     from psd.release.record import ReleaseRecord
 
 __all__ = [
+    "ValueFit",
     "ValueTotals",
+    "fit_values",
     "mean_columns",
     "node_columns",
     "sum_columns",
@@ -174,26 +177,48 @@ def value_columns(
     return columns
 
 
-def node_columns(record: ReleaseRecord, nodes: Integers, confidence: float) -> dict[str, Floats]:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ValueFit:
+    """Fits of the two counts of weights of a value."""
+
+    value: Value
+    upper: Fit
+    lower: Fit
+
+
+def fit_values(record: ReleaseRecord) -> list[ValueFit]:
+    """Fit the counts of weights of all values of a release."""
+    return [
+        ValueFit(
+            value=value,
+            upper=fit(record.value_part(number, 0)),
+            lower=fit(record.value_part(number, 1)),
+        )
+        for number, value in enumerate(record.values)
+    ]
+
+
+def node_columns(fits: Sequence[ValueFit], nodes: Integers, confidence: float) -> dict[str, Floats]:
     """Means and sums of all values in nodes of a tree, with error and interval, (nodes,) each."""
     columns: dict[str, Floats] = {}
-    for number, value in enumerate(record.values):
-        fits = [fit(record.value_part(number, side)) for side in (0, 1)]
-        nothing = np.zeros(len(nodes))
-        variances = [each.noise_covariance.variance[nodes] for each in fits]
+    for each in fits:
+        nothing, parts = np.zeros(len(nodes)), (each.upper, each.lower)
+        # Nodes are whole, so that nothing is uneven.
+        variances = _pair(part.noise_covariance.variance[nodes] for part in parts)
+        counts = _pair(np.maximum(part.estimates.count[nodes], 0.0) for part in parts)
         totals = ValueTotals(
-            bounds=(value.lower, value.upper),
-            upper=np.maximum(fits[0].estimates.count[nodes], 0.0),
-            lower=np.maximum(fits[1].estimates.count[nodes], 0.0),
-            predicted=_pair(variances),
-            noise=_pair(variances),
+            bounds=(each.value.lower, each.value.upper),
+            upper=counts[0],
+            lower=counts[1],
+            predicted=variances,
+            noise=variances,
             uneven=(nothing, nothing),
             common=nothing,
         )
         for kind, made in (("mean", mean_columns), ("sum", sum_columns)):
             answers = made(totals, confidence)
             kept = ("", "_error", "_lower", "_upper")
-            columns |= {f"{kind}_{value.name}{ending}": answers[ending] for ending in kept}
+            columns |= {f"{kind}_{each.value.name}{end}": answers[end] for end in kept}
     return columns
 
 

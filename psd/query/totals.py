@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, sum_by
+from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
 from psd.query.lines import Sides, cut_pairs, line_variance, side_variance
-from psd.query.traversal import Traversal, perturbation_variance, weighted_total
+from psd.query.traversal import Traversal, perturbation_variance
 
 if TYPE_CHECKING:
     from psd.estimation.fit import Fit
@@ -39,6 +39,12 @@ class QueryTotals:
     # (`psd.estimation.nonuniformity.cell_ceiling`).
     beyond: NDArray[np.float64]
 
+    def __getitem__(self, which: Integers) -> QueryTotals:
+        """Totals of some of the queries."""
+        return QueryTotals(
+            **{field.name: getattr(self, field.name)[which] for field in fields(self)}
+        )
+
     @property
     def nonuniformity_variance(self) -> NDArray[np.float64]:
         """Variance from partly covered leaves, the shift of a density, and lines."""
@@ -61,18 +67,25 @@ def query_totals(
     polygons.
     """
     estimates, count, number = fit.estimates, fit.estimates.count, traversal.queries
-    leaf_variance, shift, beyond = np.zeros((3, number))
+    estimate, signed, leaf_variance, shift, beyond = np.zeros((5, number))
     rounding: Floats | float = 0.0
     for level in traversal.levels:
+        # What a query takes of the cells that it meets and does not open.
+        met = np.flatnonzero(~level.opened & (level.area > 0))
+        query, node, fraction = level.query[met], level.node[met], level.fraction[met]
+        records = count[node]
+        estimate += sum_by(query, fraction * records, number)
+        if estimates.signed is not count:
+            signed += sum_by(query, fraction * estimates.signed[node], number)
         if fit.rounding_variance is not None:
             # As if the cells of an answer were rounded independently of each other. Neighbours are
             # rounded in opposite directions, so that the variance of a union is smaller.
-            part = np.where(level.opened, 0.0, level.fraction) ** 2
-            part *= fit.rounding_variance[level.node]
-            rounding = rounding + sum_by(level.query, part, number)
-        cut = ~level.opened & (level.area > 0) & (level.area < 1)
-        query, node = level.query[cut], level.node[cut]
-        fraction, area, records = level.fraction[cut], level.area[cut], count[node]
+            part = fraction**2 * fit.rounding_variance[node]
+            rounding = rounding + sum_by(query, part, number)
+
+        cut = np.flatnonzero(level.area[met] < 1)
+        area, query, node = level.area[met[cut]], query[cut], node[cut]
+        fraction, records = fraction[cut], records[cut]
         overdispersion, cluster_size = fit.dispersion.overdispersion, fit.dispersion.cluster_size
         uneven = nonuniformity_variance(records, fraction, area, overdispersion[node], cluster_size)
         leaf_variance += sum_by(query, uneven, number)
@@ -85,11 +98,15 @@ def query_totals(
         along_lines = line_variance(fit, traversal, boxes)
     elif sides is not None:
         along_lines = side_variance(fit, *cut_pairs(traversal), sides, number)
+    noise = published = perturbation_variance(traversal, estimates) + rounding
+    if fit.published_covariance is not estimates:
+        covariance = fit.published_covariance
+        published = perturbation_variance(traversal, covariance) + rounding
     return QueryTotals(
-        estimate=weighted_total(traversal, count),
-        signed=weighted_total(traversal, estimates.signed),
-        perturbation_variance=perturbation_variance(traversal, estimates) + rounding,
-        published_variance=perturbation_variance(traversal, fit.published_covariance) + rounding,
+        estimate=estimate,
+        signed=estimate if estimates.signed is count else signed,
+        perturbation_variance=noise,
+        published_variance=published,
         leaf_variance=leaf_variance,
         shift=shift,
         line_variance=along_lines,
@@ -107,8 +124,8 @@ def concatenate(parts: Sequence[QueryTotals]) -> QueryTotals:
     )
 
 
-def sum_over_slices(parts: Sequence[QueryTotals]) -> QueryTotals:
-    """Totals of sums over slices, of the totals of the same queries in each slice.
+def sum_over_slices(parts: Iterable[QueryTotals]) -> QueryTotals:
+    """Totals of sums over slices, of the totals of the same queries in each slice, one by one.
 
     P1. The sum over one slice is the answer of that slice.
 
@@ -124,14 +141,15 @@ def sum_over_slices(parts: Sequence[QueryTotals]) -> QueryTotals:
     (Minkowski), and reaches it where all slices are wrong in the same direction. This largest value
     is taken.
     """
-    if len(parts) == 1:
-        return parts[0]
-
-    noise, signed, beyond = (
-        np.sum([getattr(part, name) for part in parts], axis=0)
-        for name in ("perturbation_variance", "signed", "beyond")
-    )
-    uneven = np.sum([np.sqrt(part.nonuniformity_variance) for part in parts], axis=0)
+    rest = iter(parts)
+    first = next(rest)
+    sums, number = _summands(first), 1
+    for part in rest:
+        sums += _summands(part)
+        number += 1
+    if number == 1:
+        return first
+    signed, noise, beyond, uneven = sums
     nothing = np.zeros(len(signed))
     return QueryTotals(
         estimate=signed,
@@ -143,3 +161,9 @@ def sum_over_slices(parts: Sequence[QueryTotals]) -> QueryTotals:
         line_variance=nothing,
         beyond=beyond,
     )
+
+
+def _summands(totals: QueryTotals) -> Floats:
+    """What is added up over slices, shape (4, queries), the deviation of unevenness last."""
+    uneven = np.sqrt(totals.nonuniformity_variance)
+    return np.stack([totals.signed, totals.perturbation_variance, totals.beyond, uneven])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers, ranges, sum_by
+from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import InternalError
 from psd.estimation.density import PARTS, Density, SmoothDensity
 from psd.estimation.least_squares import Estimates
@@ -51,7 +51,7 @@ class TraversalLevel:
     query: NDArray[np.int64]  # number of the query
     # The cell; all children of an opened cell are listed, also those outside the query.
     node: NDArray[np.int64]
-    # Covered share of the points; of an opened cell some number between 0 and 1.
+    # Covered share of the points; 0 of an opened cell, whose children have them.
     fraction: NDArray[np.float64]
     area: NDArray[np.float64]  # covered share of the area
     opened: NDArray[np.bool_]  # whether the cell was opened
@@ -90,15 +90,21 @@ def traverse_within(tree: Tree, queries: int, fraction: Fraction, pairs: float) 
         opened = (area > 0) & (area < 1) & ~tree.is_leaf[node]
         levels.append(
             TraversalLevel(
-                query=query, node=node, fraction=share, area=area, opened=opened, parent=parent
+                query=query,
+                node=node,
+                fraction=np.where(opened, 0.0, share),
+                area=area,
+                opened=opened,
+                parent=parent,
             )
         )
         # The children of the opened cells, family by family.
         pair = np.flatnonzero(opened)
-        families = tree.children[node[pair]]
-        parent = np.repeat(pair, families)
-        number = ranges(np.zeros_like(families), families)
-        query, node = query[parent], tree.first_child[node[parent]] + number
+        opener, families = node[pair], tree.children[node[pair]]
+        family = np.repeat(np.arange(len(pair)), families)
+        before = np.cumsum(families) - families
+        parent, query = pair.take(family), query[pair].take(family)
+        node = (tree.first_child[opener] - before).take(family) + np.arange(len(family))
     return Traversal(queries=queries, levels=tuple(levels))
 
 
@@ -109,8 +115,9 @@ def weighted_total(traversal: Traversal, values: NDArray[np.float64]) -> NDArray
     """
     result = np.zeros(traversal.queries)
     for level in traversal.levels:
-        weight = np.where(level.opened, 0.0, level.fraction) * values[level.node]
-        result += sum_by(level.query, weight, traversal.queries)
+        taken = np.flatnonzero(level.fraction)
+        weight = level.fraction[taken] * values[level.node[taken]]
+        result += sum_by(level.query[taken], weight, traversal.queries)
     return result
 
 
@@ -129,14 +136,19 @@ def perturbation_variance(traversal: Traversal, estimates: Estimates) -> NDArray
     slope = remainder = np.zeros(0)
     below: TraversalLevel | None = None
     for level in reversed(traversal.levels):
-        answer_slope, rest = np.where(level.opened, 0.0, level.fraction), np.zeros(len(level.node))
+        answer_slope, rest = level.fraction, np.zeros(len(level.node))
         if below is not None:
             mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(level.node))
-            finite = estimates.upward_variance[below.node]
-            finite = np.where(np.isinf(finite), 0.0, finite)
-            spread = remainder + finite * (slope - mean[below.parent]) ** 2
-            answer_slope += mean
-            rest += sum_by(below.parent, spread, len(level.node))
+            upward = estimates.upward_variance[below.node]
+            unknown = np.isinf(upward)
+            if unknown.any():
+                upward[unknown] = 0.0
+            spread = slope - mean[below.parent]
+            spread *= spread
+            spread *= upward
+            spread += remainder
+            answer_slope = answer_slope + mean
+            rest = sum_by(below.parent, spread, len(level.node))
         slope, remainder, below = answer_slope, rest, level
     variance: NDArray[np.float64] = slope**2 * estimates.variance[0] + remainder
     return variance

@@ -84,7 +84,8 @@ def read_polygons(
 
     path, layer = _check_name(path, name)
     if path.suffix.lower() == ".wkt":
-        return regions_table(_lines(path, name), crs).to_frame("geometry")
+        lines = [line for line in _text(path, name).splitlines() if line.strip()]
+        return regions_table(lines, crs).to_frame("geometry")
     if path.suffix.lower() == ".csv":
         table, _ = _csv(path, name, ("wkt",))
         column = match_name("wkt", list(table.columns))
@@ -119,11 +120,6 @@ def count_features(path: Path, name: str) -> int:
         return max(0, int(pyogrio.read_info(path, layer=chosen)["features"]))
 
 
-def _lines(path: Path, name: str) -> list[str]:
-    """Lines of a text file that are not blank."""
-    return [line for line in _text(path, name).splitlines() if line.strip()]
-
-
 def _text(path: Path, name: str) -> str:
     """Text of a file in UTF-8, or in UTF-16 where it begins with its mark, as those of records."""
     try:
@@ -146,7 +142,7 @@ def _file_table(path: Path, name: str, layer: str | None) -> pandas.DataFrame:
 
     if path.suffix.lower() == ".parquet":
         with _explained(path, name):
-            return _usual_types(_parquet(path))
+            return _parquet(path)
     how = {"layer": _layer(path, name, layer), **_FORCED.get(path.suffix.lower(), {})}
     with _explained(path, name):
         table = gpd.read_file(path, engine="pyogrio", mixed_offsets_as_utc=False, **how)
@@ -311,16 +307,11 @@ def _csv(path: Path, name: str, needed: tuple[str, ...] = ()) -> tuple[pandas.Da
 def _check_name(path: Path, name: str) -> tuple[Path, str | None]:
     """File and layer of a name; a path that is not a file is refused."""
     path, layer = split_layer(path)
-    _check_file(path)
+    if not os.path.isfile(path):
+        raise InputDataError(f"{path} does not exist or is not a file")
     if layer is not None and path.suffix.lower() in (*_TEXTS, ".parquet"):
         raise InputDataError(f"{name} {path} has no layers; leave out :layer={layer}")
     return path, layer
-
-
-def _check_file(path: Path) -> None:
-    """Refuse a path that is not a file."""
-    if not os.path.isfile(path):
-        raise InputDataError(f"{path} does not exist or is not a file")
 
 
 def refuse_pointers(path: Path, name: str) -> None:

@@ -288,6 +288,7 @@ class RegionHierarchy:
         head = json.dumps([space, self.parameters()], sort_keys=True)
         content = hashlib.sha256(head.encode())
         table = self.to_table()
+        # Each value with its length before it, so that no two tables have the same bytes.
         for column in () if table is None else table.columns:
             for value in column.to_pylist():
                 raw = value if isinstance(value, bytes) else str(value).encode()
@@ -316,7 +317,10 @@ class RegionHierarchy:
         """
         rest = dict(parameters)
         kind, names = rest.pop("kind", None), rest.pop("levels", None)
-        if not (isinstance(kind, str) and _are_names(names)):
+        are_names = isinstance(names, list) and all(
+            isinstance(name, str) and 0 < len(name) <= 100 and name.isprintable() for name in names
+        )
+        if not (isinstance(kind, str) and are_names):
             raise ReleaseFormatError("its regions have no kind or no names of levels")
         try:
             geometry = load_member(KINDS, "kind of regions", kind, "kind")
@@ -330,16 +334,9 @@ def _pairs(
     region: ArrayLike, boxes: Integers | Floats, dtype: Any = np.int64
 ) -> tuple[Integers, Any]:
     """A region for each box."""
-    wide = np.asarray(boxes, np.float64 if dtype == np.float64 else np.int64).reshape(-1, 4)
-    numbers = np.broadcast_to(np.asarray(region, np.int64), (len(wide),))
-    return numbers, wide
-
-
-def _are_names(names: Any) -> bool:
-    """Whether a value is a list of names of levels."""
-    return isinstance(names, list) and all(
-        isinstance(name, str) and 0 < len(name) <= 100 and name.isprintable() for name in names
-    )
+    corners = np.asarray(boxes, np.float64 if dtype == np.float64 else np.int64).reshape(-1, 4)
+    numbers = np.broadcast_to(np.asarray(region, np.int64), (len(corners),))
+    return numbers, corners
 
 
 MAX_ID = 200
@@ -394,6 +391,7 @@ def write_levels(levels: tuple[RegionLevel, ...], polygons: NDArray[np.object_])
     import shapely
 
     level = np.repeat(np.arange(len(levels)), [len(each) for each in levels]).astype(np.int16)
+    # Levels above the lowest have no geometry: theirs are unions.
     wkb = [None] * (len(level) - len(polygons))
     wkb += shapely.to_wkb(shapely.force_2d(polygons), byte_order=1).tolist()
     return pa.table(
@@ -420,6 +418,7 @@ def read_levels(
     if any(table.column(name).null_count for name in ("level", "id", "parent")):
         raise ReleaseFormatError("regions must have levels, ids and parents")
     level, parent = (from_arrow(table.column(name)) for name in ("level", "parent"))
+    # Rows of a level follow each other, the top level first.
     if not np.isin(np.diff(level, prepend=0, append=len(names) - 1), (0, 1)).all():
         raise ReleaseFormatError("levels of regions must be in their order")
     ids, sizes = table.column("id").to_pylist(), np.bincount(level, minlength=len(names))

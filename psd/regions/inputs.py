@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -56,6 +56,10 @@ class RegionFiles:
     tolerance: float | None = None
     gaps: str = "refuse"
     repair: bool = False
+    # Tables that were read for the bounds, until the regions are made of them.
+    _tables: list[geopandas.GeoDataFrame] = field(
+        init=False, repr=False, compare=False, default_factory=list
+    )
 
     def __post_init__(self) -> None:
         """Check the number of columns."""
@@ -84,6 +88,7 @@ class RegionFiles:
             As `psd.regions.polygon_hierarchy.hierarchy_from_polygons`.
         """
         tables = self.tables()
+        self._tables.clear()
         return hierarchy_from_polygons(
             tables[0] if len(tables) == 1 else tables,
             domain,
@@ -95,24 +100,22 @@ class RegionFiles:
         )
 
     def tables(self) -> list[geopandas.GeoDataFrame]:
-        """Tables of the files.
+        """Tables of the files, which are read once for their bounds and the regions.
 
         Raises
         ------
         ParameterError, InputDataError
             As `read`.
         """
-        return [self._table(Path(path)) for path in self.paths]
-
-    def _table(self, path: Path) -> geopandas.GeoDataFrame:
-        """Table of a file, after its polygons are counted."""
-        number = count_features(path, "regions")
-        if number > MAX_POLYGONS:
-            raise ParameterError(
-                f"regions {path} must be at most {MAX_POLYGONS:,} polygons, got {number:,}"
-            )
-        table = read_polygons(path, "regions")
-        return repair_polygons(table, "regions") if self.repair else table
+        for path in map(Path, self.paths[len(self._tables) :]):
+            number = count_features(path, "regions")  # before they are read
+            if number > MAX_POLYGONS:
+                raise ParameterError(
+                    f"regions {path} must be at most {MAX_POLYGONS:,} polygons, got {number:,}"
+                )
+            table = read_polygons(path, "regions")
+            self._tables.append(repair_polygons(table, "regions") if self.repair else table)
+        return list(self._tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

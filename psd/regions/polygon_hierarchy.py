@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,28 +56,22 @@ def parents_by_columns(
         check_ids(unique, name)
         position = {text: index for index, text in enumerate(unique)}
         parent_of_row = np.array([position[text] for text in above])
-        parent.append(_one_parent(number, parent_of_row, texts[-1], unique, names[-1]))
+        # Parent of each region, of rows that name both; refused where rows differ.
+        first = np.zeros(len(texts[-1]), np.int64)
+        first[number[::-1]] = parent_of_row[::-1]
+        twice = first[number] != parent_of_row
+        if twice.any():
+            row = int(twice.argmax())
+            a, b = unique[first[number[row]]][:80], unique[parent_of_row[row]][:80]
+            raise ParameterError(
+                f"region {texts[-1][number[row]][:80]!r} of level {names[-1]} must have one "
+                f"parent, got {a!r} and {b!r}; do two regions have the same id?"
+            )
+        parent.append(first)
         number = parent_of_row
         names.append(name)
         texts.append(unique)
     return order_levels(names[::-1], texts[::-1], parent[::-1])
-
-
-def _one_parent(
-    child: Integers, parent: Integers, ids: list[str], above: list[str], level: str
-) -> Integers:
-    """Parent of each region, of rows that name both; refused where rows differ."""
-    first = np.zeros(len(ids), np.int64)
-    first[child[::-1]] = parent[::-1]
-    twice = first[child] != parent
-    if twice.any():
-        row = int(twice.argmax())
-        a, b = above[first[child[row]]][:80], above[parent[row]][:80]
-        raise ParameterError(
-            f"region {ids[child[row]][:80]!r} of level {level} must have one parent, got {a!r} and "
-            f"{b!r}; do two regions have the same id?"
-        )
-    return first
 
 
 def parents_by_area(
@@ -138,6 +132,7 @@ def order_levels(
     parent = np.zeros(len(order), np.int64)
     for number, (name, texts) in enumerate(zip(names, ids, strict=True)):
         if number:
+            # Parents of this level as they are numbered once the level above is sorted.
             new_number = np.empty(len(order), np.int64)
             new_number[order] = np.arange(len(order))
             above = new_number[parents[number - 1]]
@@ -172,6 +167,8 @@ def hierarchy_from_polygons(
     gaps: str = "refuse",
 ) -> RegionHierarchy:
     """Make a hierarchy of polygons of a table, or of tables of several levels, top first."""
+    import shapely
+
     several = [tables] if hasattr(tables, "columns") else list(tables)
     columns = [ids] * len(several) if isinstance(ids, str) else list(ids)
     if gaps not in _GAPS:
@@ -181,8 +178,10 @@ def hierarchy_from_polygons(
             "regions must be one table, with parents= for levels above, or a table of each level, "
             "with a column of ids for each"
         )
-    # By default a millionth of the longer side of the bounds.
-    tolerance = default_tolerance(domain) if tolerance is None else _check_tolerance(tolerance)
+    if tolerance is None:
+        tolerance = default_tolerance(domain)
+    if not (isinstance(tolerance, int | float) and 0 <= tolerance < np.inf):
+        raise ParameterError(f"tolerance must be a length, 0 or above, got {shown(tolerance)}")
     texts = [_ids(*pair) for pair in zip(several, columns, strict=True)]
     shapes = [_polygons(*pair, domain) for pair in zip(several, texts, strict=True)]
     for polygons, level_ids in zip(shapes, texts, strict=True):
@@ -191,9 +190,15 @@ def hierarchy_from_polygons(
         levels, order = parents_by_columns(several[0], columns[0], texts[0], parents)
     else:
         parent = parents_by_area(shapes, texts, tolerance)
-        levels, order = order_levels(_level_names(columns), texts, parent)
+        # Columns of one name are told apart by the number of their level.
+        names = columns
+        if len(set(columns)) < len(columns):
+            names = [f"{column} {number}" for number, column in enumerate(columns, 1)]
+        levels, order = order_levels(names, texts, parent)
     polygons = shapes[-1][order]
-    area = _area(domain, boundary)
+    area = shapely.box(*domain.bounds)  # what regions must cover
+    if boundary is not None:
+        area = boundary.shape.intersection(area)
     check_overlaps(polygons, levels[-1].ids, tolerance)
     gap = gap_between(polygons, area, tolerance)
     if gap is not None and gaps == "refuse":
@@ -202,6 +207,7 @@ def hierarchy_from_polygons(
             f'{gap.area / area.area:.2%} of the area in no region; pass gaps="elsewhere" to count '
             'it as one region, gaps="outside" to leave its records out, or a boundary'
         )
+    # Where neighbours share their sides, no record lies between them; else a margin takes it.
     sides = EdgeIndex.from_polygons(polygons)
     shared = share_sides(polygons, sides, domain, tolerance)
     elsewhere = gap is not None and gaps == "elsewhere"
@@ -214,13 +220,6 @@ def hierarchy_from_polygons(
         elsewhere=elsewhere,
     )
     return RegionHierarchy(domain=domain, levels=levels, geometry=geometry)
-
-
-def _check_tolerance(value: float) -> float:
-    """Check for a length."""
-    if not (isinstance(value, int | float) and 0 <= value < np.inf):
-        raise ParameterError(f"tolerance must be a length, 0 or above, got {shown(value)}")
-    return float(value)
 
 
 def _polygons(table: geopandas.GeoDataFrame, ids: list[str], domain: Domain) -> NDArray[np.object_]:
@@ -270,21 +269,6 @@ def _check_inside(polygons: NDArray[np.object_], ids: list[str], domain: Domain)
             f"region {ids[number][:80]!r} lies outside the bounds ({int(outside.sum()):,} of "
             f"{len(ids):,} do); remove them, or widen the bounds"
         )
-
-
-def _level_names(columns: list[str]) -> list[str]:
-    """Names of levels by the columns of their ids, with a number where several have the same."""
-    if len(set(columns)) == len(columns):
-        return columns
-    return [f"{column} {number}" for number, column in enumerate(columns, 1)]
-
-
-def _area(domain: Domain, boundary: Boundary | None) -> Any:
-    """What regions must cover."""
-    import shapely
-
-    bounds = shapely.box(*domain.bounds)
-    return bounds if boundary is None else boundary.shape.intersection(bounds)
 
 
 def _with_elsewhere(levels: tuple[RegionLevel, ...]) -> tuple[RegionLevel, ...]:

@@ -32,6 +32,8 @@ _CELLS_PER_SIDE = 8
 
 _SIDES_PER_BATCH = 2**19
 
+_NONE = np.zeros(0, np.int64)
+
 # What rounding may move an outline by: in cells, in units in the last place of coordinates, and
 # in its height in a column, relative to the height of the side.
 _MARGIN, _ULPS, _SLOPE_MARGIN = 1e-6, 8, 2e-6
@@ -125,10 +127,10 @@ class RegionRaster:
     def _outline_cells(self, polygons: int, room: list[float]) -> Integers:
         """Cells through which each outline may pass: cell x polygons + polygon, ascending."""
         batches = [
-            np.unique(cell * polygons + self.sides.owner[side])
+            _distinct(cell * polygons + self.sides.owner[side])
             for cell, side in self._passed_cells(room)
         ]
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *batches]))
+        return batches[0] if len(batches) == 1 else _distinct(np.concatenate([*batches, _NONE]))
 
     def _passed_cells(self, room: list[float]) -> Iterator[tuple[Integers, Integers]]:
         """Yield cells and the sides that pass through or beside them."""
@@ -163,7 +165,7 @@ class RegionRaster:
         cell = np.repeat(cell, number)
         other = both[ranges(first[polygon], number), 1]
         covers = self.sides.contains(other, *self._centres(cell))
-        return np.unique(np.concatenate([keys, cell[covers] * polygons + other[covers]]))
+        return _distinct(np.concatenate([keys, cell[covers] * polygons + other[covers]]))
 
     def _centres(self, cell: Integers) -> tuple[Floats, Floats]:
         """Middle of cells."""
@@ -204,6 +206,14 @@ class RegionRaster:
         first = np.full(len(cell), len(shapes))
         np.minimum.at(first, point[inside], polygon[inside])
         return np.where(first < len(shapes), first, NO_REGION)
+
+
+def _distinct(keys: Integers) -> Integers:
+    """Each key once, ascending; `np.unique` takes ten times as long, by a table of hashes."""
+    keys = np.sort(keys)
+    is_first = np.ones(len(keys), bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    return keys[is_first]
 
 
 def _covered(low: Floats, high: Floats, cells: int) -> tuple[Integers, Integers]:

@@ -136,7 +136,10 @@ def about_from_mapping(value: object) -> About | None:
     if "license" in value and "licence" not in value:
         value = {"licence" if name == "license" else name: each for name, each in value.items()}
     check_names("key of about", value, ABOUT_KEYS)
-    texts = {name: _as_text(name, each) for name, each in value.items() if each is not None}
+    texts: dict[str, Any] = {name: each for name, each in value.items() if each is not None}
+    date = texts.get("reference_date")
+    if type(date) in (datetime.date, int):  # a date of TOML, or a year
+        texts["reference_date"] = str(date)
     return About(**texts) if texts else None
 
 
@@ -155,16 +158,6 @@ def is_about(value: object) -> bool:
         return About(**value).texts == value
     except ParameterError:
         return False
-
-
-def _as_text(name: str, value: object) -> Any:
-    """Text of a value; a reference date of TOML may be a date or a year."""
-    if name == "reference_date":
-        if type(value) is datetime.date:
-            return value.isoformat()
-        if type(value) is int:
-            return str(value)
-    return value
 
 
 def _check_line(name: str, text: object) -> None:
@@ -195,14 +188,10 @@ def _days_of(text: str) -> tuple[datetime.date, datetime.date] | None:
         first = datetime.date(*[*parts, 1, 1][:3])
         if len(parts) == 3:
             return first, first
-        year, month = (first.year + 1, 1) if len(parts) == 1 else _next_month(first)
+        is_last = len(parts) == 1 or first.month == 12  # the next month is of the next year
+        year, month = (first.year + 1, 1) if is_last else (first.year, first.month + 1)
         if year > datetime.MAXYEAR:
             return first, datetime.date.max
         return first, datetime.date(year, month, 1) - datetime.timedelta(days=1)
     except ValueError:
         return None
-
-
-def _next_month(day: datetime.date) -> tuple[int, int]:
-    """Year and month after that of a day."""
-    return (day.year + 1, 1) if day.month == 12 else (day.year, day.month + 1)

@@ -74,7 +74,13 @@ def check_release(record: ReleaseRecord) -> None:
     for name, types in _TYPES.items():
         _check_exact(name, getattr(record, name), types)
     if isinstance(record.tree, RegionTree):
-        _check_regions(record.tree.regions)
+        regions = record.tree.regions
+        _check_exact("regions", regions, (RegionHierarchy,))
+        assert isinstance(regions, RegionHierarchy)
+        for level in regions.levels:
+            _check_exact("level", level, (RegionLevel,))
+        if not type(regions.geometry).__module__.startswith(f"{KINDS}."):
+            raise ParameterError("regions must be of a kind of this library to be written")
     if record.source not in ("curator", "given", "local"):
         raise ParameterError(
             "a release from replayed answers, or from a seed, has no noise and is not saved or "
@@ -98,16 +104,6 @@ def check_release(record: ReleaseRecord) -> None:
     sums = record.tree.sums
     if sums is not None and (type(sums) is not np.ndarray or sums.dtype != "int64"):
         raise ParameterError("sums of the tree must be an array of int64")
-
-
-def _check_regions(regions: object) -> None:
-    """Refuse regions that are not a hierarchy of a kind of this library."""
-    _check_exact("regions", regions, (RegionHierarchy,))
-    assert isinstance(regions, RegionHierarchy)
-    for level in regions.levels:
-        _check_exact("level", level, (RegionLevel,))
-    if not type(regions.geometry).__module__.startswith(f"{KINDS}."):
-        raise ParameterError("regions must be of a kind of this library to be written")
 
 
 def check_series(record: SeriesRecord) -> None:

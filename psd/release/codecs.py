@@ -1,16 +1,12 @@
 """Values of a release file that take more than a number: noise, covariate and regions.
 
-Each is written to the header or the footer, and read back strictly. The value of a covariate is
-text, as Parquet requires: base64 of zlib of the raster's 16-bit numbers, little-endian, row by row
-from the south. The header states the size of the raster and its SHA-256.
+Noise stands in the header. Covariate and regions stand in the footer as text, as Parquet requires:
+base64 of zlib of their bytes. The header states the size of these bytes and their SHA-256, so that
+a value from a stranger unpacks to at most what is stated; it is read back strictly.
 
-The value of regions is base64 of zlib of the table of the hierarchy. Its bytes are the names and
-types of the columns as JSON, then each column: integers little-endian, or texts and bytes after
-their lengths. The header states the parameters of the hierarchy, and the number of bytes of the
-table and their SHA-256.
-
-The header states the size of the bytes and their SHA-256, so that a value from a stranger unpacks
-to at most what is stated.
+The bytes of a covariate are the 16-bit numbers of its raster, little-endian, row by row from the
+south. Those of regions are the table of the hierarchy: the names and types of its columns as JSON,
+then each column, integers little-endian, or texts and bytes after their lengths.
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ from psd._util.arrays import from_arrow
 from psd._util.strict_json import strict_json
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.loss import RHO, delta_text, parse_delta
+from psd.privacy.loss import RHO, delta_text, is_delta, parse_delta
 from psd.privacy.noise_laws import noise_law
 from psd.privacy.values import MAX_VALUES, Value, check_values
 from psd.regions.hierarchy import RegionHierarchy
@@ -203,7 +199,7 @@ def is_noise(value: object) -> bool:
         and 0 < squared <= _LARGEST
         and is_factor(value["factor"])
         and (value["rho"] is None if is_pure else _is_rho(value["rho"]))
-        and (value["delta"] is None if is_pure else _is_delta(value["delta"]))
+        and (value["delta"] is None if is_pure else is_delta(value["delta"]))
     )
 
 
@@ -245,14 +241,6 @@ def _is_rho(value: Any) -> bool:
     if not (_is_short(value) and _DECIMAL.fullmatch(value)):
         return False
     return RHO.text(_rho_of(value)) == value and Decimal(value) > 0
-
-
-def _is_delta(value: Any) -> bool:
-    """Whether a value is the text of a delta."""
-    try:
-        return _is_short(value) and delta_text(parse_delta(value)) == value
-    except ParameterError:
-        return False
 
 
 def _is_short(value: Any) -> bool:
@@ -310,12 +298,6 @@ def unpack_covariate(
     content = _VALUE.unpack(value, 2 * columns * rows, described["sha256"])
     raster = np.frombuffer(content, "<u2").reshape(rows, columns).astype(np.uint16)
     return Covariate(domain=domain, raster=raster)
-
-
-MAX_REPORTS: Final = 2**53
-
-_PROTOCOL = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
-_DIGEST = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
 
 REGIONS_KEY = b"psd-regions"
@@ -403,15 +385,13 @@ def _region_content(regions: RegionHierarchy) -> bytes:
         if kind in _INTEGERS:
             parts.append(from_arrow(column.combine_chunks()).astype(_INTEGERS[kind]).tobytes())
         else:
-            parts += _text_parts(column.to_pylist())
+            # Lengths of texts or bytes, -1 for a missing one, and all of them.
+            values: list[Any] = column.to_pylist()
+            raw = [each.encode() if isinstance(each, str) else each for each in values]
+            lengths = [-1 if each is None else len(each) for each in raw]
+            parts.append(np.array(lengths, "<i4").tobytes())
+            parts.append(b"".join(each for each in raw if each is not None))
     return b"".join(len(part).to_bytes(_LENGTH, "little") + part for part in parts)
-
-
-def _text_parts(values: list[Any]) -> list[bytes]:
-    """Lengths of texts or bytes, -1 for a missing one, and all of them."""
-    raw = [value.encode() if isinstance(value, str) else value for value in values]
-    lengths = np.array([-1 if value is None else len(value) for value in raw], "<i4")
-    return [lengths.tobytes(), b"".join(value for value in raw if value is not None)]
 
 
 def _table(content: bytes) -> pa.Table:
@@ -475,6 +455,7 @@ def _texts(lengths: bytes, part: bytes, kind: str, rows: int) -> pa.Array:
 
     if len(lengths) != 4 * rows:
         raise ReleaseFormatError(_DAMAGED)
+    # Lengths are of 32 bits, -1 for a missing value; in 64 bits their sum cannot wrap around.
     sizes = np.frombuffer(lengths, "<i4").astype(np.int64)
     if (sizes < -1).any() or np.maximum(sizes, 0).sum() != len(part):
         raise ReleaseFormatError(_DAMAGED)

@@ -67,6 +67,7 @@ from psd.space.box_tree import Tree
 from psd.space.region_tree import named_tree
 
 if TYPE_CHECKING:
+    from psd.regions.hierarchy import RegionHierarchy
     from psd.space.covariate import Covariate
 
 __all__ = [
@@ -94,6 +95,7 @@ __all__ = [
     "series_digest",
     "slice_digest",
     "stated_digest",
+    "unpack_fields",
     "write_release",
 ]
 
@@ -137,7 +139,10 @@ def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes) -> str:
 
     P2. It is computed from public content only, not from the points or their files.
     """
-    return _digest(kind, canonical_json(header), *_node_arrays(tree))
+    types = {"boxes": "<i4", "parent": "<i4", "level": "<i2", "count": "<i8", "loss": "<i8"}
+    # A missing count is 0.
+    nodes = (np.ascontiguousarray(getattr(tree, name), kept) for name, kept in types.items())
+    return _digest(kind, canonical_json(header), *nodes, *columns_of_sums(tree))
 
 
 def slice_digest(name: str, tree: Nodes) -> str:
@@ -158,16 +163,6 @@ def _digest(*parts: Any) -> str:
         hasher.update(content.nbytes.to_bytes(8, "little"))
         hasher.update(content)
     return hasher.hexdigest()
-
-
-def _node_arrays(tree: Nodes) -> Iterator[NDArray[Any]]:
-    """Nodes of a tree; 0 for a missing count."""
-    yield np.ascontiguousarray(tree.boxes, "<i4")
-    yield np.ascontiguousarray(tree.parent, "<i4")
-    yield np.ascontiguousarray(tree.level, "<i2")
-    yield np.ascontiguousarray(tree.count, "<i8")
-    yield np.ascontiguousarray(tree.loss, "<i8")
-    yield from columns_of_sums(tree)
 
 
 PARQUET: dict[str, Any] = {
@@ -347,7 +342,27 @@ def decode_release(
         file = open_parquet(content)
         footer = read_footer(file, KEY)
         check_node_count(file.metadata.num_rows, max_nodes)
-        return _decode_file(file, footer, content)
+        # All that the footer states is checked before anything large is read.
+        header = strict_json(footer[KEY])
+        fields = record_fields(header)
+        values = len(fields["values"])
+        if not file.schema_arrow.remove_metadata().equals(schema_of(values)):
+            raise ReleaseFormatError("the columns are not those of a release")
+        if file.metadata.num_rows == 0:
+            raise ReleaseFormatError(f"a release must have 1 to {MAX_ROWS:,} nodes, got 0")
+        check_size(file, content, **NODES, row=NODE_BYTES)
+        regions = unpack_fields(fields, footer)
+        tree = read_trees(file, fields.pop("noise"), values=values)[0]
+        tree = tree if regions is None else named_tree(tree, regions)
+        record = ReleaseRecord(tree=tree, **fields)
+        return record, check_digest(footer, content_digest(KEY, header, record.tree))
+
+
+def unpack_fields(fields: dict[str, Any], footer: Mapping[bytes, bytes]) -> RegionHierarchy | None:
+    """Unpack the covariate of the fields of a header, and take the regions out of them."""
+    domain = fields["domain"]
+    fields["covariate"] = unpack_covariate(fields["covariate"], footer.get(COVARIATE_KEY), domain)
+    return unpack_regions(fields.pop("regions"), footer.get(REGIONS_KEY), domain)
 
 
 @contextmanager
@@ -371,27 +386,6 @@ def explain_read_errors(name: str) -> Iterator[None]:
         ) from None
     except (ReleaseFormatError, DomainError, ParameterError) as error:
         raise ReleaseFormatError(f"{name}: {error}") from None
-
-
-def _decode_file(
-    file: pq.ParquetFile, footer: Mapping[bytes, bytes], content: bytes
-) -> tuple[ReleaseRecord, str]:
-    """Decode a file; the footer is checked before anything large is read."""
-    header = strict_json(footer[KEY])
-    fields = record_fields(header)
-    values = len(fields["values"])
-    if not file.schema_arrow.remove_metadata().equals(schema_of(values)):
-        raise ReleaseFormatError("the columns are not those of a release")
-    if file.metadata.num_rows == 0:
-        raise ReleaseFormatError(f"a release must have 1 to {MAX_ROWS:,} nodes, got 0")
-    check_size(file, content, **NODES, row=NODE_BYTES)
-    fields["covariate"] = unpack_covariate(
-        fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"]
-    )
-    regions = unpack_regions(fields.pop("regions"), footer.get(REGIONS_KEY), fields["domain"])
-    tree = read_trees(file, fields.pop("noise"), values=values)[0]
-    record = ReleaseRecord(tree=tree if regions is None else named_tree(tree, regions), **fields)
-    return record, check_digest(footer, content_digest(KEY, header, record.tree))
 
 
 def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:

@@ -6,7 +6,7 @@ checked before the next is decoded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Final
 
@@ -74,12 +74,13 @@ def read_trees(
 
 def _trees_begun(column: pa.Array, start: int, trees: int, slices: int) -> list[int]:
     """Rows of a part at which further slices begin; slices stand together and in order."""
+    # The part goes on with the slice of the last tree, so a step of 1 begins the next one.
     numbers = from_arrow(column)
     steps = np.diff(numbers, prepend=trees - 1)
     if not ((steps == 0) | (steps == 1)).all() or numbers[-1] >= slices:
         raise ReleaseFormatError(_SLICES)
     begun = [start + int(row) for row in np.flatnonzero(steps)]
-    if begun and begun[0] == 0:
+    if begun and begun[0] == 0:  # the first row of a file is of slice 0, which has begun
         raise ReleaseFormatError(_SLICES)
     return begun
 
@@ -108,14 +109,9 @@ def nodes_of(table: pa.Table) -> StoredNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Nodes:
+class _Nodes(StoredNodes):
     """Nodes of one tree or of several, one after another."""
 
-    boxes: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    level: NDArray[np.int16]
-    count: NDArray[np.int64]
-    loss: NDArray[np.int64]
     sums: NDArray[np.int64] | None
     noise: CountNoise
 
@@ -137,9 +133,8 @@ class _Nodes:
         rows = slice(start, start + len(batch))
         for side, name in enumerate(_SIDES):
             self.boxes[rows, side] = from_arrow(batch[name])
-        self.parent[rows] = from_arrow(batch["parent"])
-        self.level[rows] = from_arrow(batch["level"])
-        self.loss[rows] = from_arrow(batch["loss"])
+        for name in ("parent", "level", "loss"):
+            getattr(self, name)[rows] = from_arrow(batch[name])
         self.count[rows] = self._measured(batch["count"], rows)
         if self.sums is not None:
             for number, side in np.ndindex(self.sums.shape[1:]):
@@ -147,7 +142,7 @@ class _Nodes:
                 self.sums[rows, number, side] = self._measured(column, rows)
 
     def _measured(self, column: pa.Array, rows: slice) -> NDArray[np.int64]:
-        """Numbers of the nodes that were measured, and 0 of all others."""
+        """Numbers of the nodes that were paid for; exactly the others have a null in the file."""
         numbers, is_null = nulls_as_zeros(column)
         if not np.array_equal(is_null, self.loss[rows] == 0):
             raise ReleaseFormatError("counts and epsilons are not on the same nodes")
@@ -161,19 +156,13 @@ class _Nodes:
 
     def tree(self, first: int, stop: int) -> Tree:
         """Tree of some of the nodes; its arrays are not copied."""
-        for values in (self.boxes, self.parent, self.level, self.count, self.loss, self.sums):
-            if values is not None:
-                values.flags.writeable = False
-        rows = slice(first, stop)
-        return Tree(
-            boxes=self.boxes[rows],
-            parent=self.parent[rows],
-            level=self.level[rows],
-            count=self.count[rows],
-            loss=self.loss[rows],
-            noise=self.noise,
-            sums=None if self.sums is None else self.sums[rows],
-        )
+        arrays = {each.name: getattr(self, each.name) for each in fields(StoredNodes)}
+        if self.sums is not None:
+            arrays["sums"] = self.sums
+        for values in arrays.values():
+            values.flags.writeable = False
+        rows = {name: values[first:stop] for name, values in arrays.items()}
+        return Tree(**rows, noise=self.noise)
 
 
 MAX_NODES: Final = 2**22

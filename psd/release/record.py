@@ -1,7 +1,6 @@
 """The record of a release: its public fields and their checks.
 
-Writers of files and exports take a record. `psd.estimation.fit.fit` computes estimates
-from it.
+Writers of files and exports take a record, and `psd.estimation.fit.fit` computes estimates from it.
 
 A local release states its reports as well: how many, by which law, level by level. Its counts of a
 level are support counts: numbers of reports that support a cell. With these numbers a reader
@@ -11,7 +10,7 @@ computes estimates and variances (`psd.estimation.least_squares`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Literal
 
@@ -102,14 +101,7 @@ def local_header(local: LocalReports | None) -> dict[str, Any] | None:
     if local is None:
         return None
     levels = [
-        {
-            "level": level.level,
-            "protocol": level.protocol,
-            "reports": level.reports,
-            "p": _fraction_text(level.p),
-            "q": _fraction_text(level.q),
-            "outside": level.outside,
-        }
+        {**asdict(level), "p": _fraction_text(level.p), "q": _fraction_text(level.q)}
         for level in local.levels
     ]
     return {"campaign": local.campaign, "levels": levels}
@@ -368,6 +360,7 @@ class ReleaseRecord:
             raise ParameterError(
                 "a local release must have no boundary, and no level above its epsilon"
             )
+        # (nodes,) reports of the level of each node, 0 where the level was not asked about.
         reports = np.zeros(len(self.tree), np.int64)
         for level in self.local.levels:
             if level.level >= len(self.tree.levels):
@@ -497,6 +490,7 @@ def _in_leaf_order(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
     """Put values of a grid, with a row per line of cells from the south, in order of the leaves."""
     if values.ndim != 2:
         return values
+    # Of each axis, the different lower edges of the leaves, and which of them each leaf has.
     leaves = tree.boxes[tree.is_leaf]
     columns, rows = (np.unique(leaves[:, side], return_inverse=True) for side in (0, 1))
     if values.shape != (len(rows[0]), len(columns[0])) or values.size != len(leaves):
@@ -504,8 +498,8 @@ def _in_leaf_order(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
             f"counts must have {len(rows[0])} rows and {len(columns[0])} columns, as the grid of "
             f"the {len(leaves)} leaves, got shape {values.shape}"
         )
-    ordered: NDArray[Any] = values[rows[1], columns[1]]
-    return ordered
+    of_leaves: NDArray[Any] = values[rows[1], columns[1]]
+    return of_leaves
 
 
 def _nano_epsilons(epsilons: ArrayLike | str | float, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -85,6 +85,14 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
 
 
+def _is_canonical(parse: Callable[[str], str | None], value: object) -> bool:
+    """Whether a JSON value is null, or the text that a parser gives for it."""
+    try:
+        return value is None or (_is_text(value) and parse(str(value)) == value)
+    except DomainError:
+        return False
+
+
 def is_parameters(value: object) -> bool:
     """Whether a JSON value is a flat object of at most 100 integers, short texts and nulls."""
     return (
@@ -122,27 +130,6 @@ def _is_domain(value: object) -> bool:
     )
 
 
-def _is_resolution(value: object) -> bool:
-    """Whether a JSON value is null or the canonical text of a coordinate resolution."""
-    try:
-        return value is None or (_is_text(value) and parse_resolution(value) == value)
-    except DomainError:
-        return False
-
-
-def _is_min_cell(value: object) -> bool:
-    """Whether a JSON value is null or the canonical text of a smallest cell."""
-    try:
-        return value is None or (_is_text(value) and parse_min_cell(value) == value)
-    except DomainError:
-        return False
-
-
-def _domain_header(domain: Domain) -> dict[str, Any]:
-    """JSON value of a domain."""
-    return {"bounds": list(domain.bounds), "crs": domain.crs, "lattice": list(domain.lattice)}
-
-
 FIELDS: Final = (
     Field(
         name="library",
@@ -177,7 +164,11 @@ FIELDS: Final = (
         json="object: bounds (4 numbers), crs (string), lattice (2 integers)",
         doc="west, south, east, north; CRS; columns and rows of the lattice",
         is_valid=_is_domain,
-        value_of=lambda record: _domain_header(record.domain),
+        value_of=lambda record: {
+            "bounds": list(record.domain.bounds),
+            "crs": record.domain.crs,
+            "lattice": list(record.domain.lattice),
+        },
     ),
     Field(
         name="unit",
@@ -247,14 +238,14 @@ FIELDS: Final = (
         name="coordinate_resolution",
         json="null or string, a decimal",
         doc="step to which the coordinates are rounded; the lattice follows from it",
-        is_valid=_is_resolution,
+        is_valid=lambda value: _is_canonical(parse_resolution, value),
         value_of=lambda record: record.domain.coordinate_resolution,
     ),
     Field(
         name="min_cell",
         json="null or string, a decimal",
         doc="metres on the ground that no side of a cell is below; null if there is no limit",
-        is_valid=_is_min_cell,
+        is_valid=lambda value: _is_canonical(parse_min_cell, value),
         value_of=lambda record: record.domain.min_cell,
     ),
     Field(

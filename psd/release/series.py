@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 from psd.errors import ParameterError
-from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import ContributionScope
 from psd.release.codecs import regions_of
@@ -45,11 +44,18 @@ class SeriesRecord:
         for name in _SHARED:
             if any(getattr(record, name) != getattr(first, name) for record in self.releases[1:]):
                 raise ParameterError(f"the releases of a series differ in {name}")
-        if len({_raster_bytes(record) for record in self.releases}) > 1:
+        covariates = [record.covariate for record in self.releases]
+        if len({None if each is None else each.raster.tobytes() for each in covariates}) > 1:
             raise ParameterError("the releases of a series differ in covariate")
         if len({None if r is None else r.digest for r in map(regions_of, self.releases)}) > 1:
             raise ParameterError("the releases of a series differ in regions")
-        if len(set(map(_noise_of, self.releases))) > 1:
+        # Of running totals, whose variance grows, the noise of one count is compared.
+        noises = {
+            replace(each.tree.noise, factor=Fraction(1)) if each.is_running_total
+            else each.tree.noise
+            for each in self.releases
+        }  # fmt: skip
+        if len(noises) > 1:
             raise ParameterError("the releases of a series differ in the noise of their counts")
         if len(set(map(receipt_of, self.releases))) > 1:
             raise ParameterError(
@@ -63,9 +69,11 @@ class SeriesRecord:
 
         Of a stream, all slices that it can have.
         """
-        each = self.releases[0].epsilon
-        is_sum = self.scope == "slice" and self.releases[0].rho is None
-        return each * self._slices_in_all if is_sum else each
+        first = self.releases[0]
+        if self.scope != "slice" or first.rho is not None:
+            return first.epsilon
+        stated = first.parameters.get("stream_slices")
+        return first.epsilon * max(stated if isinstance(stated, int) else 0, len(self.slices))
 
     @property
     def source(self) -> CountSource:
@@ -96,12 +104,6 @@ class SeriesRecord:
     def inference(self) -> int:
         """Version of the estimates."""
         return self.releases[0].inference
-
-    @property
-    def _slices_in_all(self) -> int:
-        """Number of slices, those that a stream will add included."""
-        stated = self.releases[0].parameters.get("stream_slices")
-        return max(stated if isinstance(stated, int) else 0, len(self.slices))
 
     @property
     def guarantee_text(self) -> str:
@@ -149,14 +151,3 @@ def receipt_of(record: ReleaseRecord) -> tuple[object, object] | None:
     parameters = record.parameters
     receipt = parameters.get("ledger"), parameters.get("charge")
     return None if receipt == (None, None) else receipt
-
-
-def _noise_of(record: ReleaseRecord) -> CountNoise:
-    """Noise of the counts; of running totals, whose variance grows, that of one count."""
-    noise = record.tree.noise
-    return replace(noise, factor=Fraction(1)) if record.is_running_total else noise
-
-
-def _raster_bytes(record: ReleaseRecord) -> bytes | None:
-    """Bytes of the covariate's raster."""
-    return None if record.covariate is None else record.covariate.raster.tobytes()

@@ -38,8 +38,6 @@ from psd.release.codecs import (
     COVARIATE_KEY,
     REGIONS_KEY,
     is_factor,
-    unpack_covariate,
-    unpack_regions,
 )
 from psd.release.file import (
     DIGEST_KEY,
@@ -60,6 +58,7 @@ from psd.release.file import (
     series_digest,
     slice_digest,
     stating_path,
+    unpack_fields,
 )
 from psd.release.node_reader import (
     MAX_NODES,
@@ -221,37 +220,26 @@ def decode_series(
         file = open_parquet(content)
         footer = read_footer(file, SERIES_KEY)
         check_node_count(file.metadata.num_rows, max_nodes)
-        return _decode_file(file, footer, content)
-
-
-def _decode_file(
-    file: pq.ParquetFile, footer: Mapping[bytes, bytes], content: bytes
-) -> tuple[SeriesRecord, str]:
-    """Decode a file; the footer is checked before anything large is read."""
-    header = strict_json(footer[SERIES_KEY], MAX_HEADER)
-    slices, scope, fields, parameters = _series_fields(header)
-    values = len(fields["values"])
-    if not file.schema_arrow.remove_metadata().equals(_schema_of(values)):
-        raise ReleaseFormatError("the columns are not those of a series")
-    if file.metadata.num_rows < len(slices):
-        raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
-    check_size(file, content, **NODES, row=NODE_BYTES)
-    fields["covariate"] = unpack_covariate(
-        fields["covariate"], footer.get(COVARIATE_KEY), fields["domain"]
-    )
-    regions = unpack_regions(fields.pop("regions"), footer.get(REGIONS_KEY), fields["domain"])
-    trees = read_trees(file, fields.pop("noise"), len(slices), values=values)
-    trees = list(map(_with_factor, trees, parameters))
-    records = [
-        ReleaseRecord(
-            tree=tree if regions is None else named_tree(tree, regions),
-            parameters=stated,
-            **fields,
-        )
-        for tree, stated in zip(trees, parameters, strict=True)
-    ]
-    series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
-    return series, check_digest(footer, _digest(header, series))
+        # All that the footer states is checked before anything large is read.
+        header = strict_json(footer[SERIES_KEY], MAX_HEADER)
+        slices, scope, fields, parameters = _series_fields(header)
+        values = len(fields["values"])
+        if not file.schema_arrow.remove_metadata().equals(_schema_of(values)):
+            raise ReleaseFormatError("the columns are not those of a series")
+        if file.metadata.num_rows < len(slices):
+            raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
+        check_size(file, content, **NODES, row=NODE_BYTES)
+        regions = unpack_fields(fields, footer)
+        trees = read_trees(file, fields.pop("noise"), len(slices), values=values)
+        trees = list(map(_with_factor, trees, parameters))
+        if regions is not None:
+            trees = [named_tree(tree, regions) for tree in trees]
+        records = [
+            ReleaseRecord(tree=tree, parameters=stated, **fields)
+            for tree, stated in zip(trees, parameters, strict=True)
+        ]
+        series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
+        return series, check_digest(footer, _digest(header, series))
 
 
 def _with_factor(tree: Tree, parameters: DeclaredParameters) -> Tree:
@@ -310,11 +298,17 @@ def append_slice(content: bytes, series: SeriesRecord, digests: Sequence[str]) -
     file = _opened(content)
     footer = file.metadata.metadata
     earlier = strict_json(footer[SERIES_KEY], MAX_HEADER)
-    header = _with_last(earlier, series_header(series))
+    last = series_header(series)
+    names = [*earlier["slices"], last["slices"][-1]]
+    header = with_parameters(
+        {**last, "slices": names}, [*parameters_of(earlier), parameters_of(last)[-1]]
+    )
     check_header(header)
     stated = footer[DIGEST_KEY].decode()
     is_whole = series_digest(SERIES_KEY, earlier, digests) == stated
-    if not (_is_packed(file) and is_whole):
+    # Whether the columns have the usual layout, and not the one without compression.
+    compression = file.metadata.row_group(0).column(0).compression.lower()
+    if not (is_whole and compression == PARQUET["compression"]):
         return _written_anew(content, series)
     record, number = series.releases[-1], len(earlier["slices"])
     added = slice_digest(series.slices.names[-1], record.tree)
@@ -373,19 +367,6 @@ def _footer_of(file: pq.ParquetFile, header: Mapping[str, Any], digest: str) -> 
         DIGEST_KEY: digest.encode(),
     }
     return {name: keys[name] for name in _ORDER if name in keys}
-
-
-def _with_last(earlier: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
-    """Header of a file, with the slice that stands last in another header."""
-    names = [*earlier["slices"], last["slices"][-1]]
-    parameters = [*parameters_of(earlier), parameters_of(last)[-1]]
-    return with_parameters({**last, "slices": names}, parameters)
-
-
-def _is_packed(file: pq.ParquetFile) -> bool:
-    """Whether the columns have the usual layout, and not the one without compression."""
-    column = file.metadata.row_group(0).column(0)
-    return bool(column.compression.lower() == PARQUET["compression"])
 
 
 def _written_anew(content: bytes, series: SeriesRecord) -> tuple[bytes, str]:

@@ -18,6 +18,7 @@ from psd.errors import DomainError, ParameterError
 from psd.space.box_tree import quadrants
 from psd.space.covariate import MAX_SIDE, Covariate
 from psd.space.crs import beyond_world, explain_proj_errors
+from psd.space.domain import probe_points
 from psd.space.even_odd import CertainCells, EdgeIndex
 from psd.space.shape_transforms import transform_shapes
 
@@ -92,19 +93,25 @@ class Boundary:
         rounded coordinates decide, those on the outline by the rule of queries, see
         `psd.query.polygons`.
         """
-        columns, rows, _ = self.mask.domain.quantise(x, y)
-        touched = [
-            _touched_cells(cells, size, side)
-            for cells, size, side in zip(
-                (columns, rows), self.mask.domain.lattice, self.state.shape[::-1], strict=True
-            )
-        ]
-        # Of the raster cells that the lattice cell of a point meets: where all are inside, it is.
+        domain = self.mask.domain
+        columns, rows, _ = domain.quantise(x, y)
+        # First and last raster cell that the lattice cell of each point overlaps, along each axis.
+        touched = []
+        for cells, size, side in zip(
+            (columns, rows), domain.lattice, self.state.shape[::-1], strict=True
+        ):
+            number = cells.astype(np.int64)
+            ends = [number * side // size, ((number + 1) * side - 1) // size]
+            touched.append(ends[:1] if size % side == 0 else ends)
+
+        # Where all of them are inside, or none is, so is the point.
         states = [self.state[row, column] for row in touched[1] for column in touched[0]]
         inside: NDArray[np.bool_] = np.minimum.reduce(states) == _INSIDE
-        unclear = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
-        x, y = self._probes(x[unclear], y[unclear], columns[unclear], rows[unclear])
-        inside[unclear] = self._sides.contains(np.zeros(len(unclear), np.int64), x, y)
+        rest = np.flatnonzero(~inside & (np.maximum.reduce(states) > _OUTSIDE))
+
+        # Other points are decided by the sides of the polygon.
+        x, y = probe_points(domain, x[rest], y[rest])
+        inside[rest] = self._sides.contains(np.zeros(len(rest), np.int64), x, y)
         return inside
 
     def certain_cells(self) -> CertainCells:
@@ -139,17 +146,6 @@ class Boundary:
     def _sides(self) -> EdgeIndex:
         """Sides of the polygon."""
         return EdgeIndex.from_polygons(np.array([self.shape], dtype=object))
-
-    def _probes(
-        self, x: Floats, y: Floats, columns: NDArray[np.int32], rows: NDArray[np.int32]
-    ) -> tuple[Floats, Floats]:
-        """Coordinates that decide."""
-        domain = self.mask.domain
-        if domain.coordinate_resolution is not None:
-            return domain.axes[0].probe(columns, 0), domain.axes[1].probe(rows, 1)
-        _, _, east, north = domain.bounds
-        inner = np.nextafter([east, north], -np.inf)
-        return np.minimum(x, inner[0]), np.minimum(y, inner[1])
 
     def restrict(self, covariate: Covariate | None) -> Covariate:
         """Set a covariate to 0 outside the boundary; without a covariate return the mask."""
@@ -197,13 +193,6 @@ def bounds_of(
     return west, south, east, north
 
 
-def _touched_cells(cells: NDArray[np.int32], size: int, side: int) -> list[NDArray[np.int64]]:
-    """First and last raster cell that each lattice cell overlaps, along one axis."""
-    wide = cells.astype(np.int64)
-    ends = [wide * side // size, ((wide + 1) * side - 1) // size]
-    return ends[:1] if size % side == 0 else ends
-
-
 def _states(shape: Any, mask: Covariate) -> NDArray[np.uint8]:
     """State of every raster cell; boxes are halved where the outline passes."""
     import shapely
@@ -212,19 +201,15 @@ def _states(shape: Any, mask: Covariate) -> NDArray[np.uint8]:
     boxes = np.array([[0, 0, mask.columns, mask.rows]])
     while len(boxes):
         rectangles = shapely.box(*mask.from_raster_units(boxes.astype(np.float64)).T)
-        full = shapely.covers(shape, rectangles)
+        is_covered = shapely.covers(shape, rectangles)
         # Signs at the corners of a covered rectangle; summed along both axes, they count its cells.
         for (x, y), sign in (((0, 1), 1), ((2, 1), -1), ((0, 3), -1), ((2, 3), 1)):
-            np.add.at(inside, (boxes[full, y], boxes[full, x]), sign)
-        boxes = _divide_boxes(boxes[~full & shapely.intersects(shape, rectangles)])
+            np.add.at(inside, (boxes[is_covered, y], boxes[is_covered, x]), sign)
+        # Boxes that the outline cuts are divided in the middle, unless they are one cell.
+        boxes = boxes[~is_covered & shapely.intersects(shape, rectangles)]
+        boxes = boxes[(boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)]
+        boxes = quadrants(boxes, (boxes[:, :2] + boxes[:, 2:] + 1) // 2).reshape(-1, 4)
+        boxes = boxes[(boxes[:, :2] < boxes[:, 2:]).all(axis=1)]
     covered = inside.cumsum(axis=0).cumsum(axis=1)[:-1, :-1] > 0
     touched = mask.raster > 0
     return np.where(touched, np.where(covered, _INSIDE, _CUT), _OUTSIDE).astype(np.uint8)
-
-
-def _divide_boxes(boxes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Divide boxes in the middle; those of one cell are dropped."""
-    boxes = boxes[(boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)]
-    parts = quadrants(boxes, (boxes[:, :2] + boxes[:, 2:] + 1) // 2).reshape(-1, 4)
-    filled: NDArray[np.int64] = parts[(parts[:, :2] < parts[:, 2:]).all(axis=1)]
-    return filled

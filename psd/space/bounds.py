@@ -73,31 +73,22 @@ def check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]
     """Check for four finite numbers, west < east and south < north."""
     west, south, east, north = four_numbers(bounds)
     if not all(math.isfinite(edge) for edge in (west, south, east, north)):
-        raise DomainError(
-            f"bounds must be finite, got {west} {south} {east} {north}", name="bounds", value=bounds
+        rule = f"be finite, got {west} {south} {east} {north}"
+    elif west >= east:
+        rule = (
+            f"have west below east, got {west} and {east}; the order is west south east north, "
+            "and a domain across the antimeridian must be split in two, or be in a CRS that is "
+            "not cut there (EPSG:3832 for the Pacific)"
         )
-    if west >= east:
-        raise DomainError(
-            f"bounds must have west below east, got {west} and {east}; the order is west south "
-            "east north, and a domain across the antimeridian must be split in two, or be in a CRS "
-            "that is not cut there (EPSG:3832 for the Pacific)",
-            name="bounds",
-            value=bounds,
+    elif south >= north:
+        rule = (
+            f"have south below north, got {south} and {north}; the order is west south east north"
         )
-    if south >= north:
-        raise DomainError(
-            f"bounds must have south below north, got {south} and {north}; the order is west south "
-            "east north",
-            name="bounds",
-            value=bounds,
-        )
-    if not (math.isfinite(east - west) and math.isfinite(north - south)):
-        raise DomainError(
-            f"bounds must have a finite width and height, got {west} {south} {east} {north}",
-            name="bounds",
-            value=bounds,
-        )
-    return west, south, east, north
+    elif not (math.isfinite(east - west) and math.isfinite(north - south)):
+        rule = f"have a finite width and height, got {west} {south} {east} {north}"
+    else:
+        return west, south, east, north
+    raise DomainError(f"bounds must {rule}", name="bounds", value=bounds)
 
 
 @cache
@@ -236,7 +227,9 @@ def are_places(crs: str, x: Floats, y: Floats) -> NDArray[np.bool_]:
     move = _projection(crs)
     if move is None:
         return np.ones(np.shape(x), bool)
+    # To degrees and back: a place comes back to itself.
     again = move.transform(*move.transform(x, y, direction=TransformDirection.INVERSE))
+    # A cylinder goes on beyond its seam, a whole width of the world further.
     width = world_width(crs)
     with np.errstate(invalid="ignore"):
         across = again[0] - x

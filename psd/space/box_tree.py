@@ -10,15 +10,15 @@ between, which carry no measurement.
 
 Boxes have four columns: west, south, east and north.
 
-An untrusted file is refused at the first part that breaks a rule, before the next part is decoded.
-The rule that children tile their parent needs complete families, so `psd.space.box_tree.check_tree`
-checks it for the whole tree.
+An untrusted file is refused at the first part that breaks a rule, before the next part is decoded
+(`check_next_nodes`). The rule that children tile their parent needs complete families, so
+`check_tree` checks it for the whole tree.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -39,13 +39,14 @@ __all__ = [
     "Tree",
     "all_inside",
     "any_empty",
+    "box_rules",
     "box_sides",
-    "check_hierarchy",
     "check_next_nodes",
     "check_tree",
     "children_tile",
     "locate",
     "quadrants",
+    "refuse_broken",
     "topology_rules",
 ]
 
@@ -125,19 +126,19 @@ class Hierarchy:
         return int(spent.max())
 
 
-def check_hierarchy(hierarchy: Hierarchy) -> None:
-    """Refuse arrays that are not a hierarchy.
+def refuse_broken(kind: str, rules: Iterable[tuple[str, bool]]) -> None:
+    """Refuse what breaks a rule; no rule after it is evaluated."""
+    for rule, holds in rules:
+        if not holds:
+            raise ReleaseFormatError(f"not a {kind}: {rule}; the file is damaged or foreign")
+
+
+def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
+    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold.
 
     P1. Levels and parents are in order; counts stand only where epsilon was spent. The number of
     children is not limited.
     """
-    for rule, holds in topology_rules(hierarchy):
-        if not holds:
-            raise ReleaseFormatError(f"not a hierarchy: {rule}; the file is damaged or foreign")
-
-
-def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
-    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
     yield "there is no node", len(hierarchy) > 0
     is_root = hierarchy.parent[0] == -1 and hierarchy.level[0] == 0
     yield "the first node is not the root", bool(is_root)
@@ -211,7 +212,7 @@ class Tree(Hierarchy):
     boxes : ndarray, shape (n, 4), int32
         West, south, east, north lattice lines of each node, half-open.
     parent, level, count, loss, noise
-        As in `psd.space.box_tree.Hierarchy`.
+        As in `Hierarchy`.
     """
 
     boxes: NDArray[np.int32]
@@ -234,9 +235,7 @@ def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:
     P2. The root is the whole lattice; the children of a node, at most four, tile it; levels and
     parents are in order; counts stand only where epsilon was spent.
     """
-    for rule, holds in _rules(tree, lattice):
-        if not holds:
-            raise ReleaseFormatError(f"not a tree of cells: {rule}; the file is damaged or foreign")
+    refuse_broken("tree of cells", _rules(tree, lattice))
 
 
 def children_tile(tree: Tree, start: int = 1) -> bool:
@@ -250,22 +249,20 @@ def children_tile(tree: Tree, start: int = 1) -> bool:
     inside = all_inside(tree.boxes[start:], tree.boxes.take(parent, 0))
     first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family
     area = tree.area
-    full = np.add.reduceat(area[start:], first) == area[parent[first]]
-    sides = np.ascontiguousarray(tree.boxes[start:].T)
-    return inside and bool(full.all()) and not _siblings_overlap(sides, parent)
+    is_filled = np.add.reduceat(area[start:], first) == area[parent[first]]
+    if not (inside and is_filled.all()):
+        return False
 
-
-def _siblings_overlap(sides: NDArray[np.int32], parent: NDArray[np.int32]) -> bool:
-    """Whether a child overlaps one of the next three in its family."""
-    west, south, east, north = sides
+    # A child may overlap one of the next three in its family alone.
+    west, south, east, north = np.ascontiguousarray(tree.boxes[start:].T)
     for step in range(1, MAX_CHILDREN):
         meet = parent[:-step] == parent[step:]
         for low, high in ((west, east), (south, north)):
             meet &= low[:-step] < high[step:]
             meet &= low[step:] < high[:-step]
         if meet.any():
-            return True
-    return False
+            return False
+    return True
 
 
 def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -290,12 +287,17 @@ def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> N
     return node
 
 
-def _rules(tree: Tree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
-    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
+def box_rules(tree: Tree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
+    """Yield the rules of every tree over a lattice, as `topology_rules` does."""
     yield from topology_rules(tree)
     yield "the root is not the whole lattice", (*tree.boxes[0],) == (0, 0, *lattice)
     yield "a box is empty", not any_empty(tree.boxes)
     yield "a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())
+
+
+def _rules(tree: Tree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
+    """Yield each rule and whether it holds."""
+    yield from box_rules(tree, lattice)
     yield "the children of a node do not tile it", children_tile(tree)
 
 
@@ -309,12 +311,10 @@ def check_next_nodes(
 ) -> None:
     """Refuse nodes that cannot follow the ones before them.
 
-    The arrays have all nodes of a tree so far, as in `psd.space.box_tree.Tree`; those from `start`
-    on were not checked yet.
+    The arrays have all nodes of a tree so far, as in `Tree`; those from `start` on were not checked
+    yet.
     """
-    for rule, holds in _partial_rules(boxes, parent, level, loss, start, measure):
-        if not holds:
-            raise ReleaseFormatError(f"not a tree of cells: {rule}; the file is damaged or foreign")
+    refuse_broken("tree of cells", _partial_rules(boxes, parent, level, loss, start, measure))
 
 
 def _partial_rules(

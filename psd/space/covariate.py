@@ -287,6 +287,7 @@ def check_size(size: object) -> int:
 def _blocks(low: Floats, high: Floats) -> tuple[Integers, Floats]:
     """Lines of the first, inner and last cells of intervals, and the length inside each."""
     first, last = np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
+    # First cell, cells between, last cell; in a short interval some of them are empty.
     second = np.minimum(first + 1, last)
     third = np.maximum(last - 1, second)
     inside = (np.minimum(high, second) - low, np.ones(len(low)), high - third)

@@ -74,22 +74,18 @@ def parse_crs(named: Any) -> CRS:
     if any(_FILES.search(t) or (key == "value" and t not in _NULL) for key, t in parts):
         raise DomainError(_names_file(text), name="crs")
     if not (crs.is_geographic or crs.is_projected or crs.is_engineering):
+        if crs.is_geocentric:
+            cause = "which has X, Y and Z from the centre of the earth (transform them first)"
+        elif crs.is_vertical:
+            cause = "which has heights alone"
+        else:
+            cause = f"which is a {crs.type_name}"
         raise DomainError(
-            f"crs must have coordinates x and y, got {text[:80]!r}, {_other_coordinates(crs)}; try "
-            "EPSG:4326",
+            f"crs must have coordinates x and y, got {text[:80]!r}, {cause}; try EPSG:4326",
             name="crs",
             value=text[:80],
         )
     return crs
-
-
-def _other_coordinates(crs: CRS) -> str:
-    """What a CRS has in place of coordinates x and y."""
-    if crs.is_geocentric:
-        return "which has X, Y and Z from the centre of the earth (transform them first)"
-    if crs.is_vertical:
-        return "which has heights alone"
-    return f"which is a {crs.type_name}"
 
 
 def check_plane_crs(text: str, name: str = "crs") -> tuple[str, bool]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -43,6 +44,7 @@ __all__ = [
     "min_cell_within",
     "parse_min_cell",
     "place_text",
+    "probe_points",
     "public_domain",
     "smallest_blocks",
 ]
@@ -265,7 +267,14 @@ class Domain:
         else:
             min_cell = parse_min_cell(self.min_cell)
         if min_cell is not None and float(min_cell) > min(sides):
-            raise _too_large(min_cell, sides)
+            width, height = sides
+            rule = (
+                f"at most the sides of the bounds on the ground, {width:,.0f} x {height:,.0f} m, "
+                f"got {min_cell}; it is in metres"
+            )
+            if sides == (0.0, 0.0):
+                rule = f"left out or 0 for a CRS without a unit of length, got {min_cell}"
+            raise DomainError(f"min_cell must be {rule}", name="min_cell", value=min_cell)
         object.__setattr__(self, "min_cell", min_cell)
         step = smallest_blocks(sides, self.lattice, min_cell)
         object.__setattr__(self, "cell_step", step)
@@ -472,16 +481,17 @@ def public_domain(value: Any) -> Domain:
     )
 
 
-def _too_large(min_cell: str, sides: tuple[float, float]) -> DomainError:
-    """Error for a smallest cell that does not fit into the bounds, or cannot be measured."""
-    if sides == (0.0, 0.0):
-        text = "min_cell must be left out or 0 for a CRS without a unit of length, got " + min_cell
-    else:
-        text = (
-            f"min_cell must be at most the sides of the bounds on the ground, {sides[0]:,.0f} x "
-            f"{sides[1]:,.0f} m, got {min_cell}; it is in metres"
-        )
-    return DomainError(text, name="min_cell", value=min_cell)
+def probe_points(domain: Domain, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Coordinates that decide in which public area points inside the bounds lie.
+
+    x, y: (n,) float64, private. Points on the east and north bound are moved just inside it; with a
+    coordinate resolution the rounded coordinates decide.
+    """
+    if domain.coordinate_resolution is None:
+        east, north = np.nextafter(domain.bounds[2:], -np.inf)
+        return np.minimum(x, east), np.minimum(y, north)
+    columns, rows, _ = domain.quantise(x, y)
+    return domain.axes[0].probe(columns, 0), domain.axes[1].probe(rows, 1)
 
 
 # Places along a side of the bounds that are looked up, and countries that are named.
@@ -493,13 +503,19 @@ def place_text(domain: Domain) -> str:
 
     Countries are in the order of how much of the bounds they fill, as a grid of places meets them.
     """
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
+
     if parse_crs(domain.crs).is_engineering:
         return ""
     west, south, east, north = domain.bounds
     # The middle of each of equal parts, so that a border along the rim names no neighbour.
     share = (np.arange(_PLACES) + 0.5) / _PLACES
     x, y = np.meshgrid(west + share * (east - west), south + share * (north - south))
-    places = _in_degrees(x.ravel(), y.ravel(), domain.crs)
+    places = np.full((x.size, 2), np.nan)  # longitude and latitude
+    with offline(), suppress(ProjError):  # of a CRS of another body than the earth
+        move = Transformer.from_crs(parse_crs(domain.crs), "EPSG:4326", always_xy=True)
+        places = np.column_stack(move.transform(x.ravel(), y.ravel()))
     middle = places[len(places) // 2]  # their number along a side is odd
     places = places[np.isfinite(places).all(axis=1)]
     if not len(places):
@@ -535,16 +551,3 @@ def _countries(places: Floats, middle: Floats) -> str:
     shown = ", ".join(names[each] for each in order[:_NAMED])
     more = len(order) - _NAMED
     return shown if more <= 0 else f"{shown} and {more:,} more"
-
-
-def _in_degrees(x: Floats, y: Floats, crs: str) -> Floats:
-    """Longitudes and latitudes, shape (n, 2); not finite where a CRS has no place on the earth."""
-    from pyproj import Transformer
-    from pyproj.exceptions import ProjError
-
-    with offline():
-        try:
-            transformer = Transformer.from_crs(parse_crs(crs), "EPSG:4326", always_xy=True)
-        except ProjError:  # a CRS of another body than the earth
-            return np.full((len(x), 2), np.nan)
-        return np.column_stack(transformer.transform(x, y))

@@ -78,10 +78,10 @@ def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
     """
     origin, sides = cells.boxes[:, :2], cells.boxes[:, 2:] - cells.boxes[:, :2]
     sizes = np.clip(sizes, 1, sides)
-    undivided = (sizes == 1).all(axis=1)
-    done = [cut(cells[undivided])] if undivided.any() else []
+    is_whole = (sizes == 1).all(axis=1)
+    done = [cut(cells[is_whole])] if is_whole.any() else []
     # Each open cell covers the lines `low` to `high` of the grid number `grid`.
-    cells, grid = cells[~undivided], np.flatnonzero(~undivided).astype(np.int32)
+    cells, grid = cells[~is_whole], np.flatnonzero(~is_whole).astype(np.int32)
     low, high = np.zeros((len(grid), 2), np.int32), sizes[grid].astype(np.int32)
     while len(cells):
         middle = (low + high) // 2
@@ -94,10 +94,10 @@ def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
         low = np.where(beyond, middle[family], low[family])
         high = np.where(beyond, high[family], middle[family])
         grid = grid[family]
-        single = (high - low == 1).all(axis=1)
-        done.append(cells[single])
-        cells, grid = cells[~single], grid[~single]
-        low, high = low[~single], high[~single]
+        is_single = (high - low == 1).all(axis=1)
+        done.append(cells[is_single])
+        cells, grid = cells[~is_single], grid[~is_single]
+        low, high = low[~is_single], high[~is_single]
     return Cells.join(done)
 
 
@@ -157,6 +157,6 @@ class BinGrid:
         cells = self.lattice[axis]
         return ((cell.astype(np.int64) + 1) * min(self.bins, cells) - 1) // cells
 
-    def reach(self, axis: int, boxes: Integers) -> tuple[Integers, Integers]:
+    def bin_range(self, axis: int, boxes: Integers) -> tuple[Integers, Integers]:
         """First bin that boxes meet, and the one after the last."""
         return self.number(axis, boxes[:, axis]), self.number(axis, boxes[:, axis + 2] - 1) + 1

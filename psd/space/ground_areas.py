@@ -65,11 +65,8 @@ def ground_areas(domain: Domain, boxes: Floats) -> Floats:
 
 def _box_areas(domain: Domain, boxes: Floats) -> Floats:
     """Areas of boxes in the CRS of a domain."""
-    plane, low, sides = (
-        _plane(domain),
-        boxes[:, :2],
-        boxes[:, 2:] - boxes[:, :2],
-    )
+    plane = _plane(domain)
+    low, sides = boxes[:, :2], boxes[:, 2:] - boxes[:, :2]
     if plane is None:
         return np.asarray(sides.prod(axis=1))
 
@@ -106,10 +103,7 @@ def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
     """
     import shapely
 
-    plane, parts = (
-        _plane(domain),
-        np.asarray(shapes),
-    )
+    plane, parts = _plane(domain), np.asarray(shapes)
     if plane is None:
         return np.asarray(shapely.area(parts))
     areas, owner = np.zeros(len(parts)), np.arange(len(parts))
@@ -147,12 +141,10 @@ def ground_densities(counts: Floats, areas: Floats) -> Floats:
 
 def ground_width(domain: Domain, y: float) -> float:
     """Metres on the ground along a line of constant y; NaN if a part of it has no ground."""
-    plane, (west, _, east, _) = (
-        _plane(domain),
-        domain.bounds,
-    )
+    plane, (west, _, east, _) = _plane(domain), domain.bounds
     if plane is None:
         return math.nan
+    # A hundred parts of the line, each along a geodesic.
     x = np.linspace(west, east, 101)
     longitude, latitude = np.degrees(plane.to_radians(x, np.full_like(x, y)))
     if not np.isfinite(longitude + latitude).all():
@@ -192,6 +184,7 @@ class _Plane:
         """
         step = _STEP * self.radius
         x, y = points.T
+        # Places in space a step west, east, south and north of each point, (3, 4, n).
         longitude, latitude = self.to_radians(
             np.concatenate([x - step, x + step, x, x]), np.concatenate([y, y, y - step, y + step])
         )
@@ -203,6 +196,7 @@ class _Plane:
                 across * cosine * np.sin(longitude),
                 across * (1 - self.ellipsoid.es) * sine,
             ]).reshape(3, 4, -1)  # fmt: skip
+            # Area of the parallelogram that both differences span.
             along_x, along_y = space[:, 1] - space[:, 0], space[:, 3] - space[:, 2]
             area = np.sqrt((np.cross(along_x, along_y, axis=0) ** 2).sum(axis=0))
         return np.where(np.isfinite(area), area, 0.0) / (2 * step) ** 2
@@ -213,6 +207,7 @@ class _Plane:
         def on_ground(points: Floats) -> NDArray[np.bool_]:
             return np.isfinite(sum(self.to_radians(*points.T)))
 
+        # Places all over the domain: without an edge among them, no box is looked at.
         west, south, east, north = domain.bounds
         sides = np.linspace(west, east, _PROBES), np.linspace(south, north, _PROBES)
         if on_ground(np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)).all():

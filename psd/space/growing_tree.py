@@ -172,11 +172,12 @@ class GrowingTree:
         lines = np.where(lines <= boxes[:, :2], boxes[:, 2:], lines)
         # Which quadrants around the lines are not empty, shape (n, 4).
         east, north = (lines < boxes[:, 2:]).T
-        filled = np.stack([np.ones_like(east), east, north, east & north], axis=1)
-        child = np.where(filled, np.cumsum(filled).reshape(filled.shape) - 1 + len(self.parent), -1)
+        is_filled = np.stack([np.ones_like(east), east, north, east & north], axis=1)
+        number = np.cumsum(is_filled).reshape(is_filled.shape) - 1 + len(self.parent)
+        child = np.where(is_filled, number, -1)
         cut = Cut(layer=self.layer, nodes=nodes, boxes=boxes, lines=lines, child=child)
         self._is_cut[nodes] = True
-        parent = np.repeat(nodes, filled.sum(axis=1))
+        parent = np.repeat(nodes, is_filled.sum(axis=1))
         self._append(parent, cut.cells.boxes, self.level[parent] + 1)
         if self.regions is not None:
             # A part of a node is in its region, and inside of it where all of the node is.
@@ -224,14 +225,14 @@ class GrowingTree:
         P2. It is false only if no record of the region can lie in the node. A node that has an area
         inside its region is not asked about further.
         """
-        possible = np.ones(len(nodes), bool)
+        may_have = np.ones(len(nodes), bool)
         if self.regions is None:
-            return possible
+            return may_have
         first, stop = self.spans[nodes].T
-        single = np.flatnonzero((stop - first == 1) & ~(self._inside[nodes] > 0))
-        region = first[single].astype(np.int32)
-        possible[single] = self.regions.meets(region, self.boxes_of(nodes[single]))
-        return possible
+        of_one_region = np.flatnonzero((stop - first == 1) & ~(self._inside[nodes] > 0))
+        region = first[of_one_region].astype(np.int32)
+        may_have[of_one_region] = self.regions.meets(region, self.boxes_of(nodes[of_one_region]))
+        return may_have
 
     def share_inside(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Share of the area of nodes inside their region; 1 without regions. Public."""
@@ -240,10 +241,10 @@ class GrowingTree:
         first, stop = self.spans[nodes].T
         if (stop - first > 1).any():
             raise ParameterError("cells must be lowest regions, or cells in them, for their mass")
-        fresh = nodes[np.isnan(self._inside[nodes])]
-        boxes = self.boxes_of(fresh)
-        area = self.regions.clipped_area(self.spans[fresh, 0].astype(np.int32), boxes)
-        self._inside[fresh] = area / (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+        without_share = nodes[np.isnan(self._inside[nodes])]
+        boxes = self.boxes_of(without_share)
+        area = self.regions.clipped_area(self.spans[without_share, 0].astype(np.int32), boxes)
+        self._inside[without_share] = area / (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
         return self._inside[nodes]
 
     def measure(

@@ -71,8 +71,10 @@ class ClippedPolygons:
         width, height = (self.boxes[:, 2:] - self.boxes[:, :2]).T
         x0, y0, x1, y1, sign = self.sides
         origin, size = west[self.owner], width[self.owner] * height[self.owner]
+        # Area between each side and the west edge, a trapezium, as a share of its box.
         strip = sign * (y1 - y0) * ((x0 - origin) + (x1 - origin)) / (2 * size)
         y, change = self.steps
+        # A step changes the coverage from its height up to the north edge.
         above = change * (north[self.step_owner] - y) / height[self.step_owner]
         fraction = self.base + sum_by(self.owner, strip, len(width))
         fraction += sum_by(self.step_owner, above, len(width))
@@ -97,9 +99,9 @@ def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons
     boxes: (n, 4) float64, in the CRS of the polygons. Of the polygon of each box all sides are
     needed that lie inside it or east of it.
     """
-    rising = sides[1] != sides[3]
+    is_rising = sides[1] != sides[3]
     no_steps = np.zeros((2, 0)), np.zeros(0, np.int64)
-    return _clip(sides[:, rising], owner[rising], *no_steps, np.zeros(len(boxes)), boxes)
+    return _clip(sides[:, is_rising], owner[is_rising], *no_steps, np.zeros(len(boxes)), boxes)
 
 
 def divide_outlines(larger: ClippedPolygons, parent: Integers, boxes: Floats) -> ClippedPolygons:
@@ -177,7 +179,7 @@ def _clip(
     west, east = edges[0][owner], edges[2][owner]
     x0, _, x1, y1, sign = sides
     enter, leave = _height_at(sides, west), _height_at(sides, east)
-    inner = (x0 < east) & (x1 > west) & (enter != leave)
+    is_inner = (x0 < east) & (x1 > west) & (enter != leave)
     # The part of a side east of the box: all that counts are the heights where it begins and ends.
     beyond = leave != y1
     y = np.concatenate([steps[0], leave[beyond], y1[beyond]])
@@ -189,8 +191,8 @@ def _clip(
     return ClippedPolygons(
         boxes=boxes,
         base=base + settled,
-        sides=within[:, inner],
-        owner=owner[inner],
+        sides=within[:, is_inner],
+        owner=owner[is_inner],
         steps=steps,
         step_owner=step_owner,
     )
@@ -210,8 +212,8 @@ def _clip_to_rows(sides: Floats, owner: Integers, edges: Floats) -> tuple[Floats
     east = np.where(stop == y1, x1, np.clip(x0 + (stop - y0) * slope, west, x1))
     within = sides.copy()
     within[:4, reaching] = west, start, east, stop
-    rising = within[1] != within[3]
-    return within[:, rising], owner[rising]
+    is_rising = within[1] != within[3]
+    return within[:, is_rising], owner[is_rising]
 
 
 def _height_at(sides: Floats, x: Floats) -> Floats:
@@ -228,10 +230,12 @@ def _merge_steps(
     y: Floats, change: Floats, owner: Integers, edges: Floats
 ) -> tuple[Floats, Integers, Floats]:
     """Merge steps of equal height inside each box; sum those at or below its south edge."""
+    # Steps at or below the south edge hold for all of the box; those above it have no effect.
     below, inside = y <= edges[1][owner], y < edges[3][owner]
     settled = sum_by(owner[below], change[below], edges.shape[1])
     inside &= ~below
     y, change, owner = y[inside], change[inside], owner[inside]
+    # Sorted by box and height, equal heights are a run.
     order = np.lexsort((y, owner))
     y, change, owner = y[order], change[order], owner[order]
     first = np.ones(len(y), bool)

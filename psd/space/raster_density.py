@@ -65,6 +65,7 @@ def polygon_density(
         density += _batch_density(shapes[batch], weights[batch], domain, size)
     if column is None:
         return np.minimum(density, 1.0)
+    # Cells with a weight get as much of it as they have ground.
     row, place = np.nonzero(density)
     boxes = np.stack([place, row, place + 1, row + 1], axis=1) * (
         np.array(domain.lattice * 2) / size
@@ -79,6 +80,7 @@ def _batch_density(
     """Density of one batch of polygons in every cell."""
     scale = np.array(domain.lattice * 2) / size
     start = np.tile(np.array([0.0, 0.0, size, size]), (len(shapes), 1))
+    # Changes of density at the corners of pieces; summed along both axes they are densities.
     steps, touched = np.zeros((size + 1, size + 1)), np.zeros((size + 1, size + 1), np.int64)
     bounds = np.tile(np.array(domain.bounds), (len(shapes), 1))
     number = np.arange(len(shapes))
@@ -139,14 +141,14 @@ def polygons_in_domain(
     if not len(shapes):
         raise ParameterError(f"the {what} must hold at least one polygon")
     kinds = shapely.get_type_id(shapes.array)
-    other = ~np.isin(kinds, (3, 6))
-    if other.any():
+    is_other = ~np.isin(kinds, (3, 6))
+    if is_other.any():
         raise ParameterError(
-            f"{describe_polygon(polygons, int(other.argmax()), what)} is not a polygon"
+            f"{describe_polygon(polygons, int(is_other.argmax()), what)} is not a polygon"
         )
-    invalid = ~shapely.is_valid(shapes.array)
-    if invalid.any():
-        index = int(invalid.argmax())
+    is_invalid = ~shapely.is_valid(shapes.array)
+    if is_invalid.any():
+        index = int(is_invalid.argmax())
         reason = shapely.is_valid_reason(shapes.iloc[index])
         choice = ", or pass repair=True" if what == "boundary" else ""
         raise ParameterError(
@@ -154,10 +156,10 @@ def polygons_in_domain(
             f"{choice}"
         )
     projected = reproject(shapes, domain)
-    lost = ~shapely.is_empty(projected) & ~np.isfinite(shapely.bounds(projected)).all(axis=1)
-    if lost.any():
+    is_lost = ~shapely.is_empty(projected) & ~np.isfinite(shapely.bounds(projected)).all(axis=1)
+    if is_lost.any():
         raise DomainError(
-            f"{describe_polygon(polygons, int(lost.argmax()), what)} cannot be expressed in "
+            f"{describe_polygon(polygons, int(is_lost.argmax()), what)} cannot be expressed in "
             f"{domain.crs}; {beyond_world(domain.crs)}"
         )
     check_overlap(tuple(shapely.total_bounds(projected)), domain, what)
@@ -194,6 +196,7 @@ def raster_density(
     _check_values(north_up, "the raster of the covariate")
     bounds = domain.bounds if bounds is None else bounds
     check_overlap(bounds, domain)
+    # A mean is a sum over rows and over columns with the shares of overlap, (size, cells) each.
     x, y = (
         _overlaps(
             domain.edges(axis, np.linspace(0, domain.lattice[axis], size + 1)),
@@ -209,12 +212,14 @@ def raster_density(
 
 def _overlaps(edges: Floats, low: float, high: float, cells: int) -> sparse.csr_array:
     """Share of each interval between edges that lies in each of equal cells from low to high."""
+    # Edges in units of the cells; those on a line within rounding are on it.
     position = (edges - low) * (cells / (high - low))
     near = np.rint(position)
     position = np.where(np.abs(position - near) < _SNAP, near, position)
     width = np.diff(position)
     position = np.clip(position, 0, cells)
     start, stop = position[:-1], position[1:]
+    # Each interval with each cell that it touches, one after another.
     first = np.floor(start).astype(np.int64)
     touched = np.where(stop > start, np.ceil(stop).astype(np.int64) - first, 0)
     interval, cell = np.repeat(np.arange(len(first)), touched), ranges(first, touched)

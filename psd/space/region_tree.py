@@ -2,8 +2,8 @@
 
 The lattice boxes of regions overlap, so a box alone does not say which records a node has: a
 record has a lattice cell and a lowest region. The tree has the root, the regions of each level with
-virtual nodes in between (`RegionFrame`), and below each lowest region cells whose boxes
-tile its box. Only the part of a cell that lies in its region has records.
+virtual nodes in between (`RegionFrame`), and below each lowest region cells whose boxes tile its
+box. Only the part of a cell that lies in its region has records.
 
 It follows from a public hierarchy alone. A family of many regions gets virtual nodes in between, as
 a grid does: no node has more than four children, so the projection onto counts that are not
@@ -13,7 +13,7 @@ negative runs in small families.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -21,8 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges
-from psd.errors import ParameterError, ReleaseFormatError
-from psd.space.box_tree import MAX_CHILDREN, Tree, check_tree, children_tile, topology_rules
+from psd.errors import ParameterError
+from psd.space.box_tree import (
+    MAX_CHILDREN,
+    Tree,
+    box_rules,
+    check_tree,
+    children_tile,
+    refuse_broken,
+)
 
 __all__ = [
     "ELSEWHERE",
@@ -123,7 +130,15 @@ def region_frame(regions: Regions, lattice: tuple[int, int]) -> RegionFrame:
     above = np.array([0])  # nodes of the regions of the level above
     nodes = 1
     for tier, level in enumerate(regions.levels):
-        size = _family_sizes(level, len(above))
+        # Families: the regions of this level below each one of the level above.
+        up = level.parent.astype(np.int64)
+        in_order = len(up) > 0 and up.min() >= 0 and (np.diff(up) >= 0).all()
+        if not in_order or up[-1] >= len(above):
+            raise ParameterError(f"parents of level {level.name!r} must never decrease")
+        size = np.bincount(up, minlength=len(above))
+        if (size == 0).any():
+            raise ParameterError(f"every region above level {level.name!r} must have a part in it")
+
         steps, child = _virtual_steps(size, above, nodes)
         for owner in steps:
             parents.append(owner)
@@ -148,18 +163,6 @@ def region_frame(regions: Regions, lattice: tuple[int, int]) -> RegionFrame:
         first=first,
         stop=stop,
     )
-
-
-def _family_sizes(level: NamedLevel, above: int) -> NDArray[np.int64]:
-    """Regions of a level below each one of the level above."""
-    parent = level.parent.astype(np.int64)
-    in_order = len(parent) > 0 and parent.min() >= 0 and (np.diff(parent) >= 0).all()
-    if not in_order or parent[-1] >= above:
-        raise ParameterError(f"parents of level {level.name!r} must never decrease")
-    size = np.bincount(parent, minlength=above)
-    if (size == 0).any():
-        raise ParameterError(f"every region above level {level.name!r} must have a part in it")
-    return size
 
 
 def _virtual_steps(
@@ -277,39 +280,25 @@ class RegionTree(Tree):
 
 def named_tree(tree: Tree, regions: Regions) -> RegionTree:
     """Make a tree of regions of the nodes of a file; `check_cells` checks it."""
-    return RegionTree(
-        boxes=tree.boxes,
-        parent=tree.parent,
-        level=tree.level,
-        count=tree.count,
-        loss=tree.loss,
-        noise=tree.noise,
-        regions=regions,
-    )
+    nodes: dict[str, Any] = {field.name: getattr(tree, field.name) for field in fields(tree)}
+    return RegionTree(**nodes, regions=regions)
 
 
 def check_cells(tree: Tree, lattice: tuple[int, int]) -> None:
     """Refuse arrays that are not a tree of cells, or of regions and their cells.
 
-    P1. As `psd.space.box_tree.check_tree`. In a region tree the first nodes are those of the
+    P3. As `psd.space.box_tree.check_tree`. In a region tree the first nodes are those of the
     hierarchy, and the children of a cell tile its box.
     """
     if not isinstance(tree, RegionTree):
         check_tree(tree, lattice)
         return
-    for rule, holds in _rules(tree, lattice):
-        if not holds:
-            raise ReleaseFormatError(
-                f"not a tree of regions: {rule}; the file is damaged or foreign"
-            )
+    refuse_broken("tree of regions", _rules(tree, lattice))
 
 
 def _rules(tree: RegionTree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
     """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
-    yield from topology_rules(tree)
-    yield "the root is not the whole lattice", (*tree.boxes[0],) == (0, 0, *lattice)
-    yield "a box is empty", bool((tree.boxes[:, :2] < tree.boxes[:, 2:]).all())
-    yield "a node has more than four children", bool((tree.children <= MAX_CHILDREN).all())
+    yield from box_rules(tree, lattice)
     frame = tree.frame
     upper = slice(0, len(frame))
     yield "a region has no node", len(tree) >= len(frame)

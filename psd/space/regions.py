@@ -1,9 +1,8 @@
-"""Parse regions: tables, geometries, GeoJSON and WKT, and their CRS.
+"""Regions of a caller: parsed from tables, geometries, GeoJSON and WKT, checked and reprojected.
 
-Text and nested lists are untrusted, so their size and depth are checked before a parser or GEOS
-reads them. The CRS comes from the caller or the format and is never guessed.
-
-Sizes are checked first, by counting alone, so that GEOS gets no polygon that takes it long.
+Text and nested lists are untrusted, so their size and depth are checked before a parser reads them.
+Polygons are checked by counting alone first, so that GEOS gets none that takes it long. The CRS
+comes from the caller or the format and is never guessed.
 
 An outline that crosses itself can be repaired in several ways, which differ in area. So nothing is
 repaired unless it is asked for.
@@ -23,7 +22,7 @@ from psd._util.arrays import sum_by
 from psd.errors import DomainError, ParameterError
 from psd.space.bounds import beyond_the_world, world_width
 from psd.space.crs import beyond_world, explain_proj_errors, half_turn, parse_crs
-from psd.space.shape_transforms import metres_of, transform_shapes
+from psd.space.shape_transforms import clip_shapes, metres_of, transform_shapes
 
 if TYPE_CHECKING:
     import geopandas
@@ -106,15 +105,22 @@ def to_release_crs(
     _check(original, names, advice=advice)
     moved = reproject(shapes, domain)
     is_near = ~shapely.is_empty(moved)
-    finite = ~is_near | np.isfinite(shapely.bounds(moved)).all(axis=1)
-    if not finite.all():
+    is_finite = ~is_near | np.isfinite(shapely.bounds(moved)).all(axis=1)
+    if not is_finite.all():
         raise DomainError(
-            f"{_first(~finite, names)} cannot be expressed in {domain.crs}; "
+            f"{_first(~is_finite, names)} cannot be expressed in {domain.crs}; "
             + beyond_world(domain.crs)
             + ", or pass crs= if it is in another CRS"
         )
     _check(np.where(is_near, moved, original), names, " in the CRS of the release")
-    _check_lengths(moved, domain, names)
+    # Refuse outlines that pass through too many cells.
+    lengths = outline_lengths(moved, domain)
+    is_long = lengths > MAX_OUTLINE_LENGTHS
+    if is_long.any():
+        raise ParameterError(
+            f"{_first(is_long, names)} must have an outline of at most {MAX_OUTLINE_LENGTHS:,} "
+            f"widths of the domain inside it, got {lengths[is_long.argmax()]:,.0f}; simplify it"
+        )
     return moved
 
 
@@ -129,24 +135,12 @@ def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.f
     vertices, owner = shapely.get_coordinates(shapes, return_index=True)
     rings = shapely.get_rings(shapely.get_parts(shapes))
     _, ring = shapely.get_coordinates(rings, return_index=True)
+    # Sides from vertex to vertex; the step from a ring to the next one is no side.
     low, high = np.minimum(vertices[1:], vertices[:-1]), np.maximum(vertices[1:], vertices[:-1])
     inside = np.minimum(high, domain.bounds[2:]) - np.maximum(low, domain.bounds[:2])
     is_inside = (ring[1:] == ring[:-1]) & (inside >= 0).all(axis=1)
     length = (inside / (domain.width, domain.height)).sum(axis=1)
     return sum_by(owner[1:][is_inside], length[is_inside], len(shapes))
-
-
-def _check_lengths(
-    shapes: NDArray[np.object_], domain: Domain, names: Sequence[str] | None
-) -> None:
-    """Refuse outlines that pass through too many cells."""
-    lengths = outline_lengths(shapes, domain)
-    is_long = lengths > MAX_OUTLINE_LENGTHS
-    if is_long.any():
-        raise ParameterError(
-            f"{_first(is_long, names)} must have an outline of at most {MAX_OUTLINE_LENGTHS:,} "
-            f"widths of the domain inside it, got {lengths[is_long.argmax()]:,.0f}; simplify it"
-        )
 
 
 def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
@@ -191,13 +185,7 @@ def _clip_near(shapes: NDArray[np.object_], source: CRS, domain: Domain) -> NDAr
             [shapely.transform(near, lambda xy, by=by: xy + by) for by in turns]
         )
         is_usable = (np.abs(shapely.bounds(shapes)[:, 1::2]) <= turn / 4).all(axis=1)
-    shapely.prepare(near)
-    clipped = np.array(shapes, dtype=object)
-    for number in np.flatnonzero(is_usable & ~shapely.covers(near, shapes)):
-        parts = shapely.get_parts(shapely.intersection(shapes[number], near))
-        parts = parts[shapely.get_type_id(parts) == _POLYGONS[0]]
-        clipped[number] = parts[0] if len(parts) == 1 else shapely.MultiPolygon(list(parts))
-    return clipped
+    return clip_shapes(shapes, near, is_usable)
 
 
 def _check(
@@ -211,10 +199,12 @@ def _check(
 
     check_kinds(shapes, names)
     check_sizes(shapes, names)
-    invalid = ~shapely.is_valid(shapes)
-    if invalid.any():
-        reason = shapely.is_valid_reason(shapes[invalid.argmax()])
-        raise ParameterError(f"{_first(invalid, names)} is not valid{where} ({reason}); {advice}")
+    is_invalid = ~shapely.is_valid(shapes)
+    if is_invalid.any():
+        reason = shapely.is_valid_reason(shapes[is_invalid.argmax()])
+        raise ParameterError(
+            f"{_first(is_invalid, names)} is not valid{where} ({reason}); {advice}"
+        )
 
 
 def check_kinds(shapes: NDArray[np.object_], names: Sequence[str] | None = None) -> None:
@@ -227,9 +217,9 @@ def check_kinds(shapes: NDArray[np.object_], names: Sequence[str] | None = None)
         shape = shapes[other.argmax()]
         kind = "missing" if shape is None else shape.geom_type
         raise ParameterError(f"{_first(other, names)} must be a polygon, got {kind}")
-    empty = shapely.is_empty(shapes)
-    if empty.any():
-        raise ParameterError(f"{_first(empty, names)} must not be empty")
+    is_empty = shapely.is_empty(shapes)
+    if is_empty.any():
+        raise ParameterError(f"{_first(is_empty, names)} must not be empty")
 
 
 def check_sizes(shapes: NDArray[np.object_], names: Sequence[str] | None = None) -> None:
@@ -248,20 +238,13 @@ def check_sizes(shapes: NDArray[np.object_], names: Sequence[str] | None = None)
     if len(lost):
         raise ParameterError(f"{region_text(int(lost[0]), names)} must have finite coordinates")
     for index in np.flatnonzero(vertices > _FEW_VERTICES):
-        _check_pairs(region_text(int(index), names), shapes[index])
-
-
-def _check_pairs(name: str, shape: Any) -> None:
-    """Refuse a polygon with too many pairs of sides for GEOS."""
-    import shapely
-
-    pairs = _count_pairs(shape)
-    if pairs > MAX_PAIRS:
-        raise ParameterError(
-            f"{name} must have at most {MAX_PAIRS:,} pairs of sides beside each other, "
-            f"got {pairs:,} of {shapely.get_num_coordinates(shape):,} vertices; simplify it, or "
-            "divide it"
-        )
+        pairs = _count_pairs(shapes[index])
+        if pairs > MAX_PAIRS:
+            raise ParameterError(
+                f"{region_text(int(index), names)} must have at most {MAX_PAIRS:,} pairs of sides "
+                f"beside each other, got {pairs:,} of {vertices[index]:,} vertices; simplify it, "
+                "or divide it"
+            )
 
 
 def _count_pairs(shape: Any) -> int:
@@ -271,15 +254,12 @@ def _count_pairs(shape: Any) -> int:
     rings = shapely.get_rings(shapely.get_parts(shape))
     vertices, ring = shapely.get_coordinates(rings, return_index=True)
     along = ring[1:] == ring[:-1]
+    # Ranges of sides, (m, 2); the step from a ring to the next one is no side.
     low = np.minimum(vertices[1:], vertices[:-1])[along]
     high = np.maximum(vertices[1:], vertices[:-1])[along]
-    return min(_overlaps(low[:, axis], high[:, axis]) for axis in (0, 1))
-
-
-def _overlaps(low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
-    """Count pairs of intervals that overlap: all but those where one ends before the other."""
-    ended = np.searchsorted(np.sort(high), low, side="left")
-    return int(len(low) * (len(low) - 1) // 2 - ended.sum())
+    # All pairs overlap but those where one range ends before the other begins.
+    ended = [np.searchsorted(np.sort(high[:, axis]), low[:, axis]).sum() for axis in (0, 1)]
+    return len(low) * (len(low) - 1) // 2 - int(max(ended))
 
 
 def _first(is_faulty: NDArray[np.bool_], names: Sequence[str] | None) -> str:
@@ -382,13 +362,20 @@ def _parse_region(number: int, region: Any, default: str | None) -> list[tuple[A
                 f"region {number} must have at most {MAX_TEXT:,} characters, got {len(region):,}; "
                 "simplify it, or read it from a GIS file"
             )
-        if region.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
-            return _geojson(number, _parse_json(number, region), default)
-        return [_wkt(number, region)]
+        if region.lstrip("\ufeff \t\r\n")[:1] not in ("{", "["):
+            return [_wkt(number, region)]
+        try:
+            value = json.loads(region.lstrip("\ufeff"))
+        except (ValueError, RecursionError) as error:
+            reason = "nested too deep" if isinstance(error, RecursionError) else str(error)[:80]
+            raise ParameterError(f"region {number} cannot be read as GeoJSON ({reason})") from None
+        return _geojson(number, value, default)
     if isinstance(region, Mapping):
         return _geojson(number, region, default)
     if region is None or hasattr(region, "geom_type"):
-        srid = 0 if region is None else _srid(region)
+        import shapely
+
+        srid = 0 if region is None else int(shapely.get_srid(region))
         return [(region, f"EPSG:{srid}" if srid else None)]
     if not hasattr(region, "__geo_interface__"):
         raise ParameterError(
@@ -397,19 +384,13 @@ def _parse_region(number: int, region: Any, default: str | None) -> list[tuple[A
     return _geojson(number, region.__geo_interface__, None)
 
 
-def _srid(shape: Any) -> int:
-    """SRID of a geometry, 0 if it has none."""
-    import shapely
-
-    return int(shapely.get_srid(shape))
-
-
 def _wkt(number: int, text: str) -> tuple[Any, Any]:
     """Parse WKT or EWKT, after a check of its depth."""
     import shapely
 
     srid = _EWKT.match(text)
     body = text[srid.end() :] if srid else text
+    # Brackets and commas are counted before a parser reads the text.
     characters = np.frombuffer(body.encode("utf-8", "replace"), np.uint8)
     steps = (characters == ord("(")).astype(np.int32) - (characters == ord(")"))
     depth = int(np.cumsum(steps).max(initial=0))
@@ -435,21 +416,17 @@ def _wkt(number: int, text: str) -> tuple[Any, Any]:
     return shape, f"EPSG:{srid[1]}" if srid else None
 
 
-def _parse_json(number: int, text: str) -> Any:
-    """Parse the JSON of a region."""
-    try:
-        return json.loads(text.lstrip("\ufeff"))
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)[:80]
-        raise ParameterError(f"region {number} cannot be read as GeoJSON ({reason})") from None
-
-
 def _geojson(number: int, value: Any, crs: Any) -> list[tuple[Any, Any]]:
     """Geometries of a GeoJSON value and their CRS."""
     if not isinstance(value, Mapping):
         raise ParameterError(f"region {number} must be a GeoJSON object")
     if value.get("crs") is not None:
-        crs = _named_crs(number, value["crs"])
+        # A member of GeoJSON before RFC 7946.
+        member = value["crs"]
+        properties = member.get("properties") if isinstance(member, Mapping) else None
+        crs = properties.get("name") if isinstance(properties, Mapping) else None
+        if not isinstance(crs, str):
+            raise DomainError(f'region {number} must have a name in its "crs" member')
     if value.get("type") == "FeatureCollection":
         features = value.get("features")
         if not isinstance(features, list | tuple):
@@ -458,17 +435,10 @@ def _geojson(number: int, value: Any, crs: Any) -> list[tuple[Any, Any]]:
     return [(_feature(number, value), crs)]
 
 
-def _named_crs(number: int, member: Any) -> str:
-    """Read the "crs" member of GeoJSON before RFC 7946."""
-    properties = member.get("properties") if isinstance(member, Mapping) else None
-    name = properties.get("name") if isinstance(properties, Mapping) else None
-    if not isinstance(name, str):
-        raise DomainError(f'region {number} must have a name in its "crs" member')
-    return name
-
-
 def _feature(number: int, value: Any) -> Any:
     """Geometry of a GeoJSON Feature or geometry, None if it is null."""
+    import shapely
+
     if isinstance(value, Mapping) and value.get("type") == "Feature":
         value = value.get("geometry")
     if value is None:
@@ -477,18 +447,12 @@ def _feature(number: int, value: Any) -> Any:
     if kind not in ("Polygon", "MultiPolygon"):
         label = str(kind)[:40] if kind else "another object"
         raise ParameterError(f"region {number} must be a polygon, got {label}")
-    return _polygons(number, value.get("coordinates"), several=kind == "MultiPolygon")
-
-
-def _polygons(number: int, coordinates: Any, *, several: bool) -> Any:
-    """Make a polygon or multi-polygon of nested lists."""
-    import shapely
-
-    parts = coordinates if several else [coordinates]
+    if kind == "Polygon":
+        return _polygon(number, value.get("coordinates"))
+    parts = value.get("coordinates")
     if not isinstance(parts, list | tuple):
         raise ParameterError(f"region {number} must have lists as coordinates")
-    polygons = [_polygon(number, rings) for rings in parts]
-    return shapely.MultiPolygon(polygons) if several else polygons[0]
+    return shapely.MultiPolygon([_polygon(number, rings) for rings in parts])
 
 
 def _polygon(number: int, rings: Any) -> Any:
@@ -505,9 +469,13 @@ def _ring(number: int, ring: Any) -> Any:
     """Make a closed ring of a list of vertices; heights are ignored."""
     import shapely
 
-    vertices = _vertices(ring)
-    if vertices is None:
+    try:
+        vertices = np.asarray(ring, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        vertices = np.empty(0)
+    if vertices.ndim != 2 or vertices.shape[1] < 2:
         raise ParameterError(f"region {number} must have rings that are lists of vertices x, y")
+    vertices = vertices[:, :2]
     if not np.isfinite(vertices).all():
         raise ParameterError(f"region {number} must have finite coordinates")
     if len(vertices) < 4 or (vertices[0] != vertices[-1]).any():
@@ -516,15 +484,6 @@ def _ring(number: int, ring: Any) -> Any:
             f"the first; got a ring of {len(vertices)}"
         )
     return shapely.linearrings(vertices)
-
-
-def _vertices(ring: Any) -> NDArray[np.float64] | None:
-    """Vertices x, y of a ring, or None if they cannot be read."""
-    try:
-        vertices = np.asarray(ring, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return vertices[:, :2] if vertices.ndim == 2 and vertices.shape[1] >= 2 else None
 
 
 # Columns that name a row of a public file, the first that it has.
@@ -562,7 +521,7 @@ def repair_polygons(table: Any, what: str) -> Any:
     invalid = np.flatnonzero(~shapely.is_valid(shapes))
     if not len(invalid):
         return table
-    shapes[invalid] = _make_valid(shapes[invalid])
+    shapes[invalid] = shapely.make_valid(shapes[invalid], method="structure", keep_collapsed=False)
     lost = invalid[shapely.area(shapes[invalid]) == 0]
     if len(lost):
         raise ParameterError(
@@ -572,13 +531,3 @@ def repair_polygons(table: Any, what: str) -> Any:
     if hasattr(table, "set_geometry"):
         return table.set_geometry(shapes, crs=table.crs)
     return type(table)(shapes, index=table.index, crs=table.crs)
-
-
-def _make_valid(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Valid polygons with the area of invalid ones."""
-    import shapely
-
-    valid: NDArray[np.object_] = shapely.make_valid(
-        shapes, method="structure", keep_collapsed=False
-    )
-    return valid

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     Shapes = NDArray[np.object_]
 
 __all__ = [
+    "clip_shapes",
     "metres_of",
     "seam_longitude",
     "transform_shapes",
@@ -86,11 +87,11 @@ def transform_table(
     target, shapes = parse_crs(crs), np.asarray(table.geometry.array, dtype=object)
     with explain_proj_errors(what, crs), offline():
         moved = transform_shapes(shapes, table.crs, target)
-    lost = ~_is_finite(moved)
-    if lost.any():
+    is_lost = ~_is_finite(moved)
+    if is_lost.any():
         raise DomainError(
             f"{what} must have coordinates in {str(crs)[:80]} everywhere, and row "
-            f"{int(lost.argmax()) + 1} has none; does it reach beyond the world of its CRS?"
+            f"{int(is_lost.argmax()) + 1} has none; does it reach beyond the world of its CRS?"
         )
     named: geopandas.GeoDataFrame = table.set_geometry(moved, crs=target)
     named.attrs = table.attrs
@@ -125,34 +126,38 @@ def transform_shapes(
 
     source, target = parse_crs(source), parse_crs(target)
     is_same = bool(source.equals(target, ignore_axis_order=True))
-    if not len(shapes) or (is_same and not _beyond(shapes, target)):
+    if not len(shapes):
         return shapes
+    if is_same:
+        longitudes = np.abs(shapely.bounds(shapes)[:, ::2])
+        if not target.is_geographic or not (longitudes > half_turn(target)).any():
+            return shapes
     result = np.array(shapes, dtype=object)
-    usable = np.isin(shapely.get_type_id(result), (3, 6)) & ~shapely.is_empty(result)
-    if not is_same and not usable.all():  # lines, points
+    is_usable = np.isin(shapely.get_type_id(result), (3, 6)) & ~shapely.is_empty(result)
+    if not is_same and not is_usable.all():  # lines, points
         move = _transformer(source, target)
-        result[~usable] = shapely.transform(
-            result[~usable], lambda xy: np.column_stack(move.transform(*xy.T))
+        result[~is_usable] = shapely.transform(
+            result[~is_usable], lambda xy: np.column_stack(move.transform(*xy.T))
         )
-    if not usable.any():
+    if not is_usable.any():
         return result
-    box = shapely.total_bounds(result[usable])
+    box = shapely.total_bounds(result[is_usable])
     extent = float(max(box[2] - box[0], box[3] - box[1]))
     if not np.isfinite(extent):
         return result
     if tolerance is None:
         tolerance = _SHARE * extent * metres_of(source)
     steps = (tolerance / metres_of(source), extent * _LONG)
-    result[usable] = _within_world(result[usable], source, tolerance)
-    usable &= ~shapely.is_empty(result)
-    if not usable.any():
+    result[is_usable] = _within_world(result[is_usable], source, tolerance)
+    is_usable &= ~shapely.is_empty(result)
+    if not is_usable.any():
         return result
     seam = seam_longitude(target)
     window = 180.0 if seam is None else seam
-    moved, touched = _to_degrees(result[usable], source, target, tolerance, steps, window, most)
+    moved, touched = _to_degrees(result[is_usable], source, target, tolerance, steps, window, most)
     if target.is_geographic:
         unit = _degrees_per_unit(target)
-        result[usable] = moved if unit == 1 else shapely.transform(moved, lambda xy: xy / unit)
+        result[is_usable] = moved if unit == 1 else shapely.transform(moved, lambda xy: xy / unit)
         return result
     degrees, moved = moved, _project(moved, target, tolerance, window, most)
     if seam is None:
@@ -160,7 +165,7 @@ def transform_shapes(
         for number in np.flatnonzero(touched & _is_finite(moved)):
             moved[number] = _joined(moved[number], grid)
     moved[_is_torn(degrees, moved, target)] = shapely.Polygon([[np.inf, np.inf]] * 4)
-    result[usable] = moved
+    result[is_usable] = moved
     return result
 
 
@@ -231,16 +236,24 @@ def _within_world(shapes: Shapes, crs: CRS, tolerance: float) -> Shapes:
     (world,) = _project(np.array([earth]), crs, tolerance, seam, None)
     if not np.isfinite(shapely.bounds(world)).all() or not shapely.is_valid(world):
         return shapes  # of an interrupted map
-    shapely.prepare(world)
-    beyond = ~shapely.covers(world, shapes)
-    if not beyond.any():
-        return shapes
-    within = np.array(shapes, dtype=object)
-    for number in np.flatnonzero(beyond):
-        parts = shapely.get_parts(shapely.intersection(shapes[number], world))
+    return clip_shapes(shapes, world)
+
+
+def clip_shapes(shapes: Shapes, area: Any, is_usable: NDArray[np.bool_] | bool = True) -> Shapes:
+    """Clip usable shapes to an area; their polygons are kept, and not lines that are left over.
+
+    shapes: (n,); is_usable: (n,) bool; returns (n,), in which shapes that the area covers stay as
+    they are.
+    """
+    import shapely
+
+    shapely.prepare(area)
+    clipped = np.array(shapes, dtype=object)
+    for number in np.flatnonzero(is_usable & ~shapely.covers(area, shapes)):
+        parts = shapely.get_parts(shapely.intersection(shapes[number], area))
         parts = parts[shapely.get_type_id(parts) == 3]
-        within[number] = parts[0] if len(parts) == 1 else shapely.MultiPolygon(list(parts))
-    return within
+        clipped[number] = parts[0] if len(parts) == 1 else shapely.MultiPolygon(list(parts))
+    return clipped
 
 
 def _geodetic(crs: CRS) -> CRS:
@@ -275,23 +288,14 @@ def metres_of(crs: Any) -> float:
     return metres_per_unit(crs.to_wkt()) or 1.0
 
 
-def _beyond(shapes: Shapes, crs: CRS) -> bool:
-    """Whether longitudes of a CRS go beyond 180."""
-    import shapely
-
-    return bool(
-        crs.is_geographic and (np.abs(shapely.bounds(shapes)[:, ::2]) > half_turn(crs)).any()
-    )
-
-
 def _is_finite(shapes: Shapes) -> NDArray[np.bool_]:
     """Whether all coordinates of shapes are finite; those of empty ones are."""
     import shapely
 
     vertices, owner = shapely.get_coordinates(shapes, return_index=True)
-    finite = np.ones(len(shapes), bool)
-    finite[owner[~np.isfinite(vertices).all(axis=1)]] = False
-    return finite
+    is_finite = np.ones(len(shapes), bool)
+    is_finite[owner[~np.isfinite(vertices).all(axis=1)]] = False
+    return is_finite
 
 
 # --- rings ----------------------------------------------------------------------------------
@@ -302,8 +306,8 @@ def _rings(shapes: Shapes) -> tuple[Floats, Integers, Integers, Integers]:
     import shapely
 
     parts, shape = shapely.get_parts(shapes, return_index=True)
-    filled = ~shapely.is_empty(parts)
-    parts, shape = parts[filled], shape[filled]
+    is_filled = ~shapely.is_empty(parts)
+    parts, shape = parts[is_filled], shape[is_filled]
     rings, part = shapely.get_rings(parts, return_index=True)
     vertices, ring = shapely.get_coordinates(rings, return_index=True)
     return vertices, ring, part, shape
@@ -347,13 +351,13 @@ def _divided(
         middles, length = (a + b) / 2, np.hypot(*(b - a).T)
         middle_images = project(middles)
         with np.errstate(invalid="ignore"):
-            bent = deviation(images[sides], middle_images, images[sides + 1]) > tolerance
-            long = np.flatnonzero((length > steps[1]) & ~bent)
-            for share in (0.25, 0.75) if long.size else ():
-                places = project(a[long] + share * (b - a)[long])
-                ends = images[sides[long]], images[sides[long] + 1]
-                bent[long] |= deviation(ends[0], places, ends[1]) > tolerance
-        halved = bent & (length > steps[0])
+            is_bent = deviation(images[sides], middle_images, images[sides + 1]) > tolerance
+            long_sides = np.flatnonzero((length > steps[1]) & ~is_bent)
+            for share in (0.25, 0.75) if long_sides.size else ():
+                places = project(a[long_sides] + share * (b - a)[long_sides])
+                ends = images[sides[long_sides]], images[sides[long_sides] + 1]
+                is_bent[long_sides] |= deviation(ends[0], places, ends[1]) > tolerance
+        halved = is_bent & (length > steps[0])
         if most is not None:
             _check_number(owner[ring], owner[ring[sides[halved]]], most)
         at = sides[halved] + 1
@@ -378,13 +382,11 @@ def _check_number(present: Integers, added: Integers, most: int) -> None:
         )
 
 
-def _plane_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
-    """Distance of points m from the lines between a and b."""
-    return _distance(a - m, b - m)
-
-
 def _degrees_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
-    """The same in degrees of a great circle, near m; across the seam, and at poles."""
+    """Distance of points m from the lines between a and b, in degrees of a great circle near m.
+
+    Lines may pass the seam, or a pole.
+    """
     a, b = a.copy(), b.copy()
     for end, other in ((a, b), (b, a)):  # a pole has the longitude of the side that goes to it
         end[:, 0] = np.where(_at_pole(end), other[:, 0], end[:, 0])
@@ -621,15 +623,15 @@ def _project(
         longitude = np.clip(degrees[:, 0], seam - 360 + _NEAR / 10, seam - _NEAR / 10)
         return np.column_stack(move.transform(longitude / unit, degrees[:, 1] / unit))
 
-    empty = shapely.is_empty(made)
-    if not empty.all():
-        vertices, ring, part, shape = _rings(made[~empty])
+    is_empty = shapely.is_empty(made)
+    if not is_empty.all():
+        vertices, ring, part, shape = _rings(made[~is_empty])
         steps = (tolerance / _METRES_PER_DEGREE, max(east - west, north - south) * _LONG)
         _, ring, images = _divided(
-            vertices, ring, shape[part], project, _plane_deviation,
+            vertices, ring, shape[part], project, lambda a, m, b: _distance(a - m, b - m),
             tolerance / metres_of(target), steps, most,
         )  # fmt: skip
-        made[~empty] = _polygons(images, ring, part, shape, made[~empty])
+        made[~is_empty] = _polygons(images, ring, part, shape, made[~is_empty])
     return made
 
 
@@ -641,16 +643,16 @@ def _is_torn(degrees: Shapes, moved: Shapes, target: CRS) -> NDArray[np.bool_]:
     """
     import shapely
 
-    geodetic, torn = _geodetic(target), np.zeros(len(degrees), bool)
+    geodetic, is_torn = _geodetic(target), np.zeros(len(degrees), bool)
     move, unit = _transformer(geodetic, target), _degrees_per_unit(geodetic)
     along = (np.arange(_LOOKS) + 0.5) / _LOOKS
     bounds = shapely.bounds(degrees)
     plane = shapely.bounds(moved)
     with np.errstate(invalid="ignore"):
-        wide = (plane[:, 2:] - plane[:, :2] > _LONG_WAY / metres_of(target)).any(axis=1)
-    wide |= bounds[:, 2] - bounds[:, 0] > _WIDE
+        is_wide = (plane[:, 2:] - plane[:, :2] > _LONG_WAY / metres_of(target)).any(axis=1)
+    is_wide |= bounds[:, 2] - bounds[:, 0] > _WIDE
     # Only wide shapes can be torn: places of a grid are then inside before and not after, or else.
-    for number in np.flatnonzero(wide & _is_finite(moved) & ~shapely.is_empty(moved)):
+    for number in np.flatnonzero(is_wide & _is_finite(moved) & ~shapely.is_empty(moved)):
         west, south, east, north = bounds[number]
         grid = np.meshgrid(west + along * (east - west), south + along * (north - south))
         places = [each.ravel() for each in grid]
@@ -658,5 +660,5 @@ def _is_torn(degrees: Shapes, moved: Shapes, target: CRS) -> NDArray[np.bool_]:
         seen = np.isfinite(x) & np.isfinite(y)
         before = shapely.contains_xy(degrees[number], places[0][seen], places[1][seen])
         after = shapely.contains_xy(moved[number], x[seen], y[seen])
-        torn[number] = (before != after).sum() > _TORN * max(before.sum(), 1)
-    return torn
+        is_torn[number] = (before != after).sum() > _TORN * max(before.sum(), 1)
+    return is_torn

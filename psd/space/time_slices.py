@@ -251,18 +251,16 @@ def _numbers_of(by: By, names: Sequence[str]) -> NDArray[np.int64]:
     matches = re.compile(_PATTERNS[by]).fullmatch
     try:
         if all(isinstance(name, str) and matches(name) for name in names):
-            first = list(map(_sunday, names)) if by == "week" else names
-            return _numbers(by, np.array(first, f"datetime64[{'D' if by == 'week' else 'h'}]"))
+            if by != "week":
+                return _numbers(by, np.array(names, "datetime64[h]"))
+            # The last day of a week must be in the calendar.
+            last = [date.fromisocalendar(int(name[:4]), int(name[6:]), 7) for name in names]
+            return _numbers(by, np.array(last, "datetime64[D]"))
     except ValueError:  # such as 30 February
         pass
     if len(names) > 1:
         return np.concatenate([_numbers_of(by, [name]) for name in names])
     raise ParameterError(f"slice must be of the form {_FORMS[by]} by {by}, got {names[0]!r}")
-
-
-def _sunday(name: str) -> np.datetime64:
-    """Last day of a week, which must be in the calendar."""
-    return np.datetime64(date.fromisocalendar(int(name[:4]), int(name[6:]), 7))
 
 
 def _range(by: By, first: str, last: str) -> list[str]:

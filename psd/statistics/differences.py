@@ -30,7 +30,7 @@ class CountPair:
     first: Floats  # (n,) float64; counts in the first release
     second: Floats
     noise: Floats  # (2, n) float64; variances by the noise, in each release
-    spread: Floats  # (2, n) float64; variances by points that are spread unevenly in cells
+    nonuniformity: Floats  # (2, n) float64; variances by points that are spread unevenly in cells
     confidence: float  # of the intervals, in (0, 1)
 
 
@@ -51,7 +51,7 @@ def count_pair(
         for index, asked in ((first, areas), (second, other))
     ]
     x, y = (columns["estimate"] for columns in answers)
-    noise, spread = (
+    noise, nonuniformity = (
         np.stack([columns[name] ** 2 for columns in answers])
         for name in ("perturbation_error", "nonuniformity_error")
     )
@@ -65,7 +65,7 @@ def count_pair(
         first=x,
         second=y,
         noise=noise,
-        spread=spread,
+        nonuniformity=nonuniformity,
         confidence=confidence,
     )
 
@@ -75,12 +75,12 @@ def differences(pair: CountPair) -> pandas.DataFrame:
 
     P2. Variances of the two releases are added, because their noise is independent.
     """
-    noise, spread = pair.noise.sum(axis=0), pair.spread.sum(axis=0)
-    value, error = pair.first - pair.second, np.sqrt(noise + spread)
+    noise, nonuniformity = pair.noise.sum(axis=0), pair.nonuniformity.sum(axis=0)
+    value, error = pair.first - pair.second, np.sqrt(noise + nonuniformity)
     table: pandas.DataFrame = pair.table.assign(
         difference=value,
         perturbation_error=np.sqrt(noise),
-        nonuniformity_error=np.sqrt(spread),
+        nonuniformity_error=np.sqrt(nonuniformity),
         error=error,
         lower=value - two_sided_quantile(pair.confidence) * error,
         upper=value + two_sided_quantile(pair.confidence) * error,
@@ -97,17 +97,18 @@ def ratios(pair: CountPair) -> pandas.DataFrame:
     positive = y > 0
     below = np.where(positive, y, 1.0)
     value = np.where(positive, x / below, np.nan)
+    # Derivatives of the ratio by both counts, (2, n); where the second is 0 nothing is known.
     slope = np.stack([1 / below, np.where(positive, value, 0.0) / below])
 
     def deviation(variances: Floats) -> Floats:
         return np.where(positive, np.sqrt((slope**2 * variances).sum(axis=0)), np.inf)
 
-    total = pair.noise + pair.spread
+    total = pair.noise + pair.nonuniformity
     lower, upper = fieller_interval(x, y, total[0], total[1], np.zeros(len(x)), pair.confidence)
     table: pandas.DataFrame = pair.table.assign(
         ratio=value,
         perturbation_error=deviation(pair.noise),
-        nonuniformity_error=deviation(pair.spread),
+        nonuniformity_error=deviation(pair.nonuniformity),
         error=deviation(total),
         lower=lower,
         upper=upper,

@@ -62,6 +62,7 @@ class InnovationTree:
 
 def innovation_tree(tree: Hierarchy, estimates: Estimates, leaves: Integers) -> InnovationTree:
     """Select the nodes that the errors of leaves depend on: ancestors, and siblings of these."""
+    # Ancestors of the leaves; then all their children, over which a family's error is divided.
     above = np.zeros(len(tree), bool)
     above[leaves] = True
     for level in reversed(tree.levels[1:]):
@@ -92,8 +93,10 @@ def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: i
     errors *= tree.deviation[:, None]
     for level in tree.levels[1:]:
         parent = tree.parent[level]
+        # Children stand family by family, so a family is a run of equal parents.
         starts = np.flatnonzero(np.diff(parent, prepend=-1))
         family = np.cumsum(np.diff(parent, prepend=parent[0]) > 0)
+        # The parent's error less the innovations of all of its children, (families, draws).
         excess = errors[parent[starts]] - np.add.reduceat(errors[level], starts, axis=0)
         errors[level] += tree.slope[level][:, None] * excess[family]
     return errors
@@ -154,17 +157,21 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
     The records that a smooth density moved have one relative error in common, and those along a
     line have another.
     """
+    # Parts that divide a leaf; a leaf that lies in one cell as a whole has no such error.
     cut = np.flatnonzero((overlay.share < 1) & (overlay.share > 0))
     share = overlay.share[cut]
     leaves, owner = np.unique(overlay.node[cut], return_inverse=True)
+    # K of each part, from its variance K^2 f (1 - f).
     scale = np.sqrt(overlay.part_variance()[cut] / (share * (1 - share)))
     number = np.arange(len(cut))
     root = np.sqrt(share)[:, None]
+    # Matrices that sum parts by leaf, (leaves, parts), and scaled parts by cell, (cells, parts).
     by_leaf = sparse.csr_array((root[:, 0], (owner, number)), shape=(len(leaves), len(cut)))
     shape = (overlay.cells, len(cut))
     by_cell = sparse.csr_array((scale, (overlay.cell[cut], number)), shape=shape)
     common = np.sqrt(shift_variance(overlay.shift()))[:, None] * np.sign(overlay.shift())[:, None]
     lines = overlay.lines()
+    # Root of the share of each leaf that is in no cell: its parts there are drawn as one.
     missing = np.sqrt(np.maximum(1 - sum_by(owner, share, len(leaves)), 0.0))[:, None]
 
     def drawn(random: np.random.Generator, draws: int) -> Floats:
@@ -189,6 +196,7 @@ def draw_region_counts(joint: Joint, seed: int, draws: int) -> Iterator[Floats]:
     random = np.random.default_rng(seed)
     covariance = joint.covariance
     size = len(covariance)
+    # The covariance may be singular, where regions overlap: a little is added to its diagonal.
     slack = _JITTER * max(float(np.diagonal(covariance).max(initial=0.0)), _JITTER)
     factor = np.linalg.cholesky(covariance + slack * np.eye(size))
     counts = joint.answers["estimate"].to_numpy(np.float64)[:, None]

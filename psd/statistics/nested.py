@@ -44,7 +44,9 @@ def answer_nested(
     together = answer_jointly(index, areas, confidence=confidence, threshold=threshold)
     parent = _parent_numbers(areas.given, parents, len(areas))
     _check_nesting(parent, areas.overlaps(index.fit))
-    rings = _ring_weights(parent)
+    # Weights of the regions in each ring, (n, n): the region less those directly inside it.
+    rings, inner = np.eye(len(parent)), np.flatnonzero(parent >= 0)
+    rings[parent[inner], inner] = -1.0
     estimate, ring = _project_regions(together, parent, rings)
     variance = np.einsum("ij,ij->i", rings @ together.covariance, rings)
     error = np.sqrt(np.maximum(variance, 0.0))
@@ -62,6 +64,7 @@ def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integ
     """Index of the parent of each region; -1 without a parent."""
     if parents is None and "parent" in getattr(regions, "columns", ()):
         return _parents_by_id(regions)
+    # By default each region lies in the next one, from the inside out.
     if parents is None:
         return np.append(np.arange(1, size), -1)[:size]
     parent = np.asarray(parents)
@@ -85,10 +88,10 @@ def _parents_by_id(table: pandas.DataFrame) -> Integers:
     number = {str(name): row for row, name in enumerate(table["id"])}
     parent = []
     for name in table["parent"]:
-        missing = pd.isna(name) or str(name) == ""
-        if not missing and str(name) not in number:
+        is_missing = pd.isna(name) or str(name) == ""
+        if not is_missing and str(name) not in number:
             raise ParameterError(f"parent must be the id of a region, got {name}")
-        parent.append(-1 if missing else number[str(name)])
+        parent.append(-1 if is_missing else number[str(name)])
     return np.array(parent, np.int64)
 
 
@@ -118,14 +121,6 @@ def _check_nesting(parent: Integers, prepared: Any) -> None:
             )
 
 
-def _ring_weights(parent: Integers) -> Floats:
-    """Weights of the regions in each ring: the region less those directly inside it."""
-    weights = np.eye(len(parent))
-    inner = np.flatnonzero(parent >= 0)
-    weights[parent[inner], inner] = -1.0
-    return weights
-
-
 def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Floats, Floats]:
     """Project counts so that no region or ring is negative and a region is the sum of its parts."""
     estimate = joint.answers["estimate"].to_numpy(np.float64).copy()
@@ -134,7 +129,12 @@ def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Flo
     variance = np.concatenate(
         [np.diagonal(joint.covariance), np.einsum("ij,ij->i", rings @ joint.covariance, rings)]
     )
-    depth = _depths(parent)
+    # Number of regions around each one.
+    depth, above = np.zeros(size, np.int64), parent
+    while (above >= 0).any():
+        depth += above >= 0
+        above = np.where(above >= 0, parent[above], -1)
+
     # Answers add up as they are, unless cells may be negative: then each region's ring and inner
     # regions are projected onto numbers that are not negative and sum to it, the outermost first.
     for level in range(int(depth.max(initial=0)) + 1):
@@ -142,6 +142,7 @@ def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Flo
         inner = np.flatnonzero(np.isin(parent, outer))
         number = np.zeros(size, np.int64)
         number[outer] = np.arange(len(outer))
+        # Inner regions, numbered by their outer one, then the ring of each outer region.
         owner = np.concatenate([number[parent[inner]], np.arange(len(outer))])
         values = np.concatenate([estimate[inner], ring[outer]])
         which = np.concatenate([inner, outer + size])
@@ -151,12 +152,3 @@ def _project_regions(joint: Joint, parent: Integers, rings: Floats) -> tuple[Flo
         fixed = project_families(values, np.maximum(share, LEAST_SLOPE), owner, estimate[outer])
         estimate[inner], ring[outer] = fixed[: len(inner)], fixed[len(inner) :]
     return estimate, ring
-
-
-def _depths(parent: Integers) -> Integers:
-    """Number of regions around each region."""
-    depth, above = np.zeros(len(parent), np.int64), parent
-    while (above >= 0).any():
-        depth += above >= 0
-        above = np.where(above >= 0, parent[above], -1)
-    return depth

@@ -76,8 +76,45 @@ class Overlay:
         return sum_by(self.cell, counted, self.cells)
 
     def perturbation_variance(self) -> Floats:
-        """Variance of each cell's count from the noise, shape (cells,); the same as for a query."""
-        return _perturbation_variance(self)
+        """Variance of each cell's count from the noise, shape (cells,); the same as for a query.
+
+        All cells are answered together, the leaves first.
+        """
+        tree, estimates = self.fit.tree, self.fit.noise_covariance
+        finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+        of_family = np.where(tree.parent >= 0, finite, 0.0)
+        family = sum_by(np.maximum(tree.parent, 0), of_family, len(tree))
+        # As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it
+        # meets; these are (cell, node, slope, rest), each (n,), for the nodes of one level.
+        variance, met = np.zeros(self.cells), np.bincount(self.cell, minlength=self.cells)
+        level = tree.level[self.node]
+        cell, node = np.empty(0, np.int64), np.empty(0, np.int64)
+        slope, rest = np.empty(0), np.empty(0)
+        for depth in reversed(range(len(tree.levels))):
+            arriving = np.flatnonzero((level == depth) & (self.share > 0))
+            cell = np.concatenate([cell, self.cell[arriving]])
+            node = np.concatenate([node, self.node[arriving]])
+            slope = np.concatenate([slope, self.share[arriving]])
+            rest = np.concatenate([rest, np.zeros(len(arriving))])
+            # As soon as a cell meets a single node, the variance of that node ends the recursion:
+            # most cells are done after one or two levels.
+            done = met[cell] == 1 if depth else np.ones(len(cell), bool)
+            alone = slope[done] ** 2 * estimates.variance[node[done]] + rest[done]
+            variance[cell[done]] = alone
+            cell, node, slope, rest = (a[~done] for a in (cell, node, slope, rest))
+            if not len(cell):
+                continue
+            np.subtract.at(met, cell, 1)
+            # The parts of a cell below one parent join there.
+            key, up = np.unique(cell * len(tree) + tree.parent[node], return_inverse=True)
+            mean = sum_by(up, estimates.slope[node] * slope, len(key))
+            spread = rest + finite[node] * (slope - mean[up]) ** 2
+            cell_up, node_up = np.divmod(key, len(tree))
+            beside = np.maximum(family[node_up] - sum_by(up, finite[node], len(key)), 0.0)
+            rest = sum_by(up, spread, len(key)) + mean**2 * beside
+            cell, node, slope = cell_up, node_up, mean
+            np.add.at(met, cell, 1)
+        return variance
 
     def part_variance(self) -> Floats:
         """Variance of the points in each part from uneven leaves, shape (n,)."""
@@ -139,42 +176,47 @@ def raster_overlay(fit: Fit, columns: int, rows: int) -> Overlay:
     scaled = boxes * np.array(size * 2)
     side = np.array(fit.domain.lattice, np.int64)
     first, stop = scaled[:, :2] // side, -(-scaled[:, 2:] // side)
-    across = stop - first
-    owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
-    number = ranges(np.zeros(len(leaves), np.int64), across.prod(axis=1))
-    position = first[owner] + np.stack(
-        [number % across[owner, 0], number // across[owner, 0]], axis=1
-    )
+    owner, position = _met_cells(first, stop)
     low = np.maximum(position * side, scaled[owner, :2]) - scaled[owner, :2]
     high = np.minimum((position + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
     extent = scaled[owner, 2:] - scaled[owner, :2]
     parts = _Parts(fit=fit, leaves=leaves, owner=owner, low=low / extent, high=high / extent)
-    mesh = _raster_boxes(size, fit.domain.lattice)
-    return parts.overlay(position[:, 1] * size[0] + position[:, 0], mesh)
+    x, y = (np.arange(n + 1) * cells / n for n, cells in zip(size, fit.domain.lattice, strict=True))
+    return parts.overlay(position[:, 1] * size[0] + position[:, 0], _mesh_boxes(x, y))
 
 
 def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
     """Overlay whose cells have the lattice cells of the values inside them."""
     leaves = np.flatnonzero(fit.tree.is_leaf)
     boxes, axes = fit.tree.boxes[leaves].astype(np.int64), fit.domain.axes
+    # Lines of the raster in lattice lines: a value lies in the cell between two of them.
     edges = [np.linspace(axes[axis].low, axes[axis].high, size[axis] + 1) for axis in (0, 1)]
     lines = [axes[axis].to_lines(edges[axis]).astype(np.int64) for axis in (0, 1)]
     pairs = list(zip(lines, boxes.T[:2], boxes.T[2:], strict=True))
     first = np.stack([np.searchsorted(line, low, "right") - 1 for line, low, _ in pairs], axis=1)
     stop = np.stack([np.searchsorted(line, high, "left") for line, _, high in pairs], axis=1)
-    across = stop - first
-    owner = np.repeat(np.arange(len(leaves)), across.prod(axis=1))
-    number = ranges(np.zeros(len(leaves), np.int64), across.prod(axis=1))
-    cell = first[owner] + np.stack(np.divmod(number, across[owner, 0])[::-1], axis=1)
+    owner, cell = _met_cells(first, stop)
     west, east = (np.stack([lines[axis][cell[:, axis] + n] for axis in (0, 1)], 1) for n in (0, 1))
     low, high = np.maximum(west, boxes[owner, :2]), np.minimum(east, boxes[owner, 2:])
-    filled = (low < high).all(axis=1)
-    owner, cell, low, high = owner[filled], cell[filled], low[filled], high[filled]
+    # A cell between two values holds none, and so no part of a leaf.
+    is_filled = (low < high).all(axis=1)
+    owner, cell, low, high = owner[is_filled], cell[is_filled], low[is_filled], high[is_filled]
     corner, extent = boxes[owner, :2], boxes[owner, 2:] - boxes[owner, :2]
     low, high = (low - corner) / extent, (high - corner) / extent
     x, y = (axes[axis].position(edges[axis]) for axis in (0, 1))
     parts = _Parts(fit=fit, leaves=leaves, owner=owner, low=low, high=high)
     return parts.overlay(cell[:, 1] * size[0] + cell[:, 0], _mesh_boxes(x, y))
+
+
+def _met_cells(first: Integers, stop: Integers) -> tuple[Integers, Integers]:
+    """Number of the leaf, (m,), and column and row, (m, 2), of each cell that a leaf meets.
+
+    first, stop: (n, 2) int64, first column and row of each leaf, and those after its last.
+    """
+    across, number = (stop - first)[:, 0], (stop - first).prod(axis=1)
+    owner = np.repeat(np.arange(len(first)), number)
+    row, column = np.divmod(ranges(np.zeros_like(number), number), across[owner])
+    return owner, first[owner] + np.stack([column, row], axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -196,8 +238,13 @@ class _Parts:
             ends = [corner + (far - corner) * end for end in (self.low, self.high)]
             area = clipped_share(tree, node, np.concatenate(ends, axis=1), area)
             share = area
-        else:
-            share = _part_shares(self.fit, node, self.low, self.high)
+        elif self.fit.density is None:
+            share = area
+        else:  # by the density, where a leaf is cut
+            share, cut = area.copy(), np.flatnonzero(area < 1)
+            for part in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
+                low, high = self.low[part], self.high[part]
+                share[part] = self.fit.density.part(tree, node[part], low, high)
         share = share / sum_by(self.owner, share, len(self.leaves))[self.owner]
         met = np.flatnonzero(share > 0) if isinstance(tree, RegionTree) else slice(None)
         return Overlay(
@@ -227,64 +274,11 @@ def _check_size(columns: int, rows: int) -> tuple[int, int]:
     return int(columns), int(rows)
 
 
-def _raster_boxes(size: tuple[int, int], lattice: tuple[int, int]) -> Floats:
-    """Cells of a raster in lattice units, row by row from the south-west."""
-    x, y = (np.arange(n + 1) * cells / n for n, cells in zip(size, lattice, strict=True))
-    return _mesh_boxes(x, y)
-
-
 def _mesh_boxes(x: Floats, y: Floats) -> Floats:
     """Boxes between lines along x and lines along y, row by row from the south-west."""
     columns, rows = len(x) - 1, len(y) - 1
     row, column = np.divmod(np.arange(columns * rows), columns)
     return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
-
-
-def _part_shares(fit: Fit, node: Integers, low: Floats, high: Floats) -> Floats:
-    """Share of each leaf's count in a box inside it, by the density of the fit."""
-    share: Floats = (high - low).prod(axis=1)
-    if fit.density is None:
-        return share
-    cut = np.flatnonzero(share < 1)
-    for chunk in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
-        share[chunk] = fit.density.part(fit.tree, node[chunk], low[chunk], high[chunk])
-    return share
-
-
-def _perturbation_variance(overlay: Overlay) -> Floats:
-    """Variance of each cell's count from the noise, all cells together, the leaves first."""
-    tree, estimates = overlay.fit.tree, overlay.fit.noise_covariance
-    finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
-    family = sum_by(np.maximum(tree.parent, 0), np.where(tree.parent >= 0, finite, 0.0), len(tree))
-    # As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it meets.
-    variance, met = np.zeros(overlay.cells), np.bincount(overlay.cell, minlength=overlay.cells)
-    level = tree.level[overlay.node]
-    cell, node, slope, rest = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0)
-    for depth in reversed(range(len(tree.levels))):
-        arriving = np.flatnonzero((level == depth) & (overlay.share > 0))
-        cell = np.concatenate([cell, overlay.cell[arriving]])
-        node = np.concatenate([node, overlay.node[arriving]])
-        slope = np.concatenate([slope, overlay.share[arriving]])
-        rest = np.concatenate([rest, np.zeros(len(arriving))])
-        # As soon as a cell meets a single node, the variance of that node ends the recursion: most
-        # cells are done after one or two levels.
-        done = met[cell] == 1 if depth else np.ones(len(cell), bool)
-        alone = slope[done] ** 2 * estimates.variance[node[done]] + rest[done]
-        variance[cell[done]] = alone
-        cell, node, slope, rest = (a[~done] for a in (cell, node, slope, rest))
-        if not len(cell):
-            continue
-        np.subtract.at(met, cell, 1)
-        # The parts of a cell below one parent join there.
-        key, up = np.unique(cell * len(tree) + tree.parent[node], return_inverse=True)
-        mean = sum_by(up, estimates.slope[node] * slope, len(key))
-        spread = rest + finite[node] * (slope - mean[up]) ** 2
-        cell_up, node_up = np.divmod(key, len(tree))
-        beside = np.maximum(family[node_up] - sum_by(up, finite[node], len(key)), 0.0)
-        rest = sum_by(up, spread, len(key)) + mean**2 * beside
-        cell, node, slope = cell_up, node_up, mean
-        np.add.at(met, cell, 1)
-    return variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -331,13 +325,13 @@ class Raster:
 def density_raster(fit: Fit, columns: int, rows: int) -> Raster:
     """Count records in equal cells; see `Release.raster`.
 
-    P1. The counts sum to the total of the release, up to rounding.
+    P4. The counts sum to the total of the release, up to rounding.
     """
     overlay = raster_overlay(fit, columns, rows)
     count = overlay.counts()
-    noise, spread = overlay.perturbation_variance(), overlay.nonuniformity_variance()
+    noise, nonuniformity = overlay.perturbation_variance(), overlay.nonuniformity_variance()
     density = ground_densities(count, ground_areas(fit.domain, overlay.boxes))
-    bands = (count, density, np.sqrt(noise), np.sqrt(spread), np.sqrt(noise + spread))
+    bands = (count, density, np.sqrt(noise), np.sqrt(nonuniformity), np.sqrt(noise + nonuniformity))
     # The overlay counts rows from the south, images from the north.
     images = [band.reshape(rows, columns)[::-1] for band in bands]
     for image in images:

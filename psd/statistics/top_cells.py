@@ -88,6 +88,8 @@ def _check_k(k: int | None, limit: int, what: str) -> int:
 
 def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pandas.DataFrame:
     """Rank the cells of an overlay; only those that may be in the top are drawn."""
+    import pandas as pd
+
     count = overlay.counts()
     area = ground_areas(overlay.fit.domain, overlay.boxes)
     # What has no ground has no density, and is ranked last.
@@ -100,15 +102,7 @@ def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pand
     )
     probability = top_probability(drawn, len(may), k, draws)
     first = _rank_largest(count[may] * scale[may], k)
-    return _cell_table(overlay, may[first], count, area, error, probability[first])
-
-
-def _cell_table(
-    overlay: Overlay, cells: Integers, count: Floats, area: Floats, error: Floats, chance: Floats
-) -> pandas.DataFrame:
-    """Rows of cells with their sides in the CRS of the release."""
-    import pandas as pd
-
+    cells = may[first]
     west, south, east, north = overlay.fit.domain.from_lattice(overlay.boxes[cells]).T
     return pd.DataFrame(
         {
@@ -120,7 +114,7 @@ def _cell_table(
             "estimate": count[cells],
             "error": error[cells],
             "density": ground_densities(count[cells], area[cells]),
-            "probability": chance,
+            "probability": probability[first],
         }
     )
 
@@ -192,7 +186,7 @@ def class_breaks(
 ) -> pandas.DataFrame:
     """Compute the breaks between classes of density; see `Release.query`.
 
-    P1. The same release, arguments and seed give the same table.
+    P4. The same release, arguments and seed give the same table.
     """
     import pandas as pd
 
@@ -205,6 +199,7 @@ def class_breaks(
     if type(classes) is not int or not 2 <= classes <= 100:
         raise ParameterError(f"classes must be an integer from 2 to 100, got {classes}")
     overlay = raster_overlay(fit, *size)
+    # Cells without ground have no density, and are left out.
     overlay = overlay.select(np.flatnonzero(ground_areas(fit.domain, overlay.boxes) > 0))
     area = ground_areas(fit.domain, overlay.boxes)
     shares = np.arange(1, classes) / classes
@@ -214,6 +209,7 @@ def class_breaks(
         return weighted_quantiles(points / area, area if weight == "area" else points, shares)
 
     at = breaks(overlay.counts())
+    # The error of a break is how far it moves when the release is drawn anew, (draws, classes - 1).
     redrawn_breaks = np.stack(
         [breaks(count) for batch in redraw_cell_counts(overlay, seed, draws) for count in batch.T]
     )

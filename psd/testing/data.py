@@ -194,6 +194,7 @@ def region_keys(regions: LatticeRegions) -> list[tuple[int, int]]:
 def region_tally(regions: LatticeRegions, keys: Sequence[tuple[int, int]], k: int = 1) -> Tally:
     """Count records by lattice cell and region (`region_keys`), at most k of one user."""
     columns = regions.area.shape[2]
+    # Sorted by region, then by cell, as a tally has them.
     pairs, counts = np.unique(
         np.array(keys, np.int64).reshape(-1, 2)[:, ::-1], axis=0, return_counts=True
     )
@@ -220,6 +221,7 @@ def spent_by_key(
     x, y = cell % columns, cell // columns
     total = np.zeros(len(keys), np.int64)
     for question in questions:
+        # Each box against each pair, (questions, keys).
         x0, y0, x1, y1 = question.boxes.T[:, :, None]
         inside = (x >= x0) & (x < x1) & (y >= y0) & (y < y1)
         if question.regions is not None:

@@ -165,6 +165,7 @@ def spent_by_cell(questions: Iterable[ChargedQuestion], side: int) -> Integers:
         x, y = column, row
         if question.curve:
             x, y = lattice_codes(column, row, (side, side), question.curve), np.zeros_like(row)
+        # Each box against each lattice cell, (questions, cells).
         x0, y0, x1, y1 = question.boxes.T[:, :, None]
         inside = (x >= x0) & (x < x1) & (y >= y0) & (y < y1)
         total += (inside * question.loss[:, None]).sum(axis=0)

@@ -116,7 +116,11 @@ def check_form(method: Decomposition) -> None:
     _expect(isinstance(kind.paper, str) and kind.paper != "", "must state its paper")
     _expect((kind.__doc__ or "").strip() != "", "must have a docstring")
     method_parameters(method)
-    private = private_members(_source(kind))
+    try:
+        source = inspect.getsource(inspect.getmodule(kind) or kind)
+    except (OSError, TypeError):  # the class stands in no file
+        source = ""
+    private = private_members(source)
     _expect(not private, f"must use no private member and no reflection, got {private[:3]}")
     for field in dataclasses.fields(kind):
         _expect(bool(field.metadata["doc"]), f"must describe its parameter {field.name}")
@@ -132,14 +136,6 @@ def private_members(source: str) -> list[str]:
         if isinstance(node, ast.Name) and node.id in _REFLECTION:
             names.append(node.id)
     return names
-
-
-def _source(kind: type[Any]) -> str:
-    """Source code of the module of a class; empty if there is no file."""
-    try:
-        return inspect.getsource(inspect.getmodule(kind) or kind)
-    except (OSError, TypeError):
-        return ""
 
 
 def check_parameters_survive(method: Decomposition) -> None:
@@ -191,6 +187,7 @@ def check_counts(method: Decomposition) -> None:
     measured = tree.loss > 0
     _expect(bool(measured.any()), "must count a cell")
     x, y = rows % SIDE, rows // SIDE
+    # Each measured box against each record, (boxes, records).
     x0, y0, x1, y1 = tree.boxes[measured].T[:, :, None]
     true = ((x >= x0) & (x < x1) & (y >= y0) & (y < y1)).sum(axis=1)
     _expect(tree.count[measured].tolist() == true.tolist(), "must count the records of its cells")

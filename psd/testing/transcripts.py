@@ -14,7 +14,7 @@ change of the true answer over the sensitivity, and must not exceed the epsilon 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
@@ -27,7 +27,7 @@ from psd.curator.curator import Curator
 from psd.decompositions import Decomposition
 from psd.ingest.tally import Tally
 from psd.mechanisms.base import Answer, Mechanism, Sampler
-from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
+from psd.mechanisms.exponential_mechanism import ExponentialMechanism
 from psd.mechanisms.gaussian import GaussianMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.threshold import ThresholdMechanism
@@ -294,10 +294,14 @@ def _describe_draw(mechanism: Mechanism[Any]) -> Draw:
         scales = mechanism.denominator, mechanism.numerator
         return _describe_elements("threshold", mechanism, *scales, mechanism.values)
     if isinstance(mechanism, ExponentialMechanism):
-        group, line, score = _expand_candidates(mechanism.candidates)
+        # Every integer of an interval is a candidate, one after another.
+        candidates, length = mechanism.candidates, mechanism.candidates.length
+        group = np.repeat(candidates.group, length)
+        before = np.repeat(np.cumsum(length) - length, length)
+        line = np.repeat(candidates.first, length) + np.arange(len(group)) - before
         return Draw(
-            kind="select", mechanism=mechanism, loss=mechanism.epsilon,
-            sensitivity=mechanism.sensitivity, true=score, group=group, line=line,
+            kind="select", mechanism=mechanism, loss=mechanism.epsilon, group=group, line=line,
+            sensitivity=mechanism.sensitivity, true=np.repeat(candidates.score, length),
         )  # fmt: skip
     return _describe_elements(
         "other", mechanism, mechanism.cost, 1, np.zeros(len(mechanism.cost), np.int64)
@@ -313,16 +317,6 @@ def _describe_elements(
         kind=kind, mechanism=mechanism, loss=loss,
         sensitivity=np.full(len(true), sensitivity), true=true.copy(), group=each, line=each,
     )  # fmt: skip
-
-
-def _expand_candidates(candidates: Candidates) -> Iterable[Integers]:
-    """Group, line and score of every single candidate."""
-    length = candidates.length
-    group, first = np.repeat(candidates.group, length), np.repeat(candidates.first, length)
-    before = np.repeat(np.cumsum(length) - length, length)
-    # Every integer of an interval, one after another, without a loop.
-    line = first + np.arange(len(group)) - before
-    return group, line, np.repeat(candidates.score, length)
 
 
 ROUNDING = 1e-9

@@ -44,11 +44,11 @@ def test_geojson_leaves_and_targets(release, subtests, monkeypatch):
     passes("export r.psd.parquet there.csv --overwrite")
     assert len(pd.read_csv("there.csv")) == 9
 
-    def full(table, path):
+    def full(tables, path):
         path.write_text("half a fi")
         raise OSError(28, "No space left on device")
 
     there = files(release.parent)
-    monkeypatch.setattr("psd.export.csv.write", full)
+    monkeypatch.setattr("psd.export.csv.write_parts", full)
     assert "No space left" in fails(6, "export r.psd.parquet cells.csv")
     assert files(release.parent) == there

@@ -1,6 +1,7 @@
 """psd query: answers in every format, from every kind of region."""
 
 import json
+import sys
 
 import geopandas as gpd
 import numpy as np
@@ -322,3 +323,17 @@ def test_a_local_crs_has_no_way_to_another(release, here):
     ):
         assert fails(3, line).endswith(told)
     assert files(here) == ["p.wkt", "r.psd.parquet"]
+
+
+def test_many_boxes_without_numba_name_the_extra(release, monkeypatch):
+    (release.parent / "many.csv").write_text(
+        "west,south,east,north\n" + "0.2,0.2,2,2\n" * 10_000, encoding="utf-8"
+    )
+    monkeypatch.setitem(sys.modules, "numba", None)
+    many = "query r.psd.parquet --boxes many.csv --format csv"
+    outcome = cli(many)
+    assert outcome.code == 0
+    assert outcome.err.startswith("(10,000 boxes were answered by NumPy;")
+    assert "'.[fast]'" in outcome.err
+    assert outcome.out == passes(f"{many} --quiet")
+    monkeypatch.delitem(sys.modules, "numba")

@@ -80,14 +80,14 @@ def test_deviations_are_exact_for_large_counts(seed):
     """Counts whose products with the number of bins leave 64 bits."""
     random = np.random.default_rng(seed)
     count = random.integers(1, 2**54, 50)
-    alike = random.integers(1, 9, 50)
-    bins = int(alike.sum() + random.integers(0, 2**20 - 500))
-    total = int((count * alike).sum())
+    times = random.integers(1, 9, 50)
+    bins = int(times.sum() + random.integers(0, 2**20 - 500))
+    total = int((count * times).sum())
     exact = sum(
-        int(a) * abs(int(c) - Fraction(total, bins)) for c, a in zip(count, alike, strict=True)
+        int(a) * abs(int(c) - Fraction(total, bins)) for c, a in zip(count, times, strict=True)
     )
-    exact += (bins - int(alike.sum())) * Fraction(total, bins)
-    found = deviations(np.zeros(50, np.int64), count, alike, np.array([bins]))
+    exact += (bins - int(times.sum())) * Fraction(total, bins)
+    found = deviations(np.zeros(50, np.int64), count, times, np.array([bins]))
     assert found.tolist() == [exact // 1]
 
 

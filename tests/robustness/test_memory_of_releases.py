@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -122,8 +123,40 @@ def test_a_smooth_density_of_many_leaves_takes_no_more_memory_than_its_raster(mo
     _ = made.index.fit.estimates
     raster = 2050**2 * 8
     monkeypatch.setattr(psd.estimation.density, "_MOST_KEPT", 1)
-    assert peak_of(lambda: made.index.fit.density) < 13 * raster
+    assert peak_of(lambda: made.index.fit.density) < 4 * raster
     assert peak_of(lambda: made.query([(0.1, 0.1, 3.7, 3.9)]).table) < raster
+
+
+def test_a_smooth_density_of_few_leaves_takes_much_less_memory_than_a_raster():
+    counts = np.random.default_rng(0).integers(1, 99, 32 * 32)
+    tree = psd.decompositions.grid_tree(DOMAIN, (32, 32))
+    made = Release.from_counts(tree, counts, 1, domain=DOMAIN)
+    made = made.replace(post_processing=PostProcessing(density="smooth"))
+    _ = made.index.fit.estimates
+    assert peak_of(lambda: made.index.fit.density) < 2050**2 * 8 / 8
+
+
+def hours(number):
+    """A series of smooth slices of 400 cells whose counts differ."""
+    tree, rng = psd.decompositions.grid_tree(DOMAIN, (20, 20)), np.random.default_rng(0)
+    releases = [
+        Release.from_counts(tree, rng.poisson(20, 400), 1, domain=DOMAIN) for _ in range(number)
+    ]
+    last = np.datetime64("2024-01-01T00") + number - 1
+    made = Release.from_slices(psd.TimeSlices.parse("hour", f"2024-01-01T00..{last}"), releases)
+    smooth = PostProcessing(estimate="posterior", density="smooth")
+    return made.replace(post_processing=smooth)
+
+
+@pytest.mark.parametrize("each", [None, "slice"])
+def test_memory_of_answers_does_not_grow_with_slices(each, monkeypatch):
+    monkeypatch.setattr(psd.api.publication, "MOST_KEPT", 0)
+    monkeypatch.setattr(psd.estimation.fit, "_TOGETHER", 2**12)
+    few, many = (
+        peak_of(partial(hours(number).query, [(0.1, 0.1, 3.7, 3.9)], each=each))
+        for number in (20, 80)
+    )
+    assert many < 1.3 * few
 
 
 def test_masses_of_all_cells_are_computed_in_batches():

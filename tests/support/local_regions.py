@@ -5,7 +5,7 @@ import numpy as np
 import shapely
 
 import psd
-from psd.apps.local.design import design_regions
+from psd.apps.local.campaign_design import design_regions
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
 BOXES = [(0.0, 0.0, 8.0, 4.0), (126.76, 37.41, 127.19, 37.71), (-7.6, 49.8, 1.9, 60.9)]

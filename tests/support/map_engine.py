@@ -20,7 +20,7 @@ import shapely
 import psd
 from psd.api.release import Release
 from psd.apps.local.aggregation import counted_groups, release_of
-from psd.apps.local.design import design
+from psd.apps.local.campaign_design import design
 from psd.apps.web.map_arrays import pack_arrays, release_arrays, release_numbers
 from psd.apps.web.map_outlines import lowest_outlines
 from psd.apps.web.map_page import ENGINE_SCRIPTS

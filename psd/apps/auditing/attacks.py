@@ -183,13 +183,6 @@ class Audit:
         return is_bad or any(result.verdict in bad for result in self.results)
 
     @property
-    def _spent_text(self) -> str:
-        """What a recorded build spends, of the claim."""
-        if self.loss.is_pure:
-            return f"epsilon {self.reach:.3g} of {epsilon_text(self.loss.epsilon)}"
-        return f"rho {self.rho:.3g} of {self.loss.rho / PICO:.3g}"
-
-    @property
     def sentence(self) -> str:
         """The outcome in one sentence."""
         verdicts, claim = {f.verdict for f in self.results}, epsilon_text(self.loss.epsilon)
@@ -200,7 +193,10 @@ class Audit:
         if "above the claim" in verdicts:
             return f"not private as claimed: epsilon is over {self.lower:.3g}, the claim is {claim}"
         if self.overspent:
-            return f"not private as claimed: a build of a small tree spends {self._spent_text}"
+            spent = f"rho {self.rho:.3g} of {self.loss.rho / PICO:.3g}"
+            if self.loss.is_pure:
+                spent = f"epsilon {self.reach:.3g} of {epsilon_text(self.loss.epsilon)}"
+            return f"not private as claimed: a build of a small tree spends {spent}"
         if "tells too much" in verdicts:
             return "not private as charged: an attack succeeds more often than its epsilons allow"
         if not any(result.samples for result in self.results):
@@ -283,10 +279,20 @@ def audit(
     >>> report.failed, [result.attack for result in report.results]
     (False, ['canaries'])
     """
-    loss, unit = _loss_of(epsilon, delta), unit or PrivacyUnit()
+    nano, unit = parse_epsilon(epsilon), unit or PrivacyUnit()
+    loss = Loss.pure(nano) if delta is None else Loss.gaussian(nano, parse_delta(delta))
     check_instance("unit", unit, PrivacyUnit, 'psd.PrivacyUnit(kind="user", max_contributions=4)')
     method = as_method(method)
-    _check_arguments(unit, confidence, canaries=canaries, runs=runs, pairs=pairs)
+    integer_between(16, 65_536)("canaries", canaries)
+    integer_between(1, 1_000)("runs", runs)
+    integer_between(0 if pairs == 0 else 100, 10_000_000)("pairs", pairs)
+    if not 0.5 < confidence < 1:
+        raise ParameterError(f"confidence must be between 0.5 and 1, got {confidence}")
+    if unit.kind not in ("record", "user") or unit.weight:
+        raise ParameterError(
+            "unit must be a record, or a user with max_contributions=; days, slices and counts of "
+            "users have the same draws"
+        )
     jobs = integer_between(1, 65_536)("jobs", jobs)
     beta = (1 - confidence) / _ATTACKS
     progress("canaries")
@@ -302,29 +308,23 @@ def audit(
     if pairs == 0:
         return audited
     progress("pairs of small trees")
-    return _audit_pairs(audited, Pair.of(method, loss, unit), pairs, beta, jobs)
-
-
-def _loss_of(epsilon: str | float | Decimal, delta: str | float | Decimal | None) -> Loss:
-    """Loss that each build claims."""
-    nano = parse_epsilon(epsilon)
-    return Loss.pure(nano) if delta is None else Loss.gaussian(nano, parse_delta(delta))
-
-
-def _check_arguments(
-    unit: PrivacyUnit, confidence: float, *, canaries: int, runs: int, pairs: int
-) -> None:
-    """Check the arguments of an audit."""
-    integer_between(16, 65_536)("canaries", canaries)
-    integer_between(1, 1_000)("runs", runs)
-    integer_between(0 if pairs == 0 else 100, 10_000_000)("pairs", pairs)
-    if not 0.5 < confidence < 1:
-        raise ParameterError(f"confidence must be between 0.5 and 1, got {confidence}")
-    if unit.kind not in ("record", "user") or unit.weight:
-        raise ParameterError(
-            "unit must be a record, or a user with max_contributions=; days, slices and counts of "
-            "users have the same draws"
-        )
+    pair, rho = Pair.of(method, loss, unit), 0.0
+    try:
+        repeats = max(int(pairs * _RECORDED), _MIN_RECORDED)
+        recorded = [record_losses(pair, repeats, more=more) for more in (True, False)]
+        if not loss.is_pure:
+            rho = max(largest_rho(pair, _SUMMED, more=more) for more in (True, False))
+    except LeakError:
+        return replace(audited, steered=True)
+    without, having = draw_samples(pair, pairs, jobs=jobs)
+    # The first half of the builds teaches an event, and the other half tests it.
+    first, rest = slice(None, pairs // 2), slice(pairs // 2, None)
+    attacks = []
+    for more, of_data_set in zip((True, False), recorded, strict=True):
+        event = learn_event(without[first], having[first], more=more, beta=beta, delta=pair.delta)
+        attacks.append(_event_result(event, without[rest], having[rest], of_data_set, pair, beta))
+    reach = max(float(np.abs(losses).max()) for _, losses in recorded)
+    return replace(audited, results=(*audited.results, *attacks), reach=reach, rho=rho)
 
 
 def _build_by_library(
@@ -368,31 +368,6 @@ def _attack_canaries(
             accuracy_under_delta(attempt.right, attempt.number, len(odds), beta, delta)
         ),
     )
-
-
-def _audit_pairs(audited: Audit, pair: Pair, number: int, beta: float, jobs: int) -> Audit:
-    """Add the results of the attacks on small trees."""
-    try:
-        repeats = max(int(number * _RECORDED), _MIN_RECORDED)
-        recorded = [record_losses(pair, repeats, more=more) for more in (True, False)]
-        rho = _rho_of(pair)
-    except LeakError:
-        return replace(audited, steered=True)
-    without, having = draw_samples(pair, number, jobs=jobs)
-    first, rest = slice(None, number // 2), slice(number // 2, None)
-    attacks = []
-    for more, of_data_set in zip((True, False), recorded, strict=True):
-        event = learn_event(without[first], having[first], more=more, beta=beta, delta=pair.delta)
-        attacks.append(_event_result(event, without[rest], having[rest], of_data_set, pair, beta))
-    reach = max(float(np.abs(loss).max()) for _, loss in recorded)
-    return replace(audited, results=(*audited.results, *attacks), reach=reach, rho=rho)
-
-
-def _rho_of(pair: Pair) -> float:
-    """Largest rho of recorded builds; 0 of pure epsilon."""
-    if pair.loss.is_pure:
-        return 0.0
-    return max(largest_rho(pair, _SUMMED, more=more) for more in (True, False))
 
 
 def _event_result(

@@ -99,39 +99,24 @@ def transcript_rho(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction:
     for a, b in zip(draws, others, strict=True):
         if a.kind == "gaussian":
             # Noise of rho r and squared sensitivity s costs d^2 r / s where a count differs by d.
-            total += _gaussian(a, b)
+            change = [int(d) for d in a.true - b.true]
+            parts = zip(change, a.loss.tolist(), a.sensitivity.tolist(), strict=True)
+            total += sum((Fraction(d * d * r, RHO.parts * s) for d, r, s in parts), Fraction(0))
         elif a.kind == "select":
-            # Log-ratios that lie in an interval of length e cost e^2 / 8.
-            total += _selection(a, b)
+            # Log-ratios that lie in an interval of length e cost e^2 / 8: in each group, that is
+            # the largest less the smallest change of a score.
+            for index, (loss, sensitivity) in enumerate(zip(a.loss, a.sensitivity, strict=True)):
+                changes = (a.true - b.true)[a.group == index]
+                rate = Fraction(int(loss), 2 * NANO * int(sensitivity))
+                total += (rate * int(np.ptp(changes))) ** 2 / 8
         elif a.kind == "threshold":
-            # The comparisons of one question are those of a PrivTree: where a record costs e and
-            # the counts differ by at most n, they cost (n e)^2 / 2.
-            shapes[a.question] = max(shapes.get(a.question, Fraction(0)), _pure_loss(a, b))
+            # The comparisons of one question are those of a PrivTree: where a record costs e, which
+            # is 7 / 3 over the scale, and the counts differ by at most n, they cost (n e)^2 / 2.
+            assert isinstance(a.mechanism, ThresholdMechanism)
+            off, numerator = np.abs(a.true - b.true).tolist(), a.mechanism.numerator
+            scales = zip(off, a.mechanism.denominator.tolist(), strict=True)
+            losses = [Fraction(7 * d * down, 3 * numerator) for d, down in scales]
+            shapes[a.question] = max([shapes.get(a.question, Fraction(0)), *losses])
         else:
             raise LeakError(f"a draw of {type(a.mechanism).__name__} is not charged in rho")
     return total + sum((loss**2 / 2 for loss in shapes.values()), Fraction(0))
-
-
-def _gaussian(a: Draw, b: Draw) -> Fraction:
-    """Rho of noisy counts."""
-    change = [int(d) for d in a.true - b.true]
-    parts = zip(change, a.loss.tolist(), a.sensitivity.tolist(), strict=True)
-    return sum((Fraction(d * d * r, RHO.parts * s) for d, r, s in parts), Fraction(0))
-
-
-def _selection(a: Draw, b: Draw) -> Fraction:
-    """Rho of selections, by the largest and the smallest change of a score in each group."""
-    total = Fraction(0)
-    for index, (loss, sensitivity) in enumerate(zip(a.loss, a.sensitivity, strict=True)):
-        change = (a.true - b.true)[a.group == index]
-        rate = Fraction(int(loss), 2 * NANO * int(sensitivity))
-        total += (rate * int(np.ptp(change))) ** 2 / 8
-    return total
-
-
-def _pure_loss(a: Draw, b: Draw) -> Fraction:
-    """Largest epsilon of the comparisons of a PrivTree: 7 / 3 over the scale for each record."""
-    assert isinstance(a.mechanism, ThresholdMechanism)
-    change, numerator = np.abs(a.true - b.true), a.mechanism.numerator
-    parts = zip(change.tolist(), a.mechanism.denominator.tolist(), strict=True)
-    return max((Fraction(7 * d * down, 3 * numerator) for d, down in parts), default=Fraction(0))

@@ -31,7 +31,6 @@ from psd.privacy.loss import NANO, RHO
 if TYPE_CHECKING:
     from psd.privacy.loss import Loss
     from psd.privacy.unit import PrivacyUnit
-    from psd.space.box_tree import Tree
 
 __all__ = ["Guesses", "Plot", "choose_plot", "guess_canaries", "run_canaries"]
 
@@ -58,7 +57,9 @@ class Plot:
     def of(side: int, loss: Loss, unit: PrivacyUnit) -> Plot:
         """Return points whose counts exceed the noise as far as the limit of records allows."""
         limit = _MAX_ROWS // (side * side * unit.contributions)
-        epsilon = loss.epsilon if loss.is_pure else _pure_of_rho(loss.rho)
+        epsilon = loss.epsilon
+        if not loss.is_pure:  # that of pure mechanisms of this rho: their noise is about as large
+            epsilon = max(int(RHO.of_pure(np.array([loss.rho]))[0]), 1)
         return Plot(side=side, others=min(-(-_SIGNAL * NANO // epsilon), max(limit, 1)), unit=unit)
 
     @property
@@ -80,30 +81,23 @@ class Plot:
     def log_odds(self, release: Release) -> NDArray[np.float64]:
         """Log-odds of each canary from the cells that contain its point and no other."""
         tree, k = release.tree, self.unit.contributions
-        first, number = self._points_in_cells(tree, release.domain.lattice)
+        # Points from `low` to below `high`, (2, cells) by axis, are those that a cell contains.
+        middles = np.outer(release.domain.lattice, 2 * np.arange(self.side) + 1) // (2 * self.side)
+        low, high = (
+            np.stack([np.searchsorted(middles[axis], tree.boxes[:, axis + end]) for axis in (0, 1)])
+            for end in (0, 2)
+        )
         # Cells with several points, and the information in cuts, are not used.
-        alone = (number.prod(axis=0) == 1) & (tree.loss > 0)
-        off = tree.count[alone] - self.others * k
+        is_single = ((high - low).prod(axis=0) == 1) & (tree.loss > 0)
+        off = tree.count[is_single] - self.others * k
         # A cell with noisy count c adds ln P(c - b - k) - ln P(c - b). Here b is the count of the
         # units that are always present, and P the law of the noise of the cell in the release.
-        loss, noise = tree.loss[alone], tree.noise
+        loss, noise = tree.loss[is_single], tree.noise
         nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
-        point = first[1][alone] * self.side + first[0][alone]
+        point = low[1][is_single] * self.side + low[0][is_single]
         odds = np.zeros(self.side**2)
         np.add.at(odds, point, nearer)
         return odds
-
-    def _points_in_cells(
-        self, tree: Tree, lattice: tuple[int, int]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First point along each axis that a cell contains, and the number of points."""
-        first, number = [], []
-        for axis in (0, 1):
-            middles = (2 * np.arange(self.side) + 1) * lattice[axis] // (2 * self.side)
-            low, high = (np.searchsorted(middles, tree.boxes[:, axis + end]) for end in (0, 2))
-            first.append(low)
-            number.append(high - low)
-        return np.array(first), np.array(number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,11 +144,6 @@ def choose_plot(
     return Plot.of(sides[scores.index(max(scores))], loss, unit)
 
 
-def _pure_of_rho(rho: int) -> int:
-    """Nano-epsilon of pure mechanisms that cost a rho, whose noise has about the same scale."""
-    return max(int(RHO.of_pure(np.array([rho]))[0]), 1)
-
-
 def _bound(share: float, number: int, beta: float) -> float:
     """Bound on epsilon from a share of right guesses."""
     return epsilon_from_accuracy(lower_limit(int(share * number), number, beta)) if number else 0.0
@@ -163,17 +152,18 @@ def _bound(share: float, number: int, beta: float) -> float:
 def guess_canaries(odds: NDArray[np.float64], present: NDArray[np.bool_], beta: float) -> Guesses:
     """Guess the canaries with the largest log-odds, as many as give the best expected bound."""
     # The choice depends on the releases only, as theorem 5.2 of [1] requires.
-    clear = np.sort(np.abs(odds[odds != 0]))[::-1]
-    if not len(clear):
+    clarity = np.sort(np.abs(odds[odds != 0]))[::-1]
+    if not len(clarity):
         return Guesses(number=0, right=0, expected=0.5)
-    mean = np.cumsum(1 / (1 + np.exp(-clear))) / np.arange(1, len(clear) + 1)
+    # Expected share of right guesses among the first 1, 2, ... of the clearest canaries.
+    mean = np.cumsum(1 / (1 + np.exp(-clarity))) / np.arange(1, len(clarity) + 1)
     # Canaries that are equally clear are guessed together.
-    ends = np.flatnonzero(np.append(clear[1:] < clear[:-1] - 1e-12, True))
+    ends = np.flatnonzero(np.append(clarity[1:] < clarity[:-1] - 1e-12, True))
     ends = ends[np.unique(np.linspace(0, len(ends) - 1, 100).astype(int))]
     bounds = [_bound(float(mean[end]), int(end + 1), beta) for end in ends]
     if max(bounds) == 0:  # no number of guesses bounds epsilon: use the largest total signal
         bounds = list((mean[ends] - 0.5) ** 2 * (ends + 1))
     end = ends[int(np.argmax(bounds))]
-    guessed = np.abs(odds) >= clear[end]
-    right = int(((odds > 0) == present)[guessed].sum())
-    return Guesses(number=int(guessed.sum()), right=right, expected=float(mean[end]))
+    is_guessed = np.abs(odds) >= clarity[end]
+    right = int(((odds > 0) == present)[is_guessed].sum())
+    return Guesses(number=int(is_guessed.sum()), right=right, expected=float(mean[end]))

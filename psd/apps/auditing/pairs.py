@@ -160,28 +160,20 @@ def _draw_lot(pair: Pair, task: tuple[bool, int]) -> Samples:
 
 def _observe(trees: list[Tree], fixed: Tally) -> Samples:
     """Samples of releases for an attacker who knows all but one unit."""
-    return Samples(
-        shape=np.array([_tree_shape(tree) for tree in trees], np.int64),
-        log_odds=np.array([_log_odds_of_counts(tree, fixed) for tree in trees]),
-    )
-
-
-def _tree_shape(tree: Tree) -> int:
-    """Hash of the cells of a tree and their epsilons."""
-    content = tree.boxes.tobytes() + tree.loss.tobytes()
-    return int.from_bytes(blake2b(content, digest_size=8).digest(), signed=True)
-
-
-def _log_odds_of_counts(tree: Tree, fixed: Tally) -> float:
-    """Log-odds of the unit from the counts of all cells that contain its position."""
-    x0, y0, x1, y1 = tree.boxes.T
-    hit = (x1 == _COLUMNS) & (y1 == _ROWS) & (tree.loss > 0)
-    inside = (fixed.columns >= x0[hit, None]) & (fixed.rows >= y0[hit, None])
-    off = tree.count[hit] - (inside * fixed.counts).sum(axis=1)
-    k = fixed.contributions
-    loss, noise = tree.loss[hit], tree.noise
-    nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
-    return float(nearer.sum())
+    shapes, log_odds, k = [], [], fixed.contributions
+    for tree in trees:
+        # The shape is a hash of the cells and their epsilons.
+        content = tree.boxes.tobytes() + tree.loss.tobytes()
+        shapes.append(int.from_bytes(blake2b(content, digest_size=8).digest(), signed=True))
+        # The unit lies in the last lattice cell: the cells of the tree that contain it tell of it.
+        x0, y0, x1, y1 = tree.boxes.T
+        hit = (x1 == _COLUMNS) & (y1 == _ROWS) & (tree.loss > 0)
+        inside = (fixed.columns >= x0[hit, None]) & (fixed.rows >= y0[hit, None])  # (hit, units)
+        off = tree.count[hit] - (inside * fixed.counts).sum(axis=1)
+        loss, noise = tree.loss[hit], tree.noise
+        nearer = noise.log_density(off - k, loss) - noise.log_density(off, loss)
+        log_odds.append(float(nearer.sum()))
+    return Samples(shape=np.array(shapes, np.int64), log_odds=np.array(log_odds))
 
 
 def learn_event(
@@ -191,24 +183,21 @@ def learn_event(
     # Odds of shapes and the threshold come from different builds. Otherwise shapes that were more
     # frequent on one side by chance would seem better than they are.
     half = len(without.log_odds) // 2
-    shapes = _shape_log_odds(without.shape[:half], having.shape[:half])
+    both = np.concatenate([without.shape[:half], having.shape[:half]])
+    names, which = np.unique(both, return_inverse=True)
+    fewer, more_often = (
+        np.bincount(part, minlength=len(names)) for part in (which[:half], which[half:])
+    )
+    odds = np.log((more_often + _SHRINK) / (fewer + _SHRINK))  # near 0 for rare shapes
+    shapes = dict(zip(names.tolist(), odds.tolist(), strict=True))
     low, high = (_event_scores(samples[half:], shapes, more) for samples in (without, having))
     unlikely, likely = (low, high) if more else (high, low)
-    tried = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0, 1, _THRESHOLDS)))
+    limits = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0, 1, _THRESHOLDS)))
     bounds = [
         log_ratio_limits(_frequency(likely >= t), _frequency(unlikely >= t), beta, delta)[0]
-        for t in tried
+        for t in limits
     ]
-    return Threshold(shapes=shapes, least=float(tried[np.argmax(bounds)]), more=more)
-
-
-def _shape_log_odds(without: NDArray[np.int64], having: NDArray[np.int64]) -> dict[int, float]:
-    """Log-odds of the unit for each shape, shrunk to 0 for rare shapes."""
-    names, which = np.unique(np.concatenate([without, having]), return_inverse=True)
-    low = np.bincount(which[: len(without)], minlength=len(names))
-    high = np.bincount(which[len(without) :], minlength=len(names))
-    odds = np.log((high + _SHRINK) / (low + _SHRINK))
-    return dict(zip(names.tolist(), odds.tolist(), strict=True))
+    return Threshold(shapes=shapes, least=float(limits[np.argmax(bounds)]), more=more)
 
 
 def _event_scores(samples: Samples, shapes: dict[int, float], more: bool) -> Floats:

@@ -90,9 +90,33 @@ class CandidateAreas:
 
     def __post_init__(self) -> None:
         """Check the candidates."""
-        _check_ids(self.ids)
+        if len(self.ids) < 2:
+            raise ParameterError(
+                f"candidates must be at least 2, got {len(self.ids)}; there is nothing to choose "
+                "from fewer"
+            )
+        seen: set[str] = set()
+        for name in self.ids:
+            if not name.strip():
+                raise ParameterError("candidates must have an id each, got an empty one")
+            if name in seen:
+                raise ParameterError(f"ids of candidates must differ, got {name[:80]!r} twice")
+            seen.add(name)
         if self.polygons is not None:
-            _check_polygons(self.polygons)
+            import shapely
+
+            kinds = (shapely.GeometryType.POLYGON, shapely.GeometryType.MULTIPOLYGON)
+            is_polygon = np.isin(shapely.get_type_id(self.polygons), kinds)
+            if is_polygon.all() and not shapely.is_valid(self.polygons).all():
+                raise ParameterError(
+                    "candidates must be valid polygons; repair them in a GIS program"
+                )
+            if not (is_polygon & (shapely.area(self.polygons) > 0)).all():
+                raise ParameterError(
+                    "candidates must be points with a radius, or polygons with an area, got "
+                    "another geometry; is one of them a line, or empty?"
+                )
+            shapely.prepare(self.polygons)
 
     @classmethod
     def around(
@@ -126,7 +150,17 @@ class CandidateAreas:
             raise ParameterError("candidates must have two finite coordinates each")
         if not (math.isfinite(radius) and radius > 0):
             raise ParameterError(f"radius must be a number of metres above 0, got {radius}")
-        radii = _degrees(centres, radius, crs) if is_geographic else _units(centres, radius, crs)
+        if is_geographic:
+            radii = _degrees(centres, radius, crs)
+        else:
+            unit = metres_per_unit(crs)
+            if unit is None:
+                raise DomainError(
+                    f"radius must be left out in {crs[:80]}, which has no unit of length; give "
+                    "polygons",
+                    name="crs",
+                )
+            radii = np.full(centres.shape, radius / unit)
         return cls(ids=tuple(ids), crs=crs, centres=centres, radii=radii)
 
     def __len__(self) -> int:
@@ -177,6 +211,7 @@ class CandidateAreas:
         if self.centres is None or self.radii is None or self._half_turn is None:
             return self, own
         boxes, half = self.boxes, self._half_turn
+        # Circles that pass half a turn stand again, a turn away.
         again = np.flatnonzero((boxes[:, 0] < -half) | (boxes[:, 2] > half))
         turned = self.centres[again]
         turned[:, 0] -= np.sign(turned[:, 0]) * 2 * half
@@ -232,64 +267,19 @@ class CandidateAreas:
         assert self.centres is not None  # there are circles or polygons
         assert self.radii is not None
         with np.errstate(all="ignore"):
-            return _circle_spans(self.centres[which], self.radii[which], south, north)
-
-
-def _circle_spans(centres: Floats, radii: Floats, south: Floats, north: Floats) -> Spans:
-    """Intervals of x in which strips meet circles."""
-    (x, y), (across, along) = centres.T, radii.T
-    # In a strip, a circle is widest at the y nearest to its centre, and narrowest at the farthest.
-    # Margins are far above rounding, so points at the edge are tested one by one.
-    nearest = np.maximum(np.maximum(south - y, y - north), 0) / along * (1 - _MARGIN)
-    farthest = np.maximum(np.abs(south - y), np.abs(north - y)) / along * (1 + _MARGIN)
-    outer, inner = (
-        np.where(t <= 1, np.sqrt(np.maximum(1 - t * t, 0)) * across, -np.inf)
-        for t in (nearest, farthest)
-    )
-    outer, inner = outer * (1 + _MARGIN) + across * _MARGIN, inner * (1 - _MARGIN)
-    return Spans(left=x - outer, right=x + outer, inner_left=x - inner, inner_right=x + inner)
-
-
-def _check_ids(ids: tuple[str, ...]) -> None:
-    """Refuse too few candidates, and ids that do not name them."""
-    if len(ids) < 2:
-        raise ParameterError(
-            f"candidates must be at least 2, got {len(ids)}; there is nothing to choose from fewer"
-        )
-    seen: set[str] = set()
-    for name in ids:
-        if not name.strip():
-            raise ParameterError("candidates must have an id each, got an empty one")
-        if name in seen:
-            raise ParameterError(f"ids of candidates must differ, got {name[:80]!r} twice")
-        seen.add(name)
-
-
-def _check_polygons(polygons: NDArray[Any]) -> None:
-    """Refuse what is not a valid polygon with an area, and prepare the others."""
-    import shapely
-
-    kinds = (shapely.GeometryType.POLYGON, shapely.GeometryType.MULTIPOLYGON)
-    is_polygon = np.isin(shapely.get_type_id(polygons), kinds)
-    if is_polygon.all() and not shapely.is_valid(polygons).all():
-        raise ParameterError("candidates must be valid polygons; repair them in a GIS program")
-    if not (is_polygon & (shapely.area(polygons) > 0)).all():
-        raise ParameterError(
-            "candidates must be points with a radius, or polygons with an area, got another "
-            "geometry; is one of them a line, or empty?"
-        )
-    shapely.prepare(polygons)
-
-
-def _units(centres: Floats, radius: float, crs: str) -> Floats:
-    """Half-widths of circles in the units of a projected or local CRS."""
-    unit = metres_per_unit(crs)
-    if unit is None:
-        raise DomainError(
-            f"radius must be left out in {crs[:80]}, which has no unit of length; give polygons",
-            name="crs",
-        )
-    return np.full(centres.shape, radius / unit)
+            (x, y), (across, along) = self.centres[which].T, self.radii[which].T
+            # In a strip, a circle is widest at the y nearest to its centre, and narrowest at the
+            # farthest. Margins are far above rounding, so points at the edge are tested one by one.
+            nearest = np.maximum(np.maximum(south - y, y - north), 0) / along * (1 - _MARGIN)
+            farthest = np.maximum(np.abs(south - y), np.abs(north - y)) / along * (1 + _MARGIN)
+            outer, inner = (
+                np.where(t <= 1, np.sqrt(np.maximum(1 - t * t, 0)) * across, -np.inf)
+                for t in (nearest, farthest)
+            )
+            outer, inner = outer * (1 + _MARGIN) + across * _MARGIN, inner * (1 - _MARGIN)
+            return Spans(
+                left=x - outer, right=x + outer, inner_left=x - inner, inner_right=x + inner
+            )
 
 
 def _degrees(centres: Floats, radius: float, crs: str) -> Floats:
@@ -310,8 +300,9 @@ def _degrees(centres: Floats, radius: float, crs: str) -> Floats:
     major, flattening = (6_378_137.0, 1 / 298.257223563)
     if ellipsoid is not None:
         major, flattening = ellipsoid.semi_major_metre, 1 / (ellipsoid.inverse_flattening or np.inf)
-    squared = flattening * (2 - flattening)
+    # Radii of curvature of the ellipsoid: along the parallel and along the meridian.
+    eccentricity = flattening * (2 - flattening)  # squared
     phi = np.radians(latitude)
-    bent = 1 - squared * np.sin(phi) ** 2
-    across, along = major / np.sqrt(bent) * np.cos(phi), major * (1 - squared) / bent**1.5
+    bend = 1 - eccentricity * np.sin(phi) ** 2
+    across, along = major / np.sqrt(bend) * np.cos(phi), major * (1 - eccentricity) / bend**1.5
     return radius / np.stack([across, along], axis=1) / unit

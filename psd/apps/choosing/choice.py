@@ -219,7 +219,16 @@ def choose(
             **arguments,
         }
     )
-    _check_request(request, objective)
+    if request.contribution_choice is not None:
+        raise ParameterError(
+            "max_contributions must be a number for a choice, got auto; it takes a share of epsilon"
+        )
+    if request.unit.weight and not objective.is_monotone:
+        raise ParameterError(
+            "count must be records where scores are distances to a target, got users"
+        )
+    if request.nano_epsilon < objective.draws:
+        raise ParameterError("epsilon must be at least 1e-9 for each draw")
     levels = None
     if objective.bids is not None:
         column, levels = objective.bids
@@ -232,21 +241,22 @@ def choose(
         sampler=sampler,
         observer=observer,
     )
-    return _choice(request, objective, picks)
-
-
-def _check_request(request: BuildRequest, objective: Objective) -> None:
-    """Refuse a private bound, which takes a share of epsilon, and a target in users."""
-    if request.contribution_choice is not None:
-        raise ParameterError(
-            "max_contributions must be a number for a choice, got auto; it takes a share of epsilon"
-        )
-    if request.unit.weight and not objective.is_monotone:
-        raise ParameterError(
-            "count must be records where scores are distances to a target, got users"
-        )
-    if request.nano_epsilon < objective.draws:
-        raise ParameterError("epsilon must be at least 1e-9 for each draw")
+    unit, each = request.unit, request.nano_epsilon // objective.draws
+    # Scores that differ by this are drawn with probabilities that differ by a factor of e.
+    rounds = 1 if objective.is_monotone else 2
+    spread = rounds * objective.sensitivity(unit.contributions) * NANO / each / unit.scale
+    spread, many = objective.step * spread, math.log(objective.candidates)
+    return Choice(
+        draws=objective.draws,
+        picks=picks,
+        candidates=objective.candidates,
+        epsilon=request.epsilon,
+        draw_epsilon=epsilon_decimal(each),
+        guarantee=request.guarantee_text,
+        alike=spread,
+        mean_shortfall=shortfall(spread, many),
+        likely_shortfall=shortfall(spread, many, LIKELY),
+    )
 
 
 def _draw(
@@ -260,22 +270,3 @@ def _draw(
     chooser = request.method
     assert isinstance(chooser, _Chooser)
     return chooser.ask(Curator(counted.tally, counted.domain, budget=budget, sampler=sampler))
-
-
-def _choice(request: BuildRequest, objective: Objective, picks: tuple[Pick, ...]) -> Choice:
-    """Picks with what public numbers say about them."""
-    unit, each = request.unit, request.nano_epsilon // objective.draws
-    rounds = 1 if objective.is_monotone else 2
-    alike = rounds * objective.sensitivity(unit.contributions) * NANO / each / unit.scale
-    step, many = objective.step, math.log(objective.candidates)
-    return Choice(
-        draws=objective.draws,
-        picks=picks,
-        candidates=objective.candidates,
-        epsilon=request.epsilon,
-        draw_epsilon=epsilon_decimal(each),
-        guarantee=request.guarantee_text,
-        alike=step * alike,
-        mean_shortfall=shortfall(step * alike, many),
-        likely_shortfall=shortfall(step * alike, many, LIKELY),
-    )

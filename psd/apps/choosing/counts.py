@@ -1,11 +1,11 @@
 """Exact counts of records by catchment, by price and by region. Private side.
 
-A level and a region take the place of the region of a release: they are strata, see
-`psd.ingest.tally`.
+By price and by region: the level of a bid and its region take the place of the region of a release.
+They are strata, see `psd.ingest.tally`.
 
-Occupied lattice cells are sorted by strips of rows, then by column. In each strip a catchment has
-an interval of columns that lies inside it, which is summed by a difference of two running totals,
-and two short ones at its edge, whose cells are tested one by one.
+By catchment: occupied lattice cells are sorted by strips of rows, then by column. In each strip a
+catchment has an interval of columns that lies inside it, which is summed by a difference of two
+running totals, and two short ones at its edge, whose cells are tested one by one.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class BidLevels:
         level = self.prices.levels(bid)
         if self.regions is None:
             return level
+        # Strata stand region by region, and in each by level.
         region = self.regions.assign(x, y)
         both = region.astype(np.int64) * (len(self.prices) + 1) + level
         strata: NDArray[np.int32] = np.where((level < 0) | (region < 0), -1, both).astype(np.int32)
@@ -79,6 +80,7 @@ class BidLevels:
         number = self.parts * cells[0] * cells[1]
         by_level = np.zeros((self.parts, cells[0] * cells[1], levels), np.int64)
         if tally.region is not None:
+            # The stratum of a count, in the tally's place of a region, is a part and a level.
             part, level = np.divmod(tally.region.astype(np.int64), levels)
             cell = tally.rows.astype(np.int64) * columns + tally.columns
             # The cells of the lattice are parts as well, if there is more than one.
@@ -109,6 +111,7 @@ class PlacedCounts:
     def __init__(self, tally: Tally, domain: Domain) -> None:
         self._domain = domain
         self._height = -(-domain.lattice[1] // _STRIPS)
+        # Strip and column in one number: cells of a strip stand together, from west to east.
         key = (tally.rows // self._height).astype(np.int64) * _COLUMNS + tally.columns
         order = np.argsort(key, kind="stable")
         self._key = key[order]
@@ -139,6 +142,7 @@ class PlacedCounts:
             which = np.arange(start, min(start + _CANDIDATES_PER_CHUNK, len(sums)))
             which, strip = self._strips(catchments, which)
             first, inner, after, last = self._ranges(catchments, which, strip)
+            # Of each pair, cells first to last may be inside, and inner to after are inside.
             np.add.at(sums, which, before[after] - before[inner])
             for low, high in ((first, inner), (after, last)):
                 self._add_edges(sums, catchments, which, low, high)
@@ -149,20 +153,16 @@ class PlacedCounts:
 
     def _strips(self, catchments: CandidateAreas, which: Integers) -> tuple[Integers, Integers]:
         """Pairs of a candidate and a strip that its box meets."""
-        rows = self._rows(catchments.boxes[which])
-        low, high = rows // self._height
+        south, north = (self._position(catchments.boxes[which, side], 1) for side in (1, 3))
+        rows = self._domain.lattice[1]
+        # First and last row that each box may meet, (candidates,).
+        first, last = np.clip(np.floor(south), 0, rows), np.clip(np.ceil(north), -1, rows - 1)
+        low, high = (row.astype(np.int64) // self._height for row in (first, last))
         number = np.maximum(high - low + 1, 0)
         pairs = np.repeat(which, number)
         # Numbers low, low + 1, ... of each candidate, one after another, without a loop.
         start = np.repeat(low - np.cumsum(number) + number, number)
         return pairs, start + np.arange(len(pairs))
-
-    def _rows(self, boxes: NDArray[np.float64]) -> Integers:
-        """First and last row that boxes may meet, shape (2, n)."""
-        south, north = (self._position(boxes[:, side], 1) for side in (1, 3))
-        rows = self._domain.lattice[1]
-        low, high = np.clip(np.floor(south), 0, rows), np.clip(np.ceil(north), -1, rows - 1)
-        return np.stack([low, high]).astype(np.int64)
 
     def _position(self, values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
         """Position among the centres of columns or rows: 0 at the first, 1 at the second."""
@@ -210,9 +210,11 @@ class PlacedCounts:
         """Add the cells of ranges that lie inside the catchment."""
         for pairs in _chunks(high - low):
             length = (high - low)[pairs]
+            # The cells of all ranges in one array, and the range that each is of.
             pair = np.repeat(np.arange(len(length)), length)
             cell = np.arange(len(pair)) + np.repeat(low[pairs] - np.cumsum(length) + length, length)
             inside = catchments.contains(which[pairs][pair], self._x[cell], self._y[cell])
+            # Sums of ranges, as differences of a running total.
             total = np.concatenate([[0], np.cumsum(np.where(inside, self._counts[cell], 0))])
             ends = np.cumsum(length)
             np.add.at(sums, which[pairs], total[ends] - total[ends - length])

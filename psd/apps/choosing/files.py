@@ -50,31 +50,20 @@ def read_catchments(
     # A CSV has two columns of coordinates or a column wkt, in the CRS. A vector format states its
     # own CRS and is transformed.
     points = None if hasattr(table, "geometry") else _coordinates(path, table)
-    if points is not None:
-        return CandidateAreas.around(names, points, _radius(radius), crs)
-    shapes = _shapes(path, table, crs)
-    return _of_shapes(names, shapes, radius, crs)
+    if points is None:
+        import shapely
 
-
-def _of_shapes(names: list[str], shapes: Any, radius: float | None, crs: str) -> CandidateAreas:
-    """Candidates from geometries, all of them points or all of them polygons."""
-    import shapely
-
-    if len(shapes) and (shapely.get_type_id(shapes) == shapely.GeometryType.POINT).all():
+        shapes = _shapes(path, table, crs)
+        if not len(shapes) or (shapely.get_type_id(shapes) != shapely.GeometryType.POINT).any():
+            if radius is not None:
+                raise ParameterError("radius must be left out for candidates that are polygons")
+            return CandidateAreas(ids=tuple(names), crs=crs, polygons=shapes)
         points = np.stack([shapely.get_x(shapes), shapely.get_y(shapes)], axis=1)
-        return CandidateAreas.around(names, points, _radius(radius), crs)
-    if radius is not None:
-        raise ParameterError("radius must be left out for candidates that are polygons")
-    return CandidateAreas(ids=tuple(names), crs=crs, polygons=shapes)
-
-
-def _radius(radius: float | None) -> float:
-    """Radius of points, which must be given."""
     if radius is None:
         raise ParameterError(
             "radius must be given for candidates that are points; it is in metres, such as 2000"
         )
-    return radius
+    return CandidateAreas.around(names, points, radius, crs)
 
 
 def _coordinates(path: Path, table: pandas.DataFrame) -> Any:
@@ -94,9 +83,9 @@ def _coordinates(path: Path, table: pandas.DataFrame) -> Any:
         for name in pair
     ]
     points = np.stack([column.to_numpy(np.float64) for column in columns], axis=1)
-    odd = ~np.isfinite(points).all(axis=1)
-    if odd.any():
-        line = int(odd.argmax()) + 2
+    is_finite = np.isfinite(points).all(axis=1)
+    if not is_finite.all():
+        line = int((~is_finite).argmax()) + 2
         raise InputDataError(f"{_WHAT} {path} line {line}: a coordinate is not a number")
     return points
 
@@ -105,27 +94,23 @@ def _shapes(path: Path, table: Any, crs: str) -> Any:
     """Geometries in a CRS."""
     if not hasattr(table, "geometry"):
         column = next(name for name in table.columns if str(name).strip().lower() == "wkt")
-        return _parsed(path, list(table[column]), crs)
+        texts = list(table[column])
+        try:
+            shapes = regions_table(texts, crs).array
+        except ParameterError:
+            shapes = []
+        if len(shapes) != len(texts):
+            faults = ((line, _fault(text, crs)) for line, text in enumerate(texts, 2))
+            line, fault = next((line, fault) for line, fault in faults if fault)
+            raise InputDataError(
+                f"{_WHAT} {path} line {line}: its wkt cannot be read as one geometry ({fault})"
+            )
+        return np.asarray(shapes)
     if table.crs is None:
         raise DomainError(
             f"{_WHAT} {path} has no CRS; write it into the file, since it is never guessed"
         )
     return np.asarray(transform_table(table, crs, f"{_WHAT} {path}").geometry.array)
-
-
-def _parsed(path: Path, texts: list[Any], crs: str) -> Any:
-    """Geometries of texts, one each."""
-    try:
-        shapes = regions_table(texts, crs).array
-    except ParameterError:
-        shapes = []
-    if len(shapes) != len(texts):
-        faults = ((line, _fault(text, crs)) for line, text in enumerate(texts, 2))
-        line, fault = next((line, fault) for line, fault in faults if fault)
-        raise InputDataError(
-            f"{_WHAT} {path} line {line}: its wkt cannot be read as one geometry ({fault})"
-        )
-    return np.asarray(shapes)
 
 
 def _fault(text: Any, crs: str) -> str:
@@ -158,21 +143,19 @@ def read_tariffs(
         raise ParameterError(f"tariffs must have {kind}, got {what}; the list must cover all")
     ids = tuple(str(name).strip() for name in table[_ID])
     texts = zip(*(table[name] for name in columns), strict=True)
-    rows = [tuple(_price(path, line, text) for text in row) for line, row in enumerate(texts, 2)]
+    rows = []
+    for line, row in enumerate(texts, 2):
+        try:
+            prices = tuple(parse_price(str(text)) for text in row)
+        except ParameterError:
+            prices = (Decimal(0),)
+        if 0 in prices:
+            raise InputDataError(
+                f"tariffs {path} line {line}: a price must be a number above 0, of at most 12 "
+                "decimals"
+            )
+        rows.append(prices)
     return ids, tuple(rows)
-
-
-def _price(path: Path, line: int, text: object) -> Decimal:
-    """Price in a field."""
-    try:
-        price = parse_price(str(text))
-    except ParameterError:
-        price = Decimal(0)
-    if price == 0:
-        raise InputDataError(
-            f"tariffs {path} line {line}: a price must be a number above 0, of at most 12 decimals"
-        )
-    return price
 
 
 def read_public_regions(
@@ -197,23 +180,20 @@ def read_order(
     if column not in table.columns:
         raise InputDataError(f"regions {path} has no column {column}; name one with order=")
     number_of = {str(name): value for name, value in zip(table[ids], table[column], strict=True)}
-    values = np.array([_number(number_of.get(name)) for name in regions.levels[-1].ids])
-    if not np.isfinite(values).all():
-        name = regions.levels[-1].ids[int((~np.isfinite(values)).argmax())]
-        raise ParameterError(
-            f"order must be a column with a number for each region, got none for {name[:80]!r}"
-        )
+    numbers = []
+    for name in regions.levels[-1].ids:
+        try:
+            numbers.append(float(str(number_of.get(name))))
+        except ValueError:
+            numbers.append(np.nan)
+        if not np.isfinite(numbers[-1]):
+            raise ParameterError(
+                f"order must be a column with a number for each region, got none for {name[:80]!r}"
+            )
+    values = np.array(numbers)
     ascending = np.argsort(values, kind="stable")
     if (np.diff(values[ascending]) == 0).any():
         raise ParameterError(
             f"order must be a column without ties, got two regions with one number in {column!r}"
         )
     return tuple(ascending.tolist())
-
-
-def _number(value: object) -> float:
-    """Number of a field; NaN for anything else."""
-    try:
-        return float(str(value))
-    except ValueError:
-        return np.nan

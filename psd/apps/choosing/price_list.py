@@ -122,7 +122,10 @@ class PriceList:
         scale = max((_decimals(number) for number in numbers), default=0)
         multiples = [int(number.scaleb(scale)) for number in numbers]
         common = math.gcd(*multiples) or 1
-        return cls(multiples=tuple(n // common for n in multiples), step=_scaled(common, scale))
+        step = Decimal(common).scaleb(-scale).normalize()
+        if step == step.to_integral_value():  # without an exponent
+            step = step.quantize(Decimal(1))
+        return cls(multiples=tuple(n // common for n in multiples), step=step)
 
     def __len__(self) -> int:
         return len(self.multiples)
@@ -164,9 +167,3 @@ def _decimals(number: Decimal) -> int:
     """Digits after the point."""
     exponent = number.normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
-
-
-def _scaled(number: int, decimals: int) -> Decimal:
-    """Number with so many decimals, without trailing zeros and exponents."""
-    value = Decimal(number).scaleb(-decimals).normalize()
-    return value.quantize(Decimal(1)) if value == value.to_integral_value() else value

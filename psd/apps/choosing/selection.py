@@ -7,7 +7,6 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psd._util.arrays import Integers
 from psd._util.declared_parameters import integer_between
 from psd.errors import ParameterError
 from psd.mechanisms.base import MAX_SENSITIVITY
@@ -77,17 +76,7 @@ def select(
     >>> select([120, 80, 95], epsilon=2, sensitivity=1, is_monotone=True)
     0
     """
-    numbers = _checked_scores(scores)
-    nano = parse_epsilon(epsilon)
-    unit = integer_between(1, MAX_SENSITIVITY)("sensitivity", sensitivity)
-    if not isinstance(is_monotone, bool):
-        raise ParameterError("is_monotone must be True or False", name="is_monotone")
-    choice = PermuteAndFlip(scores=numbers, epsilon=nano, sensitivity=unit, is_monotone=is_monotone)
-    return int(choice.sample()[0])
-
-
-def _checked_scores(scores: ArrayLike) -> Integers:
-    """Scores as int64, shape (m,); a refusal shows none of them."""
+    # A refusal shows none of the scores.
     try:
         numbers = np.asarray(scores)
     except ValueError:  # lists of several lengths
@@ -103,4 +92,10 @@ def _checked_scores(scores: ArrayLike) -> Integers:
             "state the sensitivity in these steps",
             name="scores",
         )
-    return numbers.astype(np.int64)
+    numbers = numbers.astype(np.int64)
+    nano = parse_epsilon(epsilon)
+    unit = integer_between(1, MAX_SENSITIVITY)("sensitivity", sensitivity)
+    if not isinstance(is_monotone, bool):
+        raise ParameterError("is_monotone must be True or False", name="is_monotone")
+    choice = PermuteAndFlip(scores=numbers, epsilon=nano, sensitivity=unit, is_monotone=is_monotone)
+    return int(choice.sample()[0])

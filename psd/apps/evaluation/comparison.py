@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -181,43 +182,19 @@ def compare(
     columns = Columns(**names)
     unit = privacy_unit(columns.user, max_contributions)
     chosen = resolve_methods(list(all_methods()) if methods is None else methods)
-    tasks = _list_tasks(chosen, _parse_epsilons(epsilons), runs)
-    jobs = available_processors() if jobs is None else integer_between(1, _MAX_JOBS)("jobs", jobs)
-    shared = _read_data(data, domain, columns, unit)
-    progress(0, len(tasks))
-    errors = map_tasks(
-        _build_errors, shared, tasks, jobs=jobs, done=lambda number: progress(number, len(tasks))
-    )
-    classes = tuple(dict.fromkeys(shared.truth.queries.classes.tolist()))
-    return _tabulate(tasks, np.array(errors), classes)
-
-
-def _parse_epsilons(epsilons: Sequence[str | float | Decimal]) -> tuple[int, ...]:
-    """Nano-epsilons, each once."""
     nano = parse_epsilons(epsilons)
     if len(nano) > MAX_EPSILONS:
         raise ParameterError(
             f"epsilons must have at most {MAX_EPSILONS} values, got {len(nano)}; "
             "compare them in several calls"
         )
-    return nano
-
-
-def _list_tasks(
-    methods: Sequence[Decomposition], epsilons: Sequence[int], runs: int
-) -> list[_Task]:
-    """All builds; the runs of a method at an epsilon are consecutive."""
     runs = integer_between(1, _MAX_RUNS)("runs", runs)
-    return [
+    # All builds; the runs of a method at an epsilon are consecutive.
+    tasks = [
         _Task(method=method, epsilon=epsilon, run=run)
-        for epsilon in epsilons
-        for method in methods
-        for run in range(1, runs + 1)
+        for epsilon, method, run in product(nano, chosen, range(1, runs + 1))
     ]
-
-
-def _read_data(data: Any, domain: Domain, columns: Columns, unit: PrivacyUnit) -> _Data:
-    """Tally and true counts of the workload, from one reading."""
+    jobs = available_processors() if jobs is None else integer_between(1, _MAX_JOBS)("jobs", jobs)
     # One reading gives the tally, and the points that the workload is drawn from.
     recorder = PointRecorder(domain)
     counts = tally_batches(recorder.record(read(data, columns, domain)), domain, unit=unit)
@@ -226,7 +203,13 @@ def _read_data(data: Any, domain: Domain, columns: Columns, unit: PrivacyUnit) -
         raise InputDataError("no record lies inside the bounds, so there are no errors to compare")
     queries = draw_workload(*points, domain.bounds)
     truth = true_counts(queries, points, counts, domain, bounded=unit.has_user)
-    return _Data(truth=truth, domain=domain, unit=unit)
+    shared = _Data(truth=truth, domain=domain, unit=unit)
+    progress(0, len(tasks))
+    errors = map_tasks(
+        _build_errors, shared, tasks, jobs=jobs, done=lambda number: progress(number, len(tasks))
+    )
+    classes = tuple(dict.fromkeys(shared.truth.queries.classes.tolist()))
+    return _tabulate(tasks, np.array(errors), classes)
 
 
 def _build_errors(shared: _Data, task: _Task) -> NDArray[np.float64]:
@@ -244,7 +227,7 @@ def _build_errors(shared: _Data, task: _Task) -> NDArray[np.float64]:
 def _tabulate(
     tasks: list[_Task], errors: NDArray[np.float64], classes: tuple[str, ...]
 ) -> Comparison:
-    """Tables of the errors of all builds."""
+    """Tables of the errors of all builds, (builds, classes)."""
     import pandas as pd
 
     builds = pd.DataFrame(

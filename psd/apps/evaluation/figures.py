@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
     from psd.apps.evaluation.comparison import Comparison
     from psd.apps.evaluation.true_errors import Evaluation
@@ -227,10 +227,11 @@ def draw_predicted_against_true(answers: pandas.DataFrame) -> Figure:
     true = answers["true_error"].abs().to_numpy()
     least = _MIN_RECORDS
     predicted, true = np.maximum(predicted, least), np.maximum(true, least)
-    visible = (predicted > least) | (true > least) | ~(max(predicted.max(), true.max()) > least)
+    # Queries without an error stand in one corner, unless there are no others.
+    is_drawn = (predicted > least) | (true > least) | ~(max(predicted.max(), true.max()) > least)
     hexagons = axes.hexbin(
-        predicted[visible],
-        true[visible],
+        predicted[is_drawn],
+        true[is_drawn],
         xscale="log",
         yscale="log",
         gridsize=34,
@@ -336,6 +337,14 @@ def draw_error_parts(summary: pandas.DataFrame) -> Figure:
 def draw_score_by_epsilon(comparison: Comparison) -> Figure:
     """Draw the score of each method by epsilon, with its standard error."""
     figure, axes = private_figure("Score by epsilon")
+    _add_scores(axes, comparison)
+    finish_axes(axes, "epsilon", "score")
+    add_legend(figure, axes.get_legend_handles_labels()[0])
+    return figure
+
+
+def _add_scores(axes: Axes, comparison: Comparison, rotation: int = 0) -> None:
+    """Score of each method by epsilon, with its standard error."""
     for name, style in method_styles(comparison).items():
         rows = comparison.table[comparison.table["method"] == name]
         rows = rows.assign(epsilon=rows["epsilon"].astype(float)).sort_values("epsilon")
@@ -343,12 +352,9 @@ def draw_score_by_epsilon(comparison: Comparison) -> Figure:
         axes.errorbar(rows["epsilon"], rows["score"], spread, label=name, capsize=3, **style)
     ticks = comparison.table["epsilon"].drop_duplicates()
     axes.set_xscale("log")
-    axes.set_xticks(ticks.astype(float), ticks)
+    axes.set_xticks(ticks.astype(float), ticks, rotation=rotation)
     axes.set_xticks([], minor=True)
     axes.margins(x=0.1)
-    finish_axes(axes, "epsilon", "score")
-    add_legend(figure, axes.get_legend_handles_labels()[0])
-    return figure
 
 
 def draw_error_by_size(comparison: Comparison, epsilon: str, kind: str) -> Figure:
@@ -369,16 +375,25 @@ def draw_map(
 ) -> Figure:
     """Draw a raster, (rows, columns) float64, over the domain; the first row is in the south."""
     west, south, east, north = domain.bounds
-    aspect = _aspect_ratio(domain)
+    # Length of a unit of y over that of a unit of x, at the middle of the domain.
+    aspect = 1 / max(float(east_west_scale(domain, sum(domain.bounds[1::2]) / 2)), 0.05)
     height = float(np.clip(aspect * (north - south) / (east - west), 0.45, 1.6))
     figure, axes = private_figure(title, (5.4, 0.9 + 4.0 * height))
+    from matplotlib.colors import LogNorm, Normalize, SymLogNorm
+
+    # Colours are logarithmic; linear for small signed values.
+    scale: Normalize = LogNorm(limit / 1_000, limit, clip=True)
+    if signed and limit < 10:
+        scale = Normalize(-limit, limit, clip=True)
+    elif signed:
+        scale = SymLogNorm(limit / 100, vmin=-limit, vmax=limit, clip=True)
     image = axes.imshow(
         values if signed else np.maximum(values, limit / 1_000),
         origin="lower",
         extent=(west, east, south, north),
         aspect=aspect,
         cmap="PuOr_r" if signed else frequency_colours(),
-        norm=_colour_scale(limit, signed=signed),
+        norm=scale,
         interpolation="nearest",
     )
     xlabel, ylabel = axis_labels(domain.crs)
@@ -386,23 +401,6 @@ def draw_map(
     axes.locator_params(nbins=5)
     figure.colorbar(image, ax=axes, label=label, shrink=0.8)
     return figure
-
-
-def _aspect_ratio(domain: Domain) -> float:
-    """Length of a unit of y over that of a unit of x, at the middle of the domain."""
-    return 1 / max(float(east_west_scale(domain, sum(domain.bounds[1::2]) / 2)), 0.05)
-
-
-def _colour_scale(limit: float, *, signed: bool) -> Normalize:
-    """Logarithmic scale of colours; linear for small signed values."""
-    from matplotlib.colors import LogNorm, Normalize, SymLogNorm
-
-    scale: Normalize = LogNorm(limit / 1_000, limit, clip=True)
-    if signed and limit < 10:
-        scale = Normalize(-limit, limit, clip=True)
-    elif signed:
-        scale = SymLogNorm(limit / 100, vmin=-limit, vmax=limit, clip=True)
-    return scale
 
 
 def percent_text(share: float) -> str:
@@ -473,39 +471,13 @@ def plot_comparison(comparison: Comparison, path: Path) -> None:
     figure = Figure(figsize=(9, 4 + 3 * len(epsilons)), layout="constrained")
     figure.suptitle("PRIVATE: true errors of several methods; do not publish", color=PRIVATE)
     parts: Any = figure.subfigures(2, 1, height_ratios=[3.6, 3 * len(epsilons)])
-    _draw_scores(parts[0], comparison)
-    _draw_errors(parts[1], comparison, epsilons)
-    figure.savefig(path, dpi=120, metadata=None)
-
-
-def _draw_scores(figure: SubFigure, comparison: Comparison) -> None:
-    """Score of each method with its standard error, and the legend of all panels."""
-    axes = figure.subplots()
-    for name, style in method_styles(comparison).items():
-        rows = comparison.table[comparison.table["method"] == name]
-        epsilon = rows["epsilon"].astype(float)
-        order = np.argsort(epsilon.to_numpy())
-        axes.errorbar(
-            epsilon.to_numpy()[order],
-            rows["score"].to_numpy()[order],
-            rows["score_error"].fillna(0).to_numpy()[order],
-            label=name,
-            capsize=3,
-            **style,
-        )
-    epsilons = comparison.table["epsilon"].drop_duplicates()
-    axes.set_xscale("log")
-    rotation = 45 if len(epsilons) > _UPRIGHT_LABELS else 0
-    axes.set_xticks(epsilons.astype(float), epsilons, rotation=rotation)
-    axes.set_xticks([], minor=True)
-    axes.margins(x=0.1)
-    finish_axes(axes, "epsilon", "score (bars: standard error)")
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
-
-
-def _draw_errors(figure: SubFigure, comparison: Comparison, epsilons: list[str]) -> None:
-    """Mean relative error by size: uniform centres left, centred on data right."""
-    panels = figure.subplots(len(epsilons), 2, sharey="row", squeeze=False)
+    # Score of each method with its standard error, and the legend of all panels.
+    scores = parts[0].subplots()
+    _add_scores(scores, comparison, rotation=45 if len(epsilons) > _UPRIGHT_LABELS else 0)
+    finish_axes(scores, "epsilon", "score (bars: standard error)")
+    scores.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    # Mean relative error by size: uniform centres left, centred on data right.
+    panels = parts[1].subplots(len(epsilons), 2, sharey="row", squeeze=False)
     for row, epsilon in zip(panels, epsilons, strict=True):
         table = comparison.table[comparison.table["epsilon"] == epsilon].set_index("method")
         for axes, (kind, title) in zip(row, KINDS.items(), strict=True):
@@ -518,3 +490,4 @@ def _draw_errors(figure: SubFigure, comparison: Comparison, epsilons: list[str])
         # Panels of a row share their axis, so its limits are set after all lines are drawn.
         for axes, label in zip(row, ("mean relative error (%)", ""), strict=True):
             finish_axes(axes, "area of the query", label)
+    figure.savefig(path, dpi=120, metadata=None)

@@ -1,14 +1,12 @@
 """Reports of an evaluation and of a comparison as HTML pages. Private.
 
-The page is one file without scripts. It loads nothing from other addresses and tells the browser to
+A page is one file without scripts. It loads nothing from other addresses and tells the browser to
 refuse such requests.
-
-The page is one file without scripts, like that of an evaluation.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,45 +36,12 @@ def evaluation_page(evaluation: Evaluation, release: Release) -> str:
     """Return the report of an evaluation as an HTML text, with maps of its raster; private."""
     answers = evaluation.answers
     maps = [] if evaluation.raster is None else [_map_section(evaluation.raster, release)]
-    body = [
-        _score_section(evaluation),
-        _size_section(evaluation),
-        _prediction_section(answers),
-        _coverage_section(answers),
-        *maps,
-        _worst_section(answers),
-        _release_section(release),
-    ]
-    lead = (
-        f"{release.method}, epsilon {epsilon_text(release.record.epsilon)} per {release.unit.kind}"
-    )
-    return page("true errors of a release", body, lead=lead, notice=PRIVATE_NOTICE)
-
-
-def _score_section(evaluation: Evaluation) -> str:
-    """The score and the errors of the classes."""
+    # The score and the errors of the classes.
     rows = [
         (row["class"], *(percent_text(row[f"true_relative{part}_error"]) for part in _PARTS))
         for row in evaluation.summary.to_dict("records")
     ]
-    return section(
-        "Score",
-        paragraph(f"{evaluation.score:.4f}", "big"),
-        paragraph(
-            "The score is the geometric mean of the mean relative errors of the classes below, "
-            f"over {len(evaluation.answers):,} queries. Smaller is better."
-        ),
-        table_block(
-            "Mean true relative error, |estimate - true| / max(true, 0.001 of all records), and "
-            "its parts.",
-            ("class of queries", "total error", "perturbation", "non-uniformity", "bounding"),
-            rows,
-        ),
-    )
-
-
-def _size_section(evaluation: Evaluation) -> str:
-    """Errors by size of query, and their parts."""
+    # Errors by size of query, and their parts.
     from psd.apps.evaluation.figures import draw_error_by_class, draw_error_parts
 
     figures = [
@@ -96,7 +61,55 @@ def _size_section(evaluation: Evaluation) -> str:
             "out. Parts of opposite signs cancel, so a part may be larger than the total.",
         ),
     ]
-    return section("Error by size of query", figure_block(figures, private=True))
+    # Public facts about the release.
+    facts = {
+        "method": release.method,
+        "parameters": ", ".join(f"{k} = {v}" for k, v in release.index.record.parameters.items())
+        or "none",
+        "epsilon": epsilon_text(release.record.epsilon),
+        "unit of privacy": release.unit.guarantee_text,
+        "counts": release.record.counted_text,
+        "source": release.record.source,
+        "post-processing": (
+            f"{release.record.post_processing.estimate} estimates, "
+            f"{release.record.post_processing.density} density"
+        ),
+        "cells": f"{int(release.tree.is_leaf.sum()):,} leaves of {len(release.tree):,} nodes",
+        "bounds": " ".join(f"{edge:.10g}" for edge in release.domain.bounds),
+        "CRS": release.domain.crs,
+        "coordinate resolution": release.domain.coordinate_resolution or "none",
+        "smallest cell in metres": release.domain.min_cell or "none",
+        "covariate": "none"
+        if release.index.record.covariate is None
+        else "yes, stored in the release",
+        "software": f"psd {release.record.library}",
+    }
+    body = [
+        section(
+            "Score",
+            paragraph(f"{evaluation.score:.4f}", "big"),
+            paragraph(
+                "The score is the geometric mean of the mean relative errors of the classes below, "
+                f"over {len(evaluation.answers):,} queries. Smaller is better."
+            ),
+            table_block(
+                "Mean true relative error, |estimate - true| / max(true, 0.001 of all records), "
+                "and its parts.",
+                ("class of queries", "total error", "perturbation", "non-uniformity", "bounding"),
+                rows,
+            ),
+        ),
+        section("Error by size of query", figure_block(figures, private=True)),
+        _prediction_section(answers),
+        _coverage_section(answers),
+        *maps,
+        _worst_section(answers),
+        section("The release", table_block("Public facts.", ("", ""), facts.items(), "words")),
+    ]
+    lead = (
+        f"{release.method}, epsilon {epsilon_text(release.record.epsilon)} per {release.unit.kind}"
+    )
+    return page("true errors of a release", body, lead=lead, notice=PRIVATE_NOTICE)
 
 
 def _prediction_section(answers: pandas.DataFrame) -> str:
@@ -166,32 +179,14 @@ def _map_section(raster: pandas.DataFrame, release: Release) -> str:
     from psd.apps.evaluation.figures import draw_map
 
     side = round(len(raster) ** 0.5)
-    figures = [
-        (
-            draw_map(values, release.domain, title, label=label, limit=limit, signed=signed),
-            f"Map of {title.lower()}, {label}, by cells of a {side} x {side} raster.",
-            caption,
-        )
-        for title, values, label, limit, signed, caption in _error_maps(raster, side)
-    ]
-    return section(
-        "Maps of the error",
-        paragraph(f"Each cell of a {side} x {side} raster is a query."),
-        figure_block(figures, private=True),
-    )
-
-
-def _error_maps(
-    raster: pandas.DataFrame, side: int
-) -> list[tuple[str, Any, str, float, bool, str]]:
-    """Title, values, label, limit of colours, whether values have a sign, and caption of maps."""
     true, predicted = (
         raster[n].to_numpy(float).reshape(side, side) for n in ("true_error", "error")
     )
     limit = max(float(np.quantile(np.abs(true), 0.999)), float(np.quantile(predicted, 0.999)), 1.0)
     ratio = true / np.maximum(predicted, 1e-9)
     size, deviation = "|estimate - true| (records)", "standard deviation (records)"
-    return [
+    # Title, values, label, limit of colours, whether values have a sign, and caption of each map.
+    maps = [
         ("Size of the true error", np.abs(true), size, limit, False,
          "Light: small; dark: large. The predicted error has the same colours."),
         ("Predicted error", predicted, deviation, limit, False,
@@ -201,6 +196,19 @@ def _error_maps(
         ("True error over predicted error", ratio, "standard deviations", 3.0, True,
          "Patches of one colour are errors that the release does not predict."),
     ]  # fmt: skip
+    figures = [
+        (
+            draw_map(values, release.domain, title, label=label, limit=end, signed=signed),
+            f"Map of {title.lower()}, {label}, by cells of a {side} x {side} raster.",
+            caption,
+        )
+        for title, values, label, end, signed, caption in maps
+    ]
+    return section(
+        "Maps of the error",
+        paragraph(f"Each cell of a {side} x {side} raster is a query."),
+        figure_block(figures, private=True),
+    )
 
 
 def _worst_section(answers: pandas.DataFrame) -> str:
@@ -229,84 +237,13 @@ def _worst_section(answers: pandas.DataFrame) -> str:
     )
 
 
-def _release_section(release: Release) -> str:
-    """Public facts about the release."""
-    facts = {
-        "method": release.method,
-        "parameters": ", ".join(f"{k} = {v}" for k, v in release.index.record.parameters.items())
-        or "none",
-        "epsilon": epsilon_text(release.record.epsilon),
-        "unit of privacy": release.unit.guarantee_text,
-        "counts": release.record.counted_text,
-        "source": release.record.source,
-        "post-processing": (
-            f"{release.record.post_processing.estimate} estimates, "
-            f"{release.record.post_processing.density} density"
-        ),
-        "cells": f"{int(release.tree.is_leaf.sum()):,} leaves of {len(release.tree):,} nodes",
-        "bounds": " ".join(f"{edge:.10g}" for edge in release.domain.bounds),
-        "CRS": release.domain.crs,
-        "coordinate resolution": release.domain.coordinate_resolution or "none",
-        "smallest cell in metres": release.domain.min_cell or "none",
-        "covariate": "none"
-        if release.index.record.covariate is None
-        else "yes, stored in the release",
-        "software": f"psd {release.record.library}",
-    }
-    return section("The release", table_block("Public facts.", ("", ""), facts.items(), "words"))
-
-
 def comparison_page(comparison: Comparison) -> str:
     """Return the report of a comparison as an HTML text; both are private."""
     epsilons = list(dict.fromkeys(comparison.table["epsilon"]))
     names = list(dict.fromkeys(comparison.table["method"]))
     runs = int(comparison.table["runs"].max())
     lead = f"{', '.join(names)}; epsilon {', '.join(epsilons)}; {runs} builds of each"
-    body = [
-        *(_ranking_section(comparison, epsilon) for epsilon in epsilons),
-        _figure_section(comparison, epsilons),
-        _error_section(comparison),
-    ]
-    return page("true errors of several methods", body, lead=lead, notice=COMPARISON_NOTICE)
-
-
-def _ranking_section(comparison: Comparison, epsilon: str) -> str:
-    """Methods by their scores at one epsilon."""
-    table = comparison.table[comparison.table["epsilon"] == epsilon].sort_values("score")
-    best = table.iloc[0]
-    rows = [
-        (
-            str(rank),
-            row["method"],
-            f"{row['score']:.4f}",
-            number_or_dash(row["score_error"], "{:.4f}"),
-            f"{row['score'] / best['score']:.2f}",
-            "" if rank == 1 else _difference_text(row, best),
-        )
-        for rank, row in enumerate(table.to_dict("records"), 1)
-    ]
-    return section(
-        f"Ranking at epsilon {epsilon}",
-        table_block(
-            "The score is the geometric mean of the mean relative errors of the eight classes; "
-            "smaller is better.",
-            ("rank", "method", "score", "standard error", "ratio to best", "difference from best"),
-            rows,
-        ),
-    )
-
-
-def _difference_text(row: Any, best: Any) -> str:
-    """Difference of two scores in standard errors of the difference."""
-    deviation = float(np.hypot(row["score_error"], best["score_error"]))
-    if not deviation > 0:
-        return "unknown: too few builds"
-    distance = (row["score"] - best["score"]) / deviation
-    return f"{distance:.1f} standard errors" + (" (a tie)" if distance < TIE else "")
-
-
-def _figure_section(comparison: Comparison, epsilons: list[str]) -> str:
-    """Scores by epsilon, and errors by size."""
+    # Scores by epsilon, and errors by size.
     from psd.apps.evaluation.figures import (
         draw_error_by_size,
         draw_score_by_epsilon,
@@ -332,11 +269,7 @@ def _figure_section(comparison: Comparison, epsilons: list[str]) -> str:
         for epsilon in epsilons
     ]
     blocks = [figure_block(figures, private=True) for figures in ([scores], *pairs)]
-    return section("Errors by epsilon and by size of query", *blocks)
-
-
-def _error_section(comparison: Comparison) -> str:
-    """All classes of all methods."""
+    # All classes of all methods.
     rows = [
         (
             row["method"],
@@ -349,4 +282,42 @@ def _error_section(comparison: Comparison) -> str:
         for row in comparison.table.to_dict("records")
     ]
     headings = ("method", "epsilon", "score", "standard error", "builds", *comparison.classes)
-    return section("All errors", table_block("Mean true relative errors.", headings, rows))
+    body = [
+        *(_ranking_section(comparison, epsilon) for epsilon in epsilons),
+        section("Errors by epsilon and by size of query", *blocks),
+        section("All errors", table_block("Mean true relative errors.", headings, rows)),
+    ]
+    return page("true errors of several methods", body, lead=lead, notice=COMPARISON_NOTICE)
+
+
+def _ranking_section(comparison: Comparison, epsilon: str) -> str:
+    """Methods by their scores at one epsilon."""
+    table = comparison.table[comparison.table["epsilon"] == epsilon].sort_values("score")
+    best = table.iloc[0]
+    rows = []
+    for rank, row in enumerate(table.to_dict("records"), 1):
+        # Difference from the best in standard errors of the difference.
+        deviation = float(np.hypot(row["score_error"], best["score_error"]))
+        difference = "" if rank == 1 else "unknown: too few builds"
+        if rank > 1 and deviation > 0:
+            distance = (row["score"] - best["score"]) / deviation
+            difference = f"{distance:.1f} standard errors" + (" (a tie)" if distance < TIE else "")
+        rows.append(
+            (
+                str(rank),
+                row["method"],
+                f"{row['score']:.4f}",
+                number_or_dash(row["score_error"], "{:.4f}"),
+                f"{row['score'] / best['score']:.2f}",
+                difference,
+            )
+        )
+    return section(
+        f"Ranking at epsilon {epsilon}",
+        table_block(
+            "The score is the geometric mean of the mean relative errors of the eight classes; "
+            "smaller is better.",
+            ("rank", "method", "score", "standard error", "ratio to best", "difference from best"),
+            rows,
+        ),
+    )

@@ -31,7 +31,6 @@ from psd.space.box_tree import locate
 if TYPE_CHECKING:
     import pandas
 
-    from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
 __all__ = [
@@ -155,54 +154,55 @@ def evaluate(
     a record is the unit of privacy.
     """
     check_instance("release", release, Release, 'psd.load("r.psd.parquet")')
-    _check_slice(time, during)
+    if time is not None and during is None:
+        raise ParameterError("time must be left out; the release is not a slice of a series")
+    if during is not None and time is None:
+        raise ParameterError("time must name the column of times to evaluate a slice of a series")
     check_names("argument", names, PointArguments.__annotations__)
     columns = Columns(time=time, **names)
-    points = _read_points(data, columns, release.domain, during)
+    # Coordinates of all records inside the bounds, and inside the slice if there is one.
+    recorder = PointRecorder(release.domain)
+    if during is None:
+        batches = read(data, columns, release.domain)
+    else:
+        columns = replace(columns, time_zone=during.time_zone)
+        batches = rows_in_slices(read(data, columns, release.domain), during)
+    for _ in recorder.record(batches):
+        pass
+    points = recorder.points
     if not len(points[0]):
         raise InputDataError(
             "no record lies inside the bounds of the release; the data may be another file"
         )
     counts = _counted_tally(release, tally, points)
-    queries = (
-        draw_workload(*points, release.domain.bounds) if boxes is None else _workload_of(boxes)
-    )
+    if boxes is None:
+        queries = draw_workload(*points, release.domain.bounds)
+    else:
+        table = np.asarray(boxes, np.float64)
+        if table.ndim != 2 or table.shape[1] != 4:
+            raise ParameterError(
+                "boxes must be rows of west, south, east, north, got an array of shape "
+                f"{table.shape}",
+                name="boxes",
+            )
+        queries = Workload(boxes=table, classes=np.full(len(table), "given"))
     answers = _evaluate_queries(release, queries, points, counts)
     cells = None
     if raster is not None:
         side = integer_between(1, _MAX_RASTER)("raster", raster)
-        cells = _evaluate_queries(release, _raster_cells(side, release.domain), points, counts)
-    summary = _summarise(answers)
+        # Queries are the cells of a raster, row by row from the south-west.
+        west, south, east, north = release.domain.bounds
+        x, y = np.linspace(west, east, side + 1), np.linspace(south, north, side + 1)
+        near = (np.tile(x[:-1], side), np.repeat(y[:-1], side))
+        far = (np.tile(x[1:], side), np.repeat(y[1:], side))
+        raster_boxes = np.stack([*near, *far], axis=1)
+        squares = Workload(boxes=raster_boxes, classes=np.full(side**2, "raster"))
+        cells = _evaluate_queries(release, squares, points, counts)
+    # Means per class, in the order of the classes.
+    means = [name for name in answers.columns if name.startswith("true_relative")]
+    summary = answers.groupby("class", sort=False)[[*means, "covers"]].mean().reset_index()
     score = geometric_mean(summary["true_relative_error"].to_numpy())
     return Evaluation(answers=answers, summary=summary, score=score, raster=cells)
-
-
-def _check_slice(time: str | None, during: TimeSlices | None) -> None:
-    """Refuse a column of times without a slice, and a slice without a column of times."""
-    if time is not None and during is None:
-        raise ParameterError("time must be left out; the release is not a slice of a series")
-    if during is not None and time is None:
-        raise ParameterError("time must name the column of times to evaluate a slice of a series")
-
-
-def _workload_of(boxes: ArrayLike) -> Workload:
-    """Queries of the caller, in one class."""
-    table = np.asarray(boxes, np.float64)
-    if table.ndim != 2 or table.shape[1] != 4:
-        raise ParameterError(
-            f"boxes must be rows of west, south, east, north, got an array of shape {table.shape}",
-            name="boxes",
-        )
-    return Workload(boxes=table, classes=np.full(len(table), "given"))
-
-
-def _raster_cells(side: int, domain: Domain) -> Workload:
-    """Cells of a raster over the domain."""
-    west, south, east, north = domain.bounds
-    x, y = np.linspace(west, east, side + 1), np.linspace(south, north, side + 1)
-    near = (np.tile(x[:-1], side), np.repeat(y[:-1], side))
-    far = (np.tile(x[1:], side), np.repeat(y[1:], side))
-    return Workload(boxes=np.stack([*near, *far], axis=1), classes=np.full(side**2, "raster"))
 
 
 def geometric_mean(errors: NDArray[np.float64]) -> float:
@@ -216,19 +216,6 @@ def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
     relative = np.abs(estimate - truth.true) / truth.base
     classes = dict.fromkeys(truth.queries.classes.tolist())
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])
-
-
-def _read_points(data: Any, columns: Columns, domain: Domain, during: TimeSlices | None) -> Points:
-    """Coordinates of all records inside the bounds, and inside the slice if there is one."""
-    recorder = PointRecorder(domain)
-    if during is None:
-        batches = read(data, columns, domain)
-    else:
-        columns = replace(columns, time_zone=during.time_zone)
-        batches = rows_in_slices(read(data, columns, domain), during)
-    for _ in recorder.record(batches):
-        pass
-    return recorder.points
 
 
 def _counted_tally(release: Release, tally: Tally | None, points: Points) -> Tally:
@@ -264,7 +251,12 @@ def _evaluate_queries(
     predicted = release.query(boxes, confidence=CONFIDENCE).table
     # Answers of the cells if their counts were exact: the estimate differs from them by the noise,
     # and they from the truth by what cells cannot show.
-    exact = box_totals(release.index, _exact_cell_counts(release, truth.counts) / scale, boxes)
+    tree, counts = release.tree, truth.counts
+    exact_counts = np.zeros(len(tree))
+    np.add.at(exact_counts, locate(tree, counts.columns, counts.rows), counts.counts)
+    for level in reversed(tree.levels[1:]):  # from the leaves up, each cell adds to its parent
+        np.add.at(exact_counts, tree.parent[level], exact_counts[level])
+    exact = box_totals(release.index, exact_counts / scale, boxes)
     estimate = predicted["estimate"].to_numpy()
     parts = {
         "true_error": estimate - true,
@@ -285,21 +277,3 @@ def _evaluate_queries(
             "covers": (predicted["lower"] <= in_tally) & (in_tally <= predicted["upper"]),
         }
     )
-
-
-def _exact_cell_counts(release: Release, counts: Tally) -> NDArray[np.float64]:
-    """Exact count of each cell of the release."""
-    tree = release.tree
-    exact = np.zeros(len(tree))
-    np.add.at(exact, locate(tree, counts.columns, counts.rows), counts.counts)
-    # From the leaves up, each cell adds to its parent.
-    for level in reversed(tree.levels[1:]):
-        np.add.at(exact, tree.parent[level], exact[level])
-    return exact
-
-
-def _summarise(answers: pandas.DataFrame) -> pandas.DataFrame:
-    """Mean of the relative errors and of the coverage per class, in the order of the classes."""
-    columns = [name for name in answers.columns if name.startswith("true_relative")]
-    means = answers.groupby("class", sort=False)[[*columns, "covers"]].mean()
-    return means.reset_index()

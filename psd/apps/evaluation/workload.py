@@ -75,38 +75,26 @@ def draw_workload(
     # Without points there are no classes centred on data.
     for kind in _KINDS[: 2 if len(x) else 1]:
         for area in areas:
-            width, height = _draw_sides(area, per_class, random)
+            # Sides of the area in the unit square, (rectangles,); their ratio is log-uniform in
+            # [1/4, 4].
+            aspect = np.exp(random.uniform(-np.log(MAX_ASPECT), np.log(MAX_ASPECT), per_class))
+            # A side that does not fit is cut, and the other one is longer for it.
+            width = np.minimum(np.sqrt(area * aspect), 1.0)
+            height = np.minimum(area / width, 1.0)
+            width = area / height
             if kind == "on data":
                 centre_x, centre_y = unit[:, random.randint(0, len(x), per_class)]
             else:
                 centre_x, centre_y = (random.uniform(0, 1, per_class) for _ in range(2))
-            boxes.append(_shift_inside(centre_x, centre_y, width, height))
+            # A rectangle that leaves the unit square is moved into it.
+            # A rectangle that leaves the unit square is moved into it.
+            right, up = width / 2, height / 2
+            x_in, y_in = np.clip(centre_x, right, 1 - right), np.clip(centre_y, up, 1 - up)
+            boxes.append(np.stack([x_in - right, y_in - up, x_in + right, y_in + up], axis=1))
             classes += [f"{kind} {100 * area:g} %"] * per_class
     size = np.array([east - west, north - south] * 2)
     scaled = np.array([west, south] * 2) + np.concatenate(boxes) * size
     return Workload(boxes=scaled, classes=np.array(classes))
-
-
-def _draw_sides(
-    area: float, number: int, random: np.random.RandomState
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Widths and heights of an area in the unit square; aspect ratios log-uniform in [1/4, 4]."""
-    aspect = np.exp(random.uniform(-np.log(MAX_ASPECT), np.log(MAX_ASPECT), number))
-    # A side that does not fit is cut, and the other one is longer for it.
-    width = np.minimum(np.sqrt(area * aspect), 1.0)
-    height = np.minimum(area / width, 1.0)
-    return area / height, height
-
-
-def _shift_inside(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    width: NDArray[np.float64],
-    height: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Rectangles around centres, moved into the unit square."""
-    x, y = np.clip(x, width / 2, 1 - width / 2), np.clip(y, height / 2, 1 - height / 2)
-    return np.stack([x - width / 2, y - height / 2, x + width / 2, y + height / 2], axis=1)
 
 
 T = TypeVar("T")
@@ -145,18 +133,16 @@ def resolve_methods(
     methods: str | Decomposition | Sequence[str | Decomposition],
 ) -> tuple[Decomposition, ...]:
     """Return methods by name or value, each once."""
-    resolved = [_resolve_method(item) for item in listed(methods)]
+    resolved = []
+    for item in listed(methods):
+        try:
+            resolved.append(as_method(item))
+        except ParameterError as error:
+            if error.name != "method":
+                raise
+            # The argument is a list, and the error names it.
+            text = str(error).replace("method must", "methods must", 1)
+            raise ParameterError(text, name="methods", value=error.value) from None
     for each in resolved:
         method_parameters(each)
     return check_distinct("methods", resolved, [each.name for each in resolved])
-
-
-def _resolve_method(item: str | Decomposition) -> Decomposition:
-    """Return a method by name or value; an error names the argument, which is a list."""
-    try:
-        return as_method(item)
-    except ParameterError as error:
-        if error.name != "method":
-            raise
-        text = str(error).replace("method must", "methods must", 1)
-        raise ParameterError(text, name="methods", value=error.value) from None

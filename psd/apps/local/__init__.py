@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from psd.apps.local.aggregation import aggregate
     from psd.apps.local.answer_design import design_numbers, design_options, design_words
     from psd.apps.local.answer_tables import tabulate, tabulate_words
+    from psd.apps.local.campaign_design import design, design_regions
     from psd.apps.local.collection import collect
     from psd.apps.local.description import describe
-    from psd.apps.local.design import design, design_regions
     from psd.apps.local.protocols import list_protocols
     from psd.apps.local.randomization import client, randomize
     from psd.apps.local.rounds import next_round
@@ -54,9 +54,9 @@ _MODULES = {
     "describe": "psd.apps.local.description",
     "design_numbers": "psd.apps.local.answer_design",
     "design_options": "psd.apps.local.answer_design",
-    "design_regions": "psd.apps.local.design",
+    "design_regions": "psd.apps.local.campaign_design",
     "design_words": "psd.apps.local.answer_design",
-    "design": "psd.apps.local.design",
+    "design": "psd.apps.local.campaign_design",
     "list_protocols": "psd.apps.local.protocols",
     "next_round": "psd.apps.local.rounds",
     "randomize": "psd.apps.local.randomization",

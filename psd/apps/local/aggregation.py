@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from psd._util.declared_parameters import NO_PARAMETERS
 from psd.api.release import Release
+from psd.apps.local.campaign_design import regions_of_campaign
 from psd.apps.local.campaigns import explain_device, load_campaign
 from psd.apps.local.counting import GroupCounts, count_support
-from psd.apps.local.design import regions_of_campaign
-from psd.apps.local.device import DEPTH, PLACES, Campaign, check_group
+from psd.apps.local.device import DEPTH, PLACES, Campaign, Group, check_group
 from psd.apps.local.partitions import grow_tree
 from psd.apps.local.protocols import protocol_of
 from psd.errors import InputDataError, ParameterError
@@ -107,6 +107,22 @@ class Counted:
     support: NDArray[np.int64]  # (cells,) int64; reports that support each cell
     outside: int  # reports that support the answer *outside*
 
+    @classmethod
+    def of(cls, group: Group, reports: int, support: NDArray[np.int64]) -> Counted:
+        """Counts of a group by its answers, of which the last is *outside*."""
+        protocol = protocol_of(group)
+        assert group.partition is not None  # as the group is asked
+        return cls(
+            cells=group.partition.cells,
+            protocol=protocol.name,
+            settings=protocol.settings,
+            p=protocol.p,
+            q=protocol.q,
+            reports=reports,
+            support=support[:-1],
+            outside=int(support[-1]),
+        )
+
 
 def aggregate(campaign: str, folder: str) -> Release:
     """Make the release of a campaign from its parts.
@@ -146,8 +162,26 @@ def aggregate_campaign(campaign: Campaign, folder: Path) -> tuple[Release, list[
 
 def earlier_groups(campaign: Campaign) -> list[Counted]:
     """Counts of earlier rounds, as the campaign states them."""
-    entries = (group["counted"] for group in campaign.content["groups"])
-    return [_parse_counted(campaign, entry) for entry in entries if entry is not None]
+    groups = []
+    wrong = ParameterError("campaign must state the counts of its earlier rounds; it is damaged")
+    for value in (group["counted"] for group in campaign.content["groups"]):
+        if value is None:  # a group of this round, or of a later one
+            continue
+        if not isinstance(value, dict) or value.keys() != _COUNTED:
+            raise wrong
+        if not isinstance(value["support"], list):
+            raise wrong
+        asked = {"cells": value["cells"], "protocol": value["protocol"]}
+        with explain_device():
+            group = check_group({**asked, "share": 0, "counted": None}, campaign.nano_epsilon, "")
+        numbers = [value["reports"], value["outside"], *value["support"]]
+        if group.partition is None or len(numbers) != len(group.partition.cells) + 2:
+            raise wrong
+        if not all(type(number) is int and 0 <= number <= numbers[0] < 2**53 for number in numbers):
+            raise wrong
+        support = np.array([*numbers[2:], numbers[1]], np.int64)
+        groups.append(Counted.of(group, numbers[0], support))
+    return groups
 
 
 def counted_content(group: Counted) -> dict[str, Any]:
@@ -161,53 +195,9 @@ def counted_content(group: Counted) -> dict[str, Any]:
     }
 
 
-def _parse_counted(campaign: Campaign, value: Any) -> Counted:
-    """Counts of an earlier round."""
-    wrong = ParameterError("campaign must state the counts of its earlier rounds; it is damaged")
-    if not isinstance(value, dict) or value.keys() != _COUNTED:
-        raise wrong
-    if not isinstance(value["support"], list):
-        raise wrong
-    entry = {"share": 0, "cells": value["cells"], "protocol": value["protocol"], "counted": None}
-    with explain_device():
-        group = check_group(entry, campaign.nano_epsilon, "")
-    numbers = [value["reports"], value["outside"], *value["support"]]
-    if group.partition is None or len(numbers) != len(group.partition.cells) + 2:
-        raise wrong
-    if not all(type(number) is int and 0 <= number <= numbers[0] < 2**53 for number in numbers):
-        raise wrong
-    protocol = protocol_of(group)
-    return Counted(
-        cells=group.partition.cells,
-        protocol=protocol.name,
-        settings=protocol.settings,
-        p=protocol.p,
-        q=protocol.q,
-        reports=numbers[0],
-        support=np.array(numbers[2:], np.int64),
-        outside=numbers[1],
-    )
-
-
 def counted_groups(campaign: Campaign, groups: Sequence[GroupCounts]) -> list[Counted]:
     """Counts of all groups of a campaign that have reports."""
-    counted = []
-    for counts in groups:
-        group = campaign.groups[counts.group]
-        protocol = protocol_of(group)
-        counted.append(
-            Counted(
-                cells=group.partition.cells,
-                protocol=protocol.name,
-                settings=protocol.settings,
-                p=protocol.p,
-                q=protocol.q,
-                reports=counts.reports,
-                support=counts.support[:-1],
-                outside=int(counts.support[-1]),
-            )
-        )
-    return counted
+    return [Counted.of(campaign.groups[c.group], c.reports, c.support) for c in groups]
 
 
 def release_of(campaign: Campaign, groups: Sequence[Counted], repeated: int = 0) -> Release:
@@ -224,13 +214,6 @@ def release_of(campaign: Campaign, groups: Sequence[Counted], repeated: int = 0)
     tree, at = make(
         campaign, [group.cells for group in groups], [group.support for group in groups]
     )
-    return Release(_record(campaign, groups, tree, at, repeated))
-
-
-def _record(
-    campaign: Campaign, groups: Sequence[Counted], tree: Tree, at: Sequence[int], repeated: int
-) -> ReleaseRecord:
-    """Record of the counts on their levels."""
     parameters = NO_PARAMETERS.with_statement(
         _STATED, {"groups": len(groups), "repeated": repeated}
     )
@@ -238,7 +221,12 @@ def _record(
     # Regions end at the rim of an oval world by themselves; cells there are on earth in part.
     is_world = not isinstance(tree, RegionTree) and beyond_the_world(domain.bounds, domain.crs)
     density = "uniform" if isinstance(tree, RegionTree) else "smooth"
-    return ReleaseRecord(
+    names = ("protocol", "reports", "p", "q", "outside")
+    levels = tuple(
+        LevelReports(level=level, **{name: getattr(group, name) for name in names})
+        for group, level in zip(groups, at, strict=True)
+    )
+    record = ReleaseRecord(
         tree=tree,
         domain=domain,
         covariate=Covariate.of_world(domain) if is_world else None,
@@ -248,20 +236,6 @@ def _record(
         unit=PrivacyUnit(kind="report"),
         post_processing=PostProcessing(density="covariate" if is_world else density),
         source="local",
-        local=LocalReports(
-            campaign=campaign.digest,
-            levels=tuple(_level(g, level) for g, level in zip(groups, at, strict=True)),
-        ),
+        local=LocalReports(campaign=campaign.digest, levels=levels),
     )
-
-
-def _level(group: Counted, level: int) -> LevelReports:
-    """What a release states of the reports of a level."""
-    return LevelReports(
-        level=level,
-        protocol=group.protocol,
-        reports=group.reports,
-        p=group.p,
-        q=group.q,
-        outside=group.outside,
-    )
+    return Release(record)

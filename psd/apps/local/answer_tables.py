@@ -1,10 +1,14 @@
 """From the reports of options, numbers and words to tables of estimates with errors.
 
-Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric. "Estimating Numerical Distributions under Local
-Differential Privacy." SIGMOD 2020, section 5.
-Erlingsson, Pihur, Korolova. "RAPPOR: Randomized Aggregatable Privacy-Preserving Ordinal Response."
-CCS 2014, section 4. They select words by the LASSO; non-negative least squares has the same error
-and no setting.
+Distributions of numbers are estimated as in [1]_, and words as in [2]_, which selects them by the
+LASSO; non-negative least squares has the same error and no setting.
+
+References
+----------
+.. [1] Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric. "Estimating Numerical Distributions under Local
+   Differential Privacy." SIGMOD 2020, section 5.
+.. [2] Erlingsson, Pihur, Korolova. "RAPPOR: Randomized Aggregatable Privacy-Preserving Ordinal
+   Response." CCS 2014, section 4.
 """
 
 from __future__ import annotations
@@ -26,8 +30,7 @@ from scipy.stats import norm
 from psd._util.arrays import Floats
 from psd._util.csv_text import guard_text
 from psd.apps.local.campaigns import load_campaign
-from psd.apps.local.counting import GroupCounts, count_support
-from psd.apps.local.device import Campaign
+from psd.apps.local.counting import count_support
 from psd.apps.local.protocols import LocalProtocol
 from psd.apps.local.protocols._base import noise_variance
 from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
@@ -91,7 +94,7 @@ def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Fl
 
 
 def _bins(shares: Floats) -> Floats:
-    """Shares of the bins, of each table."""
+    """Shares of the bins, (tables, bins), of those of the steps, (tables, steps)."""
     binned: Floats = shares.reshape(len(shares), BINS, -1).sum(axis=2)
     return binned
 
@@ -205,13 +208,49 @@ def tabulate(campaign: str, folder: str) -> list[AnswerRow]:
         raise InputDataError("campaign must have reports; collect more lines")
     protocol = counts.protocol
     if isinstance(protocol, LocalProtocol):
-        return _option_rows(loaded, protocol, counts)
-    if isinstance(protocol, UnbiasedProtocol):
-        return [_mean_row(loaded, protocol, counts)]
-    if isinstance(protocol, SingleValueProtocol):
-        return _single_rows(loaded, protocol, counts)
+        p, q, n = float(protocol.p), float(protocol.q), counts.reports
+        shares = (counts.support / n - q) / (p - q)
+        names = [*loaded.groups[counts.group].partition.cells, "none of these"]
+        rows = []
+        for name, share in zip(names, shares.tolist(), strict=True):
+            fixed, growth = float(protocol.variance(0)), float(protocol.variance(1))
+            variance = fixed + min(max(share, 0.0), 1.0) * (growth - fixed)
+            rows.append(AnswerRow(answer=name, **_interval(share * n, (variance * n) ** 0.5)))
+        return rows
     assert isinstance(protocol, NumberProtocol)
-    return _bin_rows(loaded, protocol, counts)
+    low, high = loaded.groups[counts.group].partition.starts
+    step, n = (high - low) / (protocol.answers - 1), counts.reports
+    if isinstance(protocol, UnbiasedProtocol):
+        # The error of the mean is that of the reports, and so of the numbers too.
+        values = np.array([float(value) for value in protocol.decoded()])
+        mean = float(counts.support @ values) / n
+        spread = float(counts.support @ (values - mean) ** 2) / max(n - 1, 1)
+        error = (spread / n) ** 0.5 * step
+        return [AnswerRow(answer="mean", **_interval(low + mean * step, error))]
+    if isinstance(protocol, SingleValueProtocol):
+        # Each value is an answer of its own, with its error.
+        error = float(protocol.squared_errors().max()) ** 0.5 * step
+        outputs = np.flatnonzero(counts.support).tolist()
+        return [
+            AnswerRow(
+                answer=f"{value:.6g}",
+                estimate=int(counts.support[output]),
+                error=error,
+                low=max(value - error, low),
+                high=min(value + error, high),
+            )
+            for output, value in ((output, low + output * step) for output in outputs)
+        ]
+    # Devices in each of 64 even parts of the range.
+    in_bins, errors = estimate_distribution(protocol.matrix(), counts.support)
+    edges: Floats = np.linspace(low, high, BINS + 1)
+    return [
+        AnswerRow(
+            answer=f"{edges[i]:.6g} to {edges[i + 1]:.6g}",
+            **_interval(float(in_bins[i]) * n, float(errors[i]) * n),
+        )
+        for i in range(BINS)
+    ]
 
 
 def encode_table(rows: Sequence[Any]) -> bytes:
@@ -220,15 +259,17 @@ def encode_table(rows: Sequence[Any]) -> bytes:
     writer = csv.DictWriter(out, [field.name for field in fields(rows[0])], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _field_text(value) for name, value in asdict(row).items()})
+        # Numbers have six digits, and no text would be a formula.
+        texts = {
+            name: str(value).lower()
+            if isinstance(value, bool)
+            else str(guard_text(value))
+            if isinstance(value, str)
+            else f"{value:.6g}"
+            for name, value in asdict(row).items()
+        }
+        writer.writerow(texts)
     return out.getvalue().encode()
-
-
-def _field_text(value: Any) -> str:
-    """Text of a field: numbers with six digits, and no text that would be a formula."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(guard_text(value)) if isinstance(value, str) else f"{value:.6g}"
 
 
 def _interval(estimate: float, error: float) -> dict[str, float]:
@@ -240,66 +281,6 @@ def _interval(estimate: float, error: float) -> dict[str, float]:
         "low": estimate - margin,
         "high": estimate + margin,
     }
-
-
-def _option_rows(
-    campaign: Campaign, protocol: LocalProtocol, counts: GroupCounts
-) -> list[AnswerRow]:
-    """Number of devices with each option."""
-    p, q, n = float(protocol.p), float(protocol.q), counts.reports
-    shares = (counts.support / n - q) / (p - q)
-    names = [*campaign.groups[counts.group].partition.cells, "none of these"]
-    rows = []
-    for name, share in zip(names, shares.tolist(), strict=True):
-        fixed, growth = float(protocol.variance(0)), float(protocol.variance(1))
-        variance = fixed + min(max(share, 0.0), 1.0) * (growth - fixed)
-        rows.append(AnswerRow(answer=name, **_interval(share * n, (variance * n) ** 0.5)))
-    return rows
-
-
-def _mean_row(campaign: Campaign, protocol: UnbiasedProtocol, counts: GroupCounts) -> AnswerRow:
-    """Mean of the numbers; its error is that of the reports, and so of the numbers too."""
-    low, high = campaign.groups[counts.group].partition.starts
-    step, n = (high - low) / (protocol.answers - 1), counts.reports
-    values = np.array([float(value) for value in protocol.decoded()])
-    mean = float(counts.support @ values) / n
-    spread = float(counts.support @ (values - mean) ** 2) / max(n - 1, 1)
-    return AnswerRow(answer="mean", **_interval(low + mean * step, (spread / n) ** 0.5 * step))
-
-
-def _single_rows(
-    campaign: Campaign, protocol: SingleValueProtocol, counts: GroupCounts
-) -> list[AnswerRow]:
-    """Reports of each value; each is an answer of its own, with its error."""
-    low, high = campaign.groups[counts.group].partition.starts
-    step = (high - low) / (protocol.answers - 1)
-    error = float(protocol.squared_errors().max()) ** 0.5 * step
-    rows = []
-    for output in np.flatnonzero(counts.support).tolist():
-        value = low + output * step
-        row = AnswerRow(
-            answer=f"{value:.6g}",
-            estimate=int(counts.support[output]),
-            error=error,
-            low=max(value - error, low),
-            high=min(value + error, high),
-        )
-        rows.append(row)
-    return rows
-
-
-def _bin_rows(campaign: Campaign, protocol: NumberProtocol, counts: GroupCounts) -> list[AnswerRow]:
-    """Number of devices in each of 64 even parts of the range."""
-    low, high = campaign.groups[counts.group].partition.starts
-    shares, errors = estimate_distribution(protocol.matrix(), counts.support)
-    edges: Floats = np.linspace(low, high, BINS + 1)
-    return [
-        AnswerRow(
-            answer=f"{edges[i]:.6g} to {edges[i + 1]:.6g}",
-            **_interval(float(shares[i]) * counts.reports, float(errors[i]) * counts.reports),
-        )
-        for i in range(BINS)
-    ]
 
 
 _LEAST_PIVOT = 1e-9
@@ -345,9 +326,16 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
     less the words, for the noise, and tr(W C) - tr((A' W A)^-1 A' W C W A) for the random cohorts,
     C = diag_c(A_c S A_c' / N_c): the term S / n is the same in all cohorts and leaves no residual.
     """
-    bits, (reports, means) = protocol.answers, _means(protocol, table)
+    # Reports, (cohorts,), and the estimated shares of the devices with each bit, (cohorts, bits).
+    bits, reports, p, q = protocol.answers, table[:, -1], float(protocol.p), float(protocol.q)
+    means = (table[:, :-1] / np.maximum(reports, 1)[:, None] - q) / (p - q)
     cohorts = np.flatnonzero(reports)
-    matrices = [_bits_of(protocol, words, int(cohort)) for cohort in cohorts]
+    # Of each cohort which bits each word has, (bits, words).
+    matrices = []
+    for cohort in cohorts.tolist():
+        pairs = [(i, j) for j, word in enumerate(words) for i in protocol.draw.bits(word, cohort)]
+        ones = (np.ones(len(pairs)), np.array(pairs).T)
+        matrices.append(csr_array(ones, shape=(bits, len(words))))
     least, most = (float(noise_variance(protocol.p, protocol.q, share)) for share in (0, 1))
     shares = np.zeros(len(words))
     for _ in range(1 + (least != most)):
@@ -373,21 +361,6 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
     free = len(cohorts) * bits - len(words)
     larger = max(1.0, misfit / (free + expected)) if free else 1.0
     return DecodedWords(shares=shares, unbiased=unbiased, errors=np.sqrt(variances * larger))
-
-
-def _means(protocol: Rappor, table: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
-    """Reports of each cohort, and the estimated share of the devices with each bit."""
-    reports, p, q = table[:, -1], float(protocol.p), float(protocol.q)
-    means: Floats = (table[:, :-1] / np.maximum(reports, 1)[:, None] - q) / (p - q)
-    return reports, means
-
-
-def _bits_of(protocol: Rappor, words: Sequence[str], cohort: int) -> csr_array:
-    """Which bits each word has: a row for each bit, a column for each word."""
-    pairs = [(i, j) for j, word in enumerate(words) for i in protocol.draw.bits(word, cohort)]
-    rows, columns = np.array(pairs).T
-    shape = (protocol.answers, len(words))
-    return csr_array((np.ones(len(pairs)), (rows, columns)), shape=shape)
 
 
 def _factor(normal: Floats, bits: int) -> Floats:
@@ -423,12 +396,14 @@ def _errors(
     reports: NDArray[np.int64],
 ) -> tuple[Floats, float]:
     """Variance of each word, and the weighted squares that random cohorts add to residuals."""
+    # The sum over cohorts of A' W C W A, (words, words), and tr(W C), as in `decode_words`.
     middle, squares = np.zeros_like(factor), 0.0
     for matrix, weight, count in zip(matrices, weights, reports, strict=True):
-        together = (matrix * shares) @ matrix.T - np.outer(matrix @ shares, matrix @ shares)
-        weighted = (matrix * weight[:, None]).T
-        middle += weighted @ (weighted @ together.T).T / count
-        squares += float(weight @ together.diagonal()) / count
+        # A S A' of the cohort, (bits, bits): how its bits vary together with its random devices.
+        covariance = (matrix * shares) @ matrix.T - np.outer(matrix @ shares, matrix @ shares)
+        weighing = (matrix * weight[:, None]).T
+        middle += weighing @ (weighing @ covariance.T).T / count
+        squares += float(weight @ covariance.diagonal()) / count
     inverse = cho_solve((factor, False), np.eye(len(factor)))
     noise = inverse.diagonal()
     cohorts = np.einsum("ij,jk,ik->i", inverse, middle, inverse, optimize=True)
@@ -508,34 +483,6 @@ def tabulate_words(
         raise ParameterError(f"campaign must ask for words, got {loaded.question}")
     if not 0 < level < 1:
         raise ParameterError(f"level must be above 0 and below 1, got {level}", name="level")
-    listed = [*_check_words(words), ""]
-    [counts] = count_support(loaded, Path(folder)).groups
-    if not counts.reports:
-        raise InputDataError("campaign must have reports; collect more lines")
-    assert isinstance(counts.protocol, Rappor)
-    decoded = decode_words(counts.protocol, counts.support, listed)
-    least = float(norm.isf(level / len(listed)))
-    columns = (decoded.shares, decoded.unbiased, decoded.errors)
-    values = zip(*((column * counts.reports).tolist() for column in columns), strict=True)
-    return [_row(word, *row, least=least) for word, row in zip(listed, values, strict=True)]
-
-
-def _row(word: str, estimate: float, unbiased: float, error: float, *, least: float) -> WordRow:
-    """Row of a word."""
-    margin = QUANTILE * error
-    return WordRow(
-        word=word or NO_WORD,
-        estimate=estimate,
-        unbiased=unbiased,
-        error=error,
-        low=unbiased - margin,
-        high=unbiased + margin,
-        present=unbiased > least * error,
-    )
-
-
-def _check_words(words: Sequence[str]) -> Sequence[str]:
-    """Words of a list, each once and none empty."""
     if not 1 <= len(words) <= MAX_WORDS:
         raise ParameterError(f"words must be 1 to {MAX_WORDS:,}, got {len(words):,}", name="words")
     if not all(words) or len(set(words)) < len(words):
@@ -543,4 +490,24 @@ def _check_words(words: Sequence[str]) -> Sequence[str]:
             "words must be stated once each, got an empty one or one that comes twice",
             name="words",
         )
-    return words
+    listed = [*words, ""]
+    [counts] = count_support(loaded, Path(folder)).groups
+    if not counts.reports:
+        raise InputDataError("campaign must have reports; collect more lines")
+    assert isinstance(counts.protocol, Rappor)
+    decoded = decode_words(counts.protocol, counts.support, listed)
+    least = float(norm.isf(level / len(listed)))
+    columns = (decoded.shares, decoded.unbiased, decoded.errors)
+    values = ((column * counts.reports).tolist() for column in columns)
+    return [
+        WordRow(
+            word=word or NO_WORD,
+            estimate=estimate,
+            unbiased=unbiased,
+            error=error,
+            low=unbiased - QUANTILE * error,
+            high=unbiased + QUANTILE * error,
+            present=unbiased > least * error,
+        )
+        for word, estimate, unbiased, error in zip(listed, *values, strict=True)
+    ]

@@ -6,8 +6,13 @@ line is counted and never quoted.
 A part holds no time, no address and no id. Its name is a digest of its content, so that a part
 that is written again, after a crash, takes its own place.
 
-google/rappor, ``doc/data-flow.md``: columns client, cohort, bloom, prr, irr; bits are texts of 0
-and 1, the highest bit first. A word has the same bits as here (`psd.apps.local.device.RapporDraw`).
+Reports of words may also come from the clients of RAPPOR, in CSV files with the columns client,
+cohort, bloom, prr and irr [1]_. Bits are texts of 0 and 1, the highest bit first. A word has the
+same bits as here (`psd.apps.local.device.RapporDraw`).
+
+References
+----------
+.. [1] google/rappor, ``doc/data-flow.md``.
 """
 
 from __future__ import annotations
@@ -94,7 +99,8 @@ def read_lines(
     }
     for path in paths:
         try:
-            with _open(path) as file:
+            standard = path == "-"
+            with open(sys.stdin.fileno() if standard else path, "rb", closefd=not standard) as file:
                 for block in _blocks(file, refused):
                     yield from _parse(campaign.digest, groups, block, refused, tickets)
         except OSError as error:
@@ -115,11 +121,6 @@ def read_tickets(path: str) -> frozenset[bytes]:
     if any(len(entry) != 32 for entry in hashes):
         raise ParameterError("tickets must be lines of 64 hex digits, SHA-256 of each ticket")
     return hashes
-
-
-def _open(path: str) -> BinaryIO:
-    """Open a file of lines."""
-    return open(sys.stdin.fileno(), "rb", closefd=False) if path == "-" else open(path, "rb")
 
 
 def _blocks(file: BinaryIO, refused: dict[str, int]) -> Iterator[bytes]:
@@ -150,15 +151,19 @@ def _parse(
     tickets: frozenset[bytes] | None,
 ) -> Iterator[Reports]:
     """Reports of a block of lines, group by group."""
-    lines = _line_array(block)
+    # An array of lines with their ends over the bytes of the block, without a copy.
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
+    offsets = np.concatenate([[0], ends]).astype(np.int64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
+    lines = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
     # A line is refused by its length before the expression, then by form, campaign, group, answer.
     short = lines.filter(pc.less(pc.binary_length(lines), _LONGEST))
     fields = pc.extract_regex(short, _LINE).drop_null()
     refused["malformed"] += len(lines) - len(fields)
-    columns = {name: fields.field(name) for name in ("campaign", "group", "nonce")}
-    ours = pc.equal(columns["campaign"], pa.scalar(digest.encode(), columns["campaign"].type))
-    refused["campaign"] += len(fields) - pc.sum(ours).as_py() if len(fields) else 0
-    fields = fields.filter(ours)
+    named = fields.field("campaign")
+    is_ours = pc.equal(named, pa.scalar(digest.encode(), named.type))
+    refused["campaign"] += len(fields) - pc.sum(is_ours).as_py() if len(fields) else 0
+    fields = fields.filter(is_ours)
     number = _integers(fields.field("group"))
     refused["group"] += int(np.isin(number, list(groups), invert=True).sum())
     for group, protocol in groups.items():
@@ -169,20 +174,14 @@ def _parse(
         refused["answer"] += int((~valid).sum())
         nonce = _unhex(chosen.field("nonce").filter(pa.array(valid)), 32)
         if tickets is not None:
-            listed = _listed(nonce, tickets)
+            # A ticket's hash is that of its 32 hex digits.
+            texts = (row.tobytes().hex().encode() for row in nonce)
+            listed = np.array([hashlib.sha256(text).digest() in tickets for text in texts], bool)
             refused["ticket"] += int((~listed).sum())
             nonce, codes = nonce[listed], codes[listed]
         # 128 bits as two words, which sort as the text does.
         halves = nonce.view(">u8").astype(np.uint64)
         yield Reports(group=group, nonce=halves, codes=codes)
-
-
-def _line_array(block: bytes) -> pa.Array:
-    """Lines of a block with their ends, without a copy."""
-    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
-    offsets = np.concatenate([[0], ends]).astype(np.int64)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
-    return pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
 
 
 def _integers(texts: pa.Array) -> NDArray[np.int64]:
@@ -224,12 +223,6 @@ def _unhex(texts: pa.Array, digits: int) -> NDArray[np.uint8]:
     raw = np.frombuffer(buffer, np.uint8, len(joined) * digits, start) if len(joined) else _HEX[:0]
     values = _HEX[raw.reshape(-1, digits)]
     return np.ascontiguousarray(values[:, ::2] << 4 | values[:, 1::2])
-
-
-def _listed(nonce: NDArray[np.uint8], tickets: frozenset[bytes]) -> NDArray[np.bool_]:
-    """Which nonces are tickets whose hash is listed; the hash is that of the 32 hex digits."""
-    texts = (row.tobytes().hex().encode() for row in nonce)
-    return np.array([hashlib.sha256(text).digest() in tickets for text in texts], bool)
 
 
 KEY: Final = b"psd-local"
@@ -321,29 +314,22 @@ def drop_repeated(table: pa.Table) -> tuple[pa.Table, int]:
     high, low, group, code = (column.to_numpy() for column in table.columns[:4])
     # By nonce, then by group and code; by set too where nonces repeat.
     order = np.lexsort((code, group, low, high))
-    same = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
-    if not same.any():
+    # Whether each report but the first has the nonce of the one before it, (n - 1,).
+    repeats = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
+    if not repeats.any():
         return table.take(order), 0
-    order = _order_sets(table, order, same)
-    keep = np.concatenate([[True], ~same])
-    return table.take(order[keep]), int(same.sum())
-
-
-def _order_sets(
-    table: pa.Table, order: NDArray[np.int64], same: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Order with repeated nonces sorted by their sets too."""
-    order, masks = order.copy(), table.column("mask")
-    group, code = table.column("group").to_numpy(), table.column("code").to_numpy()
-    starts = np.flatnonzero(same & ~np.concatenate([[False], same[:-1]]))
+    # Runs of one nonce are sorted by their sets too.
+    masks = table.column("mask")
+    starts = np.flatnonzero(repeats & ~np.concatenate([[False], repeats[:-1]]))
     for start in starts:
         end = start + 1
-        while end < len(order) and same[end - 1]:
+        while end < len(order) and repeats[end - 1]:
             end += 1
         run = order[start:end]
         rank = [(group[i], code[i], masks[int(i)].as_py() or b"") for i in run]
         order[start:end] = run[sorted(range(len(run)), key=rank.__getitem__)]
-    return order
+    is_first = np.concatenate([[True], ~repeats])
+    return table.take(order[is_first]), int(repeats.sum())
 
 
 def open_parts(campaign: Campaign, folder: Path) -> list[pq.ParquetFile]:
@@ -351,24 +337,22 @@ def open_parts(campaign: Campaign, folder: Path) -> list[pq.ParquetFile]:
     paths = sorted(folder.glob("part-*.parquet"))
     if not paths:
         raise InputDataError("folder must have parts of reports, got none; collect writes them")
-    return [_open_part(campaign, path) for path in paths]
-
-
-def _open_part(campaign: Campaign, path: Path) -> pq.ParquetFile:
-    """Open a part and check its columns and its campaign."""
-    try:
-        file = pq.ParquetFile(path, page_checksum_verification=True, memory_map=True)
-        footer = strict_json((file.metadata.metadata or {}).get(KEY, b""))
-        if not file.schema_arrow.remove_metadata().equals(SCHEMA):
-            raise ValueError
-    except (pa.ArrowException, OSError, ValueError, PsdError):
-        raise InputDataError("a part of the folder is damaged or of another kind") from None
-    if footer != {"campaign": campaign.digest, "version": 1}:
-        raise InputDataError(
-            "folder must have parts of this campaign alone, got one of another campaign; collect "
-            "each campaign into a folder of its own"
-        )
-    return file
+    files = []
+    for path in paths:
+        try:
+            file = pq.ParquetFile(path, page_checksum_verification=True, memory_map=True)
+            footer = strict_json((file.metadata.metadata or {}).get(KEY, b""))
+            if not file.schema_arrow.remove_metadata().equals(SCHEMA):
+                raise ValueError
+        except (pa.ArrowException, OSError, ValueError, PsdError):
+            raise InputDataError("a part of the folder is damaged or of another kind") from None
+        if footer != {"campaign": campaign.digest, "version": 1}:
+            raise InputDataError(
+                "folder must have parts of this campaign alone, got one of another campaign; "
+                "collect each campaign into a folder of its own"
+            )
+        files.append(file)
+    return files
 
 
 _CSV_ROWS: Final = 2**18

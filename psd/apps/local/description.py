@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from psd.apps.local.campaigns import load_campaign
 from psd.apps.local.device import NANO, SHARES, Campaign, report_line
-from psd.apps.local.protocols import LocalProtocol, ReportProtocol, report_protocol_of
+from psd.apps.local.protocols import LocalProtocol, report_protocol_of
 from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
 from psd.apps.local.shuffling import check_delta, shuffled_epsilon
 from psd.errors import ParameterError
@@ -158,8 +158,28 @@ def _describe_group(campaign: Campaign, number: int, delta: float | None) -> Gro
         deviation = math.sqrt(float(protocol.variance(0)) / expected) * campaign.devices
         moved = (1 - q) / (p - q) * campaign.devices / expected
     elif isinstance(protocol, NumberProtocol):
+        # Largest error of one report, and by how many ranges a false one moves the sum.
         low, high = group.partition.starts
-        deviation, moved = _number_errors(protocol, (high - low) / (protocol.answers - 1))
+        step = (high - low) / (protocol.answers - 1)
+        if isinstance(protocol, SingleValueProtocol):
+            deviation, moved = math.sqrt(protocol.squared_errors().max()) * step, 1.0
+        elif isinstance(protocol, UnbiasedProtocol):
+            values = protocol.decoded()
+            moved = float((max(values) - min(values)) / (protocol.answers - 1))
+            deviation = math.sqrt(protocol.variances().max()) * step
+    # The longest answer has the longest line.
+    last = protocol.codes[1] - 1
+    if protocol.report == "mask":
+        answer = f'"{"0" * 2 * protocol.width}"'
+    elif protocol.report == "pair":
+        modulus = protocol.settings["modulus"]
+        answer = f"[{last // modulus},{modulus - 1}]"
+    else:
+        answer = f"[{last}]"
+    central = None
+    if delta is not None:
+        shuffled = max(1, int(expected))
+        central = shuffled_epsilon(campaign.nano_epsilon / NANO, shuffled, delta)
     return GroupDescription(
         group=number,
         share=float(share),
@@ -171,39 +191,8 @@ def _describe_group(campaign: Campaign, number: int, delta: float | None) -> Gro
         ),
         p=p,
         q=q,
-        report_bytes=_report_bytes(campaign, number, protocol),
+        report_bytes=len(report_line(campaign.digest, number, "0" * 32, answer)) + 1,
         deviation=deviation,
         false_report=moved,
-        shuffled_epsilon=_shuffled(campaign, expected, delta),
+        shuffled_epsilon=central,
     )
-
-
-def _shuffled(campaign: Campaign, expected: float, delta: float | None) -> float | None:
-    """Central epsilon of the reports of a group, if they are shuffled."""
-    if delta is None:
-        return None
-    return shuffled_epsilon(campaign.nano_epsilon / NANO, max(1, int(expected)), delta)
-
-
-def _number_errors(protocol: NumberProtocol, step: float) -> tuple[float | None, float | None]:
-    """Largest error of one report, and by how many ranges a false one moves the sum."""
-    if isinstance(protocol, SingleValueProtocol):
-        return math.sqrt(protocol.squared_errors().max()) * step, 1.0
-    if isinstance(protocol, UnbiasedProtocol):
-        values = protocol.decoded()
-        moved = float((max(values) - min(values)) / (protocol.answers - 1))
-        return math.sqrt(protocol.variances().max()) * step, moved
-    return None, None
-
-
-def _report_bytes(campaign: Campaign, number: int, protocol: ReportProtocol) -> int:
-    """Longest line of a group, with its end."""
-    last = protocol.codes[1] - 1
-    if protocol.report == "mask":
-        answer = f'"{"0" * 2 * protocol.width}"'
-    elif protocol.report == "pair":
-        modulus = protocol.settings["modulus"]
-        answer = f"[{last // modulus},{modulus - 1}]"
-    else:
-        answer = f"[{last}]"
-    return len(report_line(campaign.digest, number, "0" * 32, answer)) + 1

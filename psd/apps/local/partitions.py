@@ -56,7 +56,17 @@ def grow_tree(partitions: Sequence[Sequence[str]]) -> PartitionTree:
     for cells in partitions:
         depths = [_depth_below(keys[node], cells) for node in frontier]
         for remaining in range(max(1, *depths), 0, -1):
-            frontier, depths = _grow_level(frontier, depths, remaining, cells, keys, parent, level)
+            # The next level: cells that must be cut now have four children, others themselves.
+            above, above_depths, number = frontier, depths, level[-1] + 1
+            frontier, depths = [], []
+            for node, depth in zip(above, above_depths, strict=True):
+                is_cut = depth == remaining
+                for key in [keys[node] + digit for digit in "0123"] if is_cut else [keys[node]]:
+                    frontier.append(len(keys))
+                    depths.append(_depth_below(key, cells) if is_cut else depth)
+                    keys.append(key)
+                    parent.append(node)
+                    level.append(number)
         at.append(level[-1])
     return PartitionTree(
         keys=tuple(keys),
@@ -64,28 +74,6 @@ def grow_tree(partitions: Sequence[Sequence[str]]) -> PartitionTree:
         level=np.array(level, np.int16),
         at=tuple(at),
     )
-
-
-def _grow_level(
-    frontier: list[int],
-    depths: list[int],
-    remaining: int,
-    cells: Sequence[str],
-    keys: list[str],
-    parent: list[int],
-    level: list[int],
-) -> tuple[list[int], list[int]]:
-    """Add the next level: cells that must be cut now have four children, others themselves."""
-    nodes, below, number = [], [], level[-1] + 1
-    for node, depth in zip(frontier, depths, strict=True):
-        is_cut = depth == remaining
-        for key in [keys[node] + digit for digit in "0123"] if is_cut else [keys[node]]:
-            nodes.append(len(keys))
-            below.append(_depth_below(key, cells) if is_cut else depth)
-            keys.append(key)
-            parent.append(node)
-            level.append(number)
-    return nodes, below
 
 
 def _depth_below(key: str, cells: Sequence[str]) -> int:

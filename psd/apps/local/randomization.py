@@ -12,19 +12,21 @@ from __future__ import annotations
 import base64
 import csv
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.atomic_write import check_free, write_file
 from psd._util.strict_json import strict_json
+from psd.apps.local.campaign_design import answers_of_parts, regions_of_campaign
 from psd.apps.local.campaigns import explain_device, load_campaign
 from psd.apps.local.collection import Reports
-from psd.apps.local.design import answers_of_parts, regions_of_campaign
 from psd.apps.local.device import (
     DEPTH,
     PLACES,
@@ -47,7 +49,14 @@ from psd.apps.local.device import (
     parse_nano,
     report_line,
 )
-from psd.errors import InputDataError, LedgerError, ParameterError, PsdError, RandomnessError
+from psd.errors import (
+    InputDataError,
+    LedgerError,
+    ParameterError,
+    PsdError,
+    RandomnessError,
+    WriteError,
+)
 from psd.space.lattice_axis import EvenAxis
 from psd.version import old_format
 
@@ -295,6 +304,9 @@ def format_reports(campaign: Campaign, reports: Reports) -> list[str]:
 
 _LIMIT = 2**31
 
+# Rows whose groups are drawn together; bounds the memory, not the result.
+_DRAWN = 2**16
+
 
 class RowStore:
     """Groups of rows, and the rounds that they have answered.
@@ -347,7 +359,9 @@ class RowStore:
         self, campaign: Campaign, rows: int
     ) -> tuple[NDArray[np.int64], dict[str, list[int]]]:
         """Draw the group of each row."""
-        return draw_groups(campaign, ManyWords(rows)), {}
+        sizes = [min(_DRAWN, rows - start) for start in range(0, rows, _DRAWN)]
+        parts = [draw_groups(campaign, ManyWords(size)) for size in sizes]
+        return np.concatenate([np.empty(0, np.int64), *parts]), {}
 
     def _read(
         self, campaign: Campaign, rows: int
@@ -385,7 +399,13 @@ class RowStore:
         return groups, answered
 
 
-_ROWS = 2**18
+# Rows that are answered together: each takes a word for each of hundreds of bits, 8 bytes each.
+_ROWS = 2**13
+
+# Files that the reports are laid into, to be sorted one at a time.
+_SHELVES = 64
+
+_NONCE = '"nonce":"'
 
 
 def client(output: str, *, js: bool = False, overwrite: bool = False) -> None:
@@ -487,32 +507,77 @@ def randomize(
         )
     check_free(output, overwrite=overwrite)
     names = (x, y) if loaded.question in PLACES else (value, value)
-    points = read_points(rows, *names, is_text=loaded.question in ("options", "words"))
-    count = len(points[0])
-    groups = (
-        draw_groups(loaded, ManyWords(count))
-        if store is None
-        else RowStore(store).take(loaded, count)
-    )
-    lines = list(_report_rows(loaded, groups, *points))
-    lines.sort(key=lambda line: line.partition('"nonce":"')[2])
-    write_file(output, "".join(f"{line}\n" for line in lines).encode(), overwrite=overwrite)
-    return len(lines)
+    is_text = loaded.question in ("options", "words")
+    kept = None if os.path.isfile(rows) else list(_read_parts(rows, *names, is_text))  # a pipe
+
+    def points() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        return _read_parts(rows, *names, is_text) if kept is None else iter(kept)
+
+    groups = None
+    if store is not None:  # all rows have been read before one of them answers
+        groups = RowStore(store).take(loaded, sum(len(part[0]) for part in points()))
+    with ExitStack() as stack:
+        shelves, count = _shelve(
+            stack, Path(output).parent, _report_lines(loaded, groups, points())
+        )
+        write_file(output, map(_sorted_lines, shelves), overwrite=overwrite)
+    return count
 
 
-def _report_rows(
+def _report_lines(
     campaign: Campaign,
-    groups: NDArray[np.int64],
-    x: NDArray[Any],
-    y: NDArray[Any],
-) -> Iterator[str]:
-    """Reports of the points whose group is asked."""
-    for number, group in enumerate(campaign.groups):
-        mine = np.flatnonzero(groups == number)
-        if len(mine) and group.draw is not None:
-            answers = find_answers(campaign, number, x[mine], y[mine])
-            reports = randomise_group(campaign, number, answers, ManyWords(len(mine)))
-            yield from format_reports(campaign, reports)
+    groups: NDArray[np.int64] | None,
+    parts: Iterator[tuple[NDArray[Any], NDArray[Any]]],
+) -> Iterator[list[str]]:
+    """Reports of the rows whose group is asked, a part of the rows after the other."""
+    start = 0
+    for x, y in parts:
+        stop = start + len(x)
+        drawn = draw_groups(campaign, ManyWords(len(x))) if groups is None else groups[start:stop]
+        if len(drawn) != len(x):
+            raise InputDataError("the table must stay as it is while it is read, got more rows")
+        for number, group in enumerate(campaign.groups):
+            mine = np.flatnonzero(drawn == number)
+            if len(mine) and group.draw is not None:
+                answers = find_answers(campaign, number, x[mine], y[mine])
+                reports = randomise_group(campaign, number, answers, ManyWords(len(mine)))
+                yield format_reports(campaign, reports)
+        start = stop
+
+
+def _shelve(
+    stack: ExitStack, folder: Path, lines: Iterable[list[str]]
+) -> tuple[list[IO[bytes]], int]:
+    """Lay lines into files without names by the first digits of their nonces; count them.
+
+    The lines of one file at a time are then in memory, in place of all.
+    """
+    try:
+        files = (TemporaryFile(dir=folder) for _ in range(_SHELVES))  # noqa: SIM115
+        shelves: list[IO[bytes]] = [stack.enter_context(file) for file in files]
+        count = 0
+        for some in lines:
+            on_shelf: list[list[str]] = [[] for _ in shelves]
+            for line in some:
+                digits = line.partition(_NONCE)[2][:2]
+                on_shelf[int(digits, 16) * _SHELVES // 256].append(f"{line}\n")
+            for shelf, each in zip(shelves, on_shelf, strict=True):
+                shelf.write("".join(each).encode())
+            count += len(some)
+    except PsdError:  # of the table
+        raise
+    except OSError as error:
+        raise WriteError(f"cannot write beside {folder}: {error.strerror}", path=folder) from None
+    return shelves, count
+
+
+def _sorted_lines(shelf: IO[bytes]) -> bytes:
+    """Lines of a file in the order of their nonces."""
+    shelf.seek(0)
+    lines: list[bytes] = shelf.readlines()
+    nonce = _NONCE.encode()
+    lines.sort(key=lambda line: line.partition(nonce)[2])
+    return b"".join(lines)
 
 
 def read_points(

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats
 from psd.api.release import Release
 from psd.apps.local.aggregation import Counted, aggregate_campaign, counted_content
+from psd.apps.local.campaign_design import PLANS, open_group, sigma
 from psd.apps.local.campaigns import campaign_of, load_campaign
-from psd.apps.local.design import PLANS, open_group, sigma
 from psd.apps.local.device import DEPTH, MAX_ANSWERS, SHARES, Campaign
 from psd.apps.local.partitions import grid_cells
 from psd.errors import ParameterError
@@ -61,22 +59,17 @@ def round_after(campaign: Campaign, release: Release, counted: Sequence[Counted]
     number = _open_round(campaign)
     cells = _next_cells(release, counted, number, campaign)
     groups = [dict(group) for group in campaign.content["groups"]]
-    protocol, settings = _chosen_protocol(groups[number], campaign.nano_epsilon)
+    # The next round keeps the protocol and the settings that are not those by default.
+    nano, asked, stated = campaign.nano_epsilon, groups[number]["cells"], groups[number]["protocol"]
+    usual = open_group(0, asked, nano, None)["protocol"]["name"]
+    protocol = None if stated["name"] == usual else stated["name"]
+    best = open_group(0, asked, nano, stated["name"])["protocol"]
+    settings = {key: value for key, value in stated.items() if best.get(key) != value}
     groups[number] |= {"cells": None, "protocol": None, "counted": counted_content(counted[-1])}
     share = groups[number + 1]["share"]
-    groups[number + 1] = open_group(share, cells, campaign.nano_epsilon, protocol, settings)
+    groups[number + 1] = open_group(share, cells, nano, protocol, settings)
     earlier = [*campaign.earlier, campaign.digest]
     return campaign_of({**campaign.content, "groups": groups, "earlier": earlier})
-
-
-def _chosen_protocol(group: dict[str, Any], nano: int) -> tuple[str | None, dict[str, Any]]:
-    """Protocol and settings of a round, without those that are chosen by default."""
-    stated = dict(group["protocol"])
-    name = stated.pop("name")
-    usual = open_group(0, group["cells"], nano, None)["protocol"]["name"]
-    best = open_group(0, group["cells"], nano, name)["protocol"]
-    settings = {key: value for key, value in stated.items() if best.get(key) != value}
-    return None if name == usual else name, settings
 
 
 def _open_round(campaign: Campaign) -> int:
@@ -101,7 +94,20 @@ def _next_cells(
     shares = [group.share / SHARES for group in campaign.groups]
     reports = sum(group.reports for group in counted)
     devices = reports / sum(shares[: number + 1])
-    share, deviation, measured = _leaf_shares(release, reports)
+    tree, values = release.tree, measure_record(release.index.record)
+    precision = 1 / values.variance
+    total = np.where(precision > 0, precision * values.value, 0.0)
+    # A leaf that was asked several times stands below itself; its measurements are pooled.
+    for level in tree.levels[2:]:
+        up = tree.parent[level]
+        is_same = (tree.boxes[level] == tree.boxes[up]).all(axis=1)
+        precision[level] += np.where(is_same, precision[up], 0.0)
+        total[level] += np.where(is_same, total[up], 0.0)
+    # Share of each leaf, (leaves,): its estimate, and deviation and mean of its own measurements.
+    leaves = tree.levels[-1]
+    pooled = precision[leaves]
+    share = release.index.fit.estimates.count[leaves] / reports
+    deviation, measured = 1 / np.sqrt(pooled) / reports, total[leaves] / pooled / reports
     depth = np.array([len(cell) for cell in cells])
     if plan.target:
         left = sigma(campaign.nano_epsilon, devices * sum(shares[number + 1 :]))
@@ -112,23 +118,6 @@ def _next_cells(
         noise = sigma(campaign.nano_epsilon, counted[-1].reports)
         cuts = (measured > plan.least * noise).astype(np.int64)
     return _cut_cells(cells, np.minimum(cuts, _DEEPEST - depth))
-
-
-def _leaf_shares(release: Release, reports: int) -> tuple[Floats, Floats, Floats]:
-    """Share of each leaf: its estimate, and deviation and mean of the leaf's own measurements."""
-    tree, measured = release.tree, measure_record(release.index.record)
-    precision = 1 / measured.variance
-    total = np.where(precision > 0, precision * measured.value, 0.0)
-    # A leaf that was asked several times stands below itself; its measurements are pooled.
-    for level in tree.levels[2:]:
-        up = tree.parent[level]
-        same = (tree.boxes[level] == tree.boxes[up]).all(axis=1)
-        precision[level] += np.where(same, precision[up], 0.0)
-        total[level] += np.where(same, total[up], 0.0)
-    leaves = tree.levels[-1]
-    pooled = precision[leaves]
-    estimate = release.index.fit.estimates.count[leaves] / reports
-    return estimate, 1 / np.sqrt(pooled) / reports, total[leaves] / pooled / reports
 
 
 def _cut_cells(cells: Sequence[str], cuts: NDArray[np.int64]) -> list[str]:

@@ -72,9 +72,11 @@ def shuffled_delta(central: float, epsilon: float, reports: int) -> float:
         return 0.0
     quotient = (growth * keep - (1 - keep)) / (keep - growth * (1 - keep))
     clones, chance = reports - 1, math.exp(-epsilon)
+    # Numbers of clones c beyond some deviations are left out, and their probability is added.
     wide = _DEVIATIONS * math.sqrt(clones * chance * (1 - chance)) + 1
     low, high = max(0, int(clones * chance - wide)), min(clones, int(clones * chance + wide) + 1)
     c = np.arange(low, high + 1)
+    # The least a with f / g above the quotient, and the tails of g and f from there, (c,).
     first = np.floor(quotient * (c + 1) / (1 + quotient)) + 1
     g = binom.sf(first - 1, c, 0.5)
     f = g + binom.pmf(first - 1, c, 0.5)

@@ -74,7 +74,15 @@ def _law_of_bits(
             name=missing[0],
         )
     # Nine decimals, as epsilon has: they hold each multiple of 1/256, which clients have.
-    p, q = (_parse_rate(name, stated[name]) for name in ("p", "q"))
+    rates = {name: Fraction(parse_decimal(name, stated[name])) * NANO for name in ("p", "q")}
+    for name, rate in rates.items():
+        if not 0 < rate < NANO or rate.denominator != 1:
+            raise ParameterError(
+                f"{name} must be above 0 and below 1, with at most nine decimals, got "
+                f"{stated[name]}",
+                name=name,
+            )
+    p, q = rates["p"].numerator, rates["q"].numerator
     if p >= q:
         raise ParameterError(
             f"p must be below q, got {stated['p']} and {stated['q']}; p is the probability of a 1 "
@@ -85,14 +93,3 @@ def _law_of_bits(
     hashes = integer_between(1, 16)("hashes", stated.get("hashes", 1))
     draw = RapporDraw(0, 2 * hashes, "bloom", flips, hashes, p=p, q=q)
     return draw.once, {**stated, "p": p, "q": q}
-
-
-def _parse_rate(name: str, value: Any) -> int:
-    """Probability of decimal text, out of 10^9."""
-    rate = Fraction(parse_decimal(name, value)) * NANO
-    if not 0 < rate < NANO or rate.denominator != 1:
-        raise ParameterError(
-            f"{name} must be above 0 and below 1, with at most nine decimals, got {value}",
-            name=name,
-        )
-    return rate.numerator

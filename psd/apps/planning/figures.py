@@ -26,7 +26,6 @@ from psd.apps.planning.text import (
 from psd.query.answer_table import reliability_limits
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -36,7 +35,7 @@ __all__ = [
 ]
 
 
-_GOOD_LINE: dict[str, Any] = {"color": "#555", "linestyle": ":", "linewidth": 1}
+_LIMIT_LINE: dict[str, Any] = {"color": "#555", "linestyle": ":", "linewidth": 1}
 
 _KINDS = {"on data": "centred on people", "anywhere": "at random locations"}
 
@@ -74,6 +73,9 @@ def plot_plan(expected: Plan, path: Path) -> None:
 def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
     """One row of panels per epsilon, one column per kind of centres."""
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import StrMethodFormatter
 
     ranges = expected.ranges
     epsilons = list(dict.fromkeys(ranges["epsilon"]))
@@ -86,48 +88,31 @@ def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
     for row, epsilon in zip(panels, epsilons, strict=True):
         for axes, kind in zip(row, kinds, strict=True):
             rows = ranges[(ranges["epsilon"] == epsilon) & (ranges["centres"] == kind)]
-            _draw_bands(axes, rows)
+            # One band per method and law of noise, from the smallest to the largest error.
+            names = rows["method"]
+            if "noise" in rows:
+                names = names + ", " + rows["noise"]
+            for number, (name, errors) in enumerate(rows.groupby(names, sort=False)):
+                errors = errors.sort_values("size_km2")
+                sizes = errors["size_km2"]
+                colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
+                low, high = 100 * errors["mean_error_low"], 100 * errors["mean_error_high"]
+                axes.fill_between(sizes, low, high, color=colour, alpha=0.18, linewidth=0)
+                axes.plot(sizes, high, color=colour, marker=marker, markersize=5, label=name)
+                axes.plot(sizes, low, color=colour, marker=marker, markersize=3, linewidth=0.8)
             axes.set_title(f"queries {_KINDS[kind]}, epsilon {epsilon}", fontsize=10)
         for column, axes in enumerate(row):
-            _label_axes(axes, "" if column else "mean relative error (%)")
-    _add_legend(figure, panels[0][0].get_legend_handles_labels()[0], columns=2 * len(kinds))
-    return figure
-
-
-def _add_legend(figure: Figure, methods: list[Any], columns: int) -> None:
-    """Legend of the methods, of the bands and of the line, below the panels."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axes.axhline(100 * GOOD_ERROR, **_LIMIT_LINE)
+            label = "" if column else "mean relative error (%)"
+            finish_axes(axes, "size of the query (km²)", label)
+    # Legend of the methods, of the bands and of the line, below the panels.
     band: Any = Patch(color="#555", alpha=0.18, label="range over the assumed densities")
-    good = Line2D([], [], label=f"{percent_text(GOOD_ERROR)}: a good error", **_GOOD_LINE)
-    handles = [*methods, band, good]
-    add_legend(figure, handles, columns)
-
-
-def _draw_bands(axes: Axes, rows: Any) -> None:
-    """One band per method and law of noise, from the smallest to the largest error."""
-    names = rows["method"]
-    if "noise" in rows:
-        names = names + ", " + rows["noise"]
-    for number, (name, errors) in enumerate(rows.groupby(names, sort=False)):
-        errors = errors.sort_values("size_km2")
-        sizes = errors["size_km2"]
-        colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
-        low, high = 100 * errors["mean_error_low"], 100 * errors["mean_error_high"]
-        axes.fill_between(sizes, low, high, color=colour, alpha=0.18, linewidth=0)
-        axes.plot(sizes, high, color=colour, marker=marker, markersize=5, label=name)
-        axes.plot(sizes, low, color=colour, marker=marker, markersize=3, linewidth=0.8)
-
-
-def _label_axes(axes: Axes, label: str) -> None:
-    """Scales with plain numbers, and a line at the error that is called good."""
-    from matplotlib.ticker import StrMethodFormatter
-
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.axhline(100 * GOOD_ERROR, **_GOOD_LINE)
-    finish_axes(axes, "size of the query (km²)", label)
+    good = Line2D([], [], label=f"{percent_text(GOOD_ERROR)}: a good error", **_LIMIT_LINE)
+    handles = [*panels[0][0].get_legend_handles_labels()[0], band, good]
+    add_legend(figure, handles, 2 * len(kinds))
+    return figure
 
 
 def _plan_page(expected: Plan) -> str:
@@ -145,40 +130,33 @@ def _plan_page(expected: Plan) -> str:
         )
         for kind, centres in _KINDS.items()
     ]
+    densities = ", ".join(dict.fromkeys(expected.table["density"]))
     body = [
         section("Summary", *sentences),
         section("Expected relative error by size of query", figure_block(figures, private=False)),
-        section("Numbers", _range_table(expected)),
-        section("Method", paragraph(_method_text(expected))),
+        section("Numbers", _table(f"Relative errors. {COLUMNS_NOTE}", range_columns(expected))),
+        section(
+            "Method",
+            paragraph(
+                "The plan uses public parameters only; it reads no data. It draws synthetic "
+                f"populations from the assumed densities ({densities}; {expected.runs} of "
+                "each), builds releases of them with the real methods and their real noise, "
+                "and queries boxes whose true counts are known. The relative error is "
+                "|estimate - true| / max(true, 0.001 of all records)."
+            ),
+        ),
     ]
     return page("Expected errors of a release", body, lead=lead)
 
 
-def _range_table(expected: Plan) -> str:
-    """Ranges, one row per epsilon, method and size."""
-    columns = range_columns(expected)
-    return table_block(
-        f"Relative errors. {COLUMNS_NOTE}",
-        [name.replace("_", " ") for name in columns],
-        zip(*columns.values(), strict=True),
-    )
-
-
-def _method_text(expected: Plan) -> str:
-    """How the numbers were computed."""
-    densities = ", ".join(dict.fromkeys(expected.table["density"]))
-    return (
-        "The plan uses public parameters only; it reads no data. It draws synthetic populations "
-        f"from the assumed densities ({densities}; {expected.runs} of each), builds releases of "
-        "them with the real methods and their real noise, and queries boxes whose true counts are "
-        "known. The relative error is |estimate - true| / max(true, 0.001 of all records)."
-    )
+def _table(caption: str, columns: dict[str, list[str]]) -> str:
+    """Columns under their names, in which underscores separate words."""
+    headings = [name.replace("_", " ") for name in columns]
+    return table_block(caption, headings, zip(*columns.values(), strict=True))
 
 
 _QUALITY = reliability_limits(0.3)
 _LIMITS = (_QUALITY.good, _QUALITY.reliable)
-
-_LIMIT: dict[str, Any] = {"color": "#555", "linestyle": ":", "linewidth": 1}
 
 
 def plot_region_plan(expected: RegionPlan, path: Path) -> None:
@@ -210,9 +188,22 @@ def _draw_region_figure(expected: RegionPlan) -> Figure:
     axes = figure.subplots()
     for number, rows in enumerate(builds):
         shift = (number - (len(builds) - 1) / 2) * 0.6 / len(builds)
-        _draw_errors(axes, rows, number, shift)
+        # Mean error of each level, and a line from the median to the 90th percentile.
+        x = [position + shift for position in range(len(rows))]
+        colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
+        low, high = 100 * rows["median_error"], 100 * rows["error_90"]
+        noise = f", {NOISE_NAMES[rows['noise'].iloc[0]]} noise" if "noise" in rows else ""
+        axes.vlines(x, low, high, color=colour, alpha=0.4, linewidth=4)
+        axes.plot(
+            x,
+            100 * rows["mean_error"],
+            color=colour,
+            marker=marker,
+            linestyle="",
+            label=f"epsilon {rows['epsilon'].iloc[0]}{noise}",
+        )
     for limit in _LIMITS:
-        axes.axhline(100 * limit, **_LIMIT)
+        axes.axhline(100 * limit, **_LIMIT_LINE)
     # Names of levels are from a file; a dollar sign would begin a formula.
     axes.set_xticks(range(len(levels)), [name[:20].replace("$", r"\$") for name in levels])
     axes.set_xlim(-0.5, len(levels) - 0.5)
@@ -227,23 +218,6 @@ def _draw_region_figure(expected: RegionPlan) -> Figure:
     return figure
 
 
-def _draw_errors(axes: Axes, rows: Any, number: int, shift: float) -> None:
-    """Mean error of each level, and a line from the median to the 90th percentile."""
-    x = [position + shift for position in range(len(rows))]
-    colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
-    low, high = 100 * rows["median_error"], 100 * rows["error_90"]
-    noise = f", {NOISE_NAMES[rows['noise'].iloc[0]]} noise" if "noise" in rows else ""
-    axes.vlines(x, low, high, color=colour, alpha=0.4, linewidth=4)
-    axes.plot(
-        x,
-        100 * rows["mean_error"],
-        color=colour,
-        marker=marker,
-        linestyle="",
-        label=f"epsilon {rows['epsilon'].iloc[0]}{noise}",
-    )
-
-
 def _region_plan_page(expected: RegionPlan) -> str:
     """The plan as an HTML page."""
     limits = " and ".join(percent_text(limit) for limit in _LIMITS)
@@ -254,15 +228,9 @@ def _region_plan_page(expected: RegionPlan) -> str:
         f"Marks: mean. Lines: median to 90th percentile. Dotted: {limits}, the limits of good and "
         "of use with care.",
     )
-    columns = region_columns(expected)
-    table = table_block(
-        f"Expected errors. {REGIONS_NOTE}",
-        [name.replace("_", " ") for name in columns],
-        zip(*columns.values(), strict=True),
-    )
     body = [
         section("Expected relative error by level", figure_block([figure], private=False)),
-        section("Numbers", table),
+        section("Numbers", _table(f"Expected errors. {REGIONS_NOTE}", region_columns(expected))),
     ]
     sentences = region_sentences(expected)
     if sentences:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ from psd.apps.evaluation.true_counts import (
 )
 from psd.apps.evaluation.workload import AREAS, check_distinct, draw_workload, parse_epsilons
 from psd.apps.local.aggregation import Counted, release_of
-from psd.apps.local.design import PLANS, design
+from psd.apps.local.campaign_design import PLANS, design
 from psd.apps.local.device import SHARES, Campaign
 from psd.apps.local.protocols import protocol_of
 from psd.apps.local.randomization import find_answers
@@ -101,21 +102,12 @@ def _draw_counts(
     group = campaign.groups[number]
     protocol = protocol_of(group)
     p, q = float(protocol.p), float(protocol.q)
-    assert group.partition is not None  # as its draw, by `round_after`
+    # Devices with each answer, (answers,); the support of an answer comes from them and others.
     true = np.zeros(protocol.answers, np.int64)
     np.add.at(true, answers, devices)
     reports = int(true.sum())
     support = random.binomial(true, p) + random.binomial(reports - true, q)
-    return Counted(
-        cells=group.partition.cells,
-        protocol=protocol.name,
-        settings=protocol.settings,
-        p=protocol.p,
-        q=protocol.q,
-        reports=reports,
-        support=support[:-1],
-        outside=int(support[-1]),
-    )
+    return Counted.of(group, reports, support)
 
 
 PUBLIC_POINTS = "points"
@@ -218,7 +210,10 @@ def plan(
     nano = parse_epsilons(epsilons)
     area, runs = public_domain(domain), integer_between(1, _MAX_RUNS)("runs", runs)
     sources = _sources(densities, points, area)
-    rounds = _check_rounds(rounds)
+    for number in rounds:
+        if number != 1 and number not in PLANS:
+            raise ParameterError(f"rounds must be 1, 2, 3, 4 or 7, got {number!r}", name="rounds")
+    rounds = check_distinct("rounds", list(rounds), [str(number) for number in rounds])
     seed = integer_between(0, 2**32 - 1)("seed", seed)
     rows: list[dict[str, object]] = []
     total = len(sources) * len(numbers) * runs
@@ -228,7 +223,7 @@ def plan(
             for run in range(runs):
                 random = np.random.default_rng((seed, run))
                 rows += [{"density": name, **row} for row in _errors(
-                    draw(count, random), area, nano, rounds, random)]  # fmt: skip
+                    draw(count, random=random), area, nano, rounds, random)]  # fmt: skip
                 progress(len(rows) // (len(nano) * len(rounds)), total)
     keys = ["density", "devices", "epsilon", "rounds"]
     table = pd.DataFrame(rows).groupby(keys, sort=False).mean().reset_index()
@@ -278,6 +273,7 @@ def _errors(
 
 def _summarise(release: Release, boxes: Floats, true: Integers, count: int) -> tuple[float, float]:
     """Geometric mean of the errors of eight kinds of boxes, and per cent off in the largest."""
+    # Boxes are those of two kinds of centres, of four areas each.
     off = np.abs(box_estimates(release.index, boxes) - true)
     classes = (off / relative_base(true, count)).reshape(2 * len(AREAS), -1).mean(axis=1)
     largest = off.reshape(2, len(AREAS), -1)[:, -1].mean() / count
@@ -286,11 +282,14 @@ def _summarise(release: Release, boxes: Floats, true: Integers, count: int) -> t
 
 def _sources(
     densities: Sequence[str], points: Points | None, domain: Domain
-) -> dict[str, Callable[[int, np.random.Generator], Tally]]:
-    """Function that draws a population, by the name of its density."""
+) -> dict[str, Callable[..., Tally]]:
+    """Function of a count and of random= that draws a population, by the name of its density."""
     if points is None:
         names = check_distinct("densities", densities, list(densities))
-        return {name: _assumed(AssumedDensity(kind=name), domain) for name in names}
+        return {
+            name: partial(draw_population, domain=domain, density=AssumedDensity(kind=name))
+            for name in names
+        }
     columns, rows, inside = domain.quantise(*points)
     if not inside.any():
         raise ParameterError("points must be inside the bounds, got none; x and y may be swapped")
@@ -309,18 +308,3 @@ def _sources(
         )
 
     return {PUBLIC_POINTS: draw}
-
-
-def _assumed(
-    density: AssumedDensity, domain: Domain
-) -> Callable[[int, np.random.Generator], Tally]:
-    """Function that draws a population of an assumed density."""
-    return lambda count, random: draw_population(count, domain, density, random)
-
-
-def _check_rounds(rounds: Sequence[int]) -> tuple[int, ...]:
-    """Numbers of rounds, each once."""
-    for number in rounds:
-        if number != 1 and number not in PLANS:
-            raise ParameterError(f"rounds must be 1, 2, 3, 4 or 7, got {number!r}", name="rounds")
-    return check_distinct("rounds", list(rounds), [str(number) for number in rounds])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -217,7 +218,16 @@ def plan(
     refuse_tables({"crs": crs})
     values = with_stated_crs({"bounds": bounds, "crs": crs, "domain": domain})
     stated = domain_from_values(parse_values(values), domain)
-    domain, area_km2 = _study_area(stated, km2_of(area, crs))
+    area_km2 = km2_of(area, crs)
+    # Of domain and area one may follow from the other.
+    if stated is not None:
+        domain = public_domain(stated)
+        check_ground(domain.bounds, domain.crs)
+        area_km2 = domain_area_km2(domain) if area_km2 is None else area_km2
+    elif area_km2 is None:
+        raise ParameterError("area, in km2, or bounds must be given, got neither")
+    else:
+        domain = square_domain(area_km2)
     if method is not None:
         if methods is not METHODS:
             raise ParameterError("methods must be left out with method, which is the only one")
@@ -230,13 +240,20 @@ def plan(
         )
     check_known("argument", users, (*UserArguments.__annotations__, *_OWN_ARGUMENTS))
     series, bound = PlannedSeries.of(**users)
+    for size in sizes:
+        if not 0 < size <= 1:
+            raise ParameterError(
+                f"sizes must be above 0 % and at most 100 % of the area, got {100 * size:g} %"
+            )
     request = PlanRequest(
         domain=domain,
         area_km2=area_km2,
         count=integer_between(1, MAX_RECORDS)("count", count),
         epsilons=parse_epsilons(epsilon, "epsilon"),
         methods=resolve_methods(methods),
-        shares=_check_sizes(sizes),
+        shares=check_distinct(
+            "sizes", [float(size) for size in sizes], [str(float(size)) for size in sizes]
+        ),
         max_contributions=bound,
         series=series,
     )
@@ -250,70 +267,33 @@ def plan(
         runs = default_runs(request.count)
     runs = integer_between(1, _MAX_RUNS)("runs", runs)
     seed = integer_between(0, 2**32 - 1)("seed", seed)
+    builds = len(assumed) * runs * len(request.methods) * len(request.epsilons) * len(series.laws)
+    progress(0, builds)
+    errors: list[pandas.DataFrame] = []
+    for population, run in product(assumed, range(runs)):
+        # The generator of a run does not depend on the density.
+        for table in simulate_errors(request, population, np.random.default_rng((seed, run))):
+            errors.append(table)
+            progress(len(errors), builds)
+    chosen = {}
+    if series.delta is not None:
+        chosen = {
+            (epsilon_text(nano), method.name): series.chosen(method, nano, bound or 1)
+            for nano, method in product(request.epsilons, request.methods)
+        }
     return Plan(
-        table=summarise_errors(request, _run_builds(request, assumed, runs, seed, progress)),
+        table=summarise_errors(request, errors),
         area_km2=request.area_km2,
         count=request.count,
-        max_contributions=request.max_contributions or 1,
+        max_contributions=bound or 1,
         runs=runs,
         coordinate_resolution=domain.coordinate_resolution,
         min_cell=domain.min_cell,
         series=series,
-        chosen=_chosen_laws(request),
+        chosen=chosen,
     )
-
-
-def _chosen_laws(request: PlanRequest) -> dict[tuple[str, str], str]:
-    """Law that each build would choose; none without delta."""
-    if request.series.delta is None:
-        return {}
-    k = request.max_contributions or 1
-    return {
-        (epsilon_text(epsilon), method.name): request.series.chosen(method, epsilon, k)
-        for epsilon in request.epsilons
-        for method in request.methods
-    }
 
 
 def default_runs(count: int) -> int:
     """Populations of each density so that a plan takes seconds, 1 to 5."""
     return min(max(RECORDS_IN_ALL_RUNS // count, 1), 5)
-
-
-def _run_builds(
-    request: PlanRequest, assumed: list[AssumedDensity], runs: int, seed: int, progress: Progress
-) -> list[pandas.DataFrame]:
-    """Errors of all builds; the generator of a run does not depend on the density."""
-    builds = len(assumed) * runs * len(request.methods) * len(request.epsilons)
-    builds *= len(request.series.laws)
-    progress(0, builds)
-    errors = []
-    for density in assumed:
-        for run in range(runs):
-            for table in simulate_errors(request, density, np.random.default_rng((seed, run))):
-                errors.append(table)
-                progress(len(errors), builds)
-    return errors
-
-
-def _study_area(domain: object, area_km2: float | None) -> tuple[Domain, float]:
-    """Domain and area, of which one follows from the other."""
-    if domain is not None:
-        area = public_domain(domain)
-        check_ground(area.bounds, area.crs)
-        return area, domain_area_km2(area) if area_km2 is None else area_km2
-    if area_km2 is None:
-        raise ParameterError("area, in km2, or bounds must be given, got neither")
-    return square_domain(area_km2), area_km2
-
-
-def _check_sizes(sizes: Sequence[float]) -> tuple[float, ...]:
-    """Shares of the area, each once."""
-    for size in sizes:
-        if not 0 < size <= 1:
-            raise ParameterError(
-                f"sizes must be above 0 % and at most 100 % of the area, got {100 * size:g} %"
-            )
-    return check_distinct(
-        "sizes", [float(size) for size in sizes], [str(float(size)) for size in sizes]
-    )

@@ -1,10 +1,12 @@
 """Synthetic populations and study areas, from public assumptions alone.
 
 Plans use them because no data may be read. An assumed density divides the records of a square cell
-among its quarters, from the domain down to the lattice.
+among its quarters, from the domain down to the lattice: a random multiplicative cascade [1]_.
 
-.. [1] Mandelbrot. "Intermittent turbulence in self-similar cascades." J. Fluid Mech. 62, 1974:
-   random multiplicative cascades. https://doi.org/10.1017/S0022112074000711
+References
+----------
+.. [1] Mandelbrot. "Intermittent turbulence in self-similar cascades." J. Fluid Mech. 62, 1974.
+   https://doi.org/10.1017/S0022112074000711
 """
 
 from __future__ import annotations
@@ -130,20 +132,14 @@ class AssumedDensity:
             parameter = profile[min(level, len(profile) - 1)]
             weights = random.standard_gamma(parameter, weights.shape) + _TINY
         if self.covariate is not None and level < self.covariate_levels:
-            weights *= _covariate_masses(self.covariate, columns, rows, level)
+            # Mass of the covariate in the four quarters of each cell, (n, 4).
+            side = 2 ** (_LEVELS - level - 1)
+            west = (2 * columns[:, None] + _EAST).ravel() * side
+            south = (2 * rows[:, None] + _NORTH).ravel() * side
+            boxes = np.stack([west, south, west + side, south + side], axis=1)
+            weights *= self.covariate.mass(boxes).reshape(-1, 4)
         shares: Floats = weights / weights.sum(axis=1, keepdims=True)
         return shares
-
-
-def _covariate_masses(
-    covariate: Covariate, columns: Integers, rows: Integers, level: int
-) -> Floats:
-    """Mass of the covariate in the quarters of cells."""
-    side = 2 ** (_LEVELS - level - 1)
-    west = (2 * columns[:, None] + _EAST).ravel() * side
-    south = (2 * rows[:, None] + _NORTH).ravel() * side
-    boxes = np.stack([west, south, west + side, south + side], axis=1)
-    return covariate.mass(boxes).reshape(-1, 4)
 
 
 def group_size(count: int) -> int:
@@ -202,48 +198,38 @@ def draw_population(
         people = draw_population(
             count, even, density.over(even), random, contributions=contributions
         )
-        return _round_positions(people, even, domain)
+        # Each lattice cell moves to the value next to its centre.
+        x, y = even.centres(0, people.columns), even.centres(1, people.rows)
+        columns, rows, _ = domain.quantise(x, y)
+        moved = np.stack([columns.astype(np.int64), rows.astype(np.int64), people.counts])
+        return _sum_cells(moved, people.contributions, domain.lattice[0])
     if domain.lattice != DEFAULT_LATTICE:
         raise ParameterError("domain must have the default lattice to draw a population on it")
     group = group_size(count)
+    # Cells of a level, (2, cells): column and row; and their records, (cells,).
     cells = np.zeros((2, 1), np.int64)
     records = np.array([count], np.int64)
     groups: list[Integers] = []
     for level in range(_LEVELS + 1):
+        # A cell of one group is final: the group lies at random in it.
         final = (records <= group) & (level >= density.covariate_levels) | (level == _LEVELS)
-        groups.append(_draw_positions(cells[:, final], records[final], level, random))
-        cells, records = _divide_cells(cells[:, ~final], records[~final], level, density, random)
+        side = 2 ** (_LEVELS - level)
+        positions = cells[:, final] * side + random.integers(0, side, (2, int(final.sum())))
+        groups.append(np.concatenate([positions, records[None, final]]))
+        # The other cells are divided among their quarters, of which the occupied ones go on.
+        cells, records = cells[:, ~final], records[~final]
+        if not len(records):
+            break
+        shares = density.draw_shares(cells[0], cells[1], level, random)
+        parts = random.multinomial(records, shares).ravel()
+        columns, rows = 2 * cells[0][:, None] + _EAST, 2 * cells[1][:, None] + _NORTH
+        cells = np.stack([columns.ravel(), rows.ravel()])[:, parts > 0]
+        records = parts[parts > 0]
     return _sum_cells(np.concatenate(groups, axis=1), contributions)
 
 
-def _draw_positions(
-    cells: Integers, records: Integers, level: int, random: np.random.Generator
-) -> Integers:
-    """Columns and rows on the lattice, and records, of one group at random in each cell."""
-    side = 2 ** (_LEVELS - level)
-    positions = cells * side + random.integers(0, side, cells.shape)
-    return np.concatenate([positions, records[None, :]])
-
-
-def _divide_cells(
-    cells: Integers,
-    records: Integers,
-    level: int,
-    density: AssumedDensity,
-    random: np.random.Generator,
-) -> tuple[Integers, Integers]:
-    """Occupied quarters of cells, and their records."""
-    if not len(records):
-        return cells, records
-    shares = density.draw_shares(cells[0], cells[1], level, random)
-    parts = random.multinomial(records, shares).ravel()
-    columns, rows = 2 * cells[0][:, None] + _EAST, 2 * cells[1][:, None] + _NORTH
-    quarters = np.stack([columns.ravel(), rows.ravel()])
-    return quarters[:, parts > 0], parts[parts > 0]
-
-
 def _sum_cells(groups: Integers, contributions: int, width: int = DEFAULT_LATTICE[0]) -> Tally:
-    """Tally of the groups: the records of each occupied lattice cell, in order."""
+    """Tally of groups, (3, n): column, row and records; each occupied lattice cell, in order."""
     columns, rows, records = groups
     codes, inverse = np.unique(rows * width + columns, return_inverse=True)
     counts = np.zeros(len(codes), np.int64)
@@ -254,14 +240,6 @@ def _sum_cells(groups: Integers, contributions: int, width: int = DEFAULT_LATTIC
         counts=counts,
         contributions=contributions,
     )
-
-
-def _round_positions(people: Tally, even: Domain, domain: Domain) -> Tally:
-    """Tally with each lattice cell moved to the value next to its centre."""
-    x, y = even.centres(0, people.columns), even.centres(1, people.rows)
-    columns, rows, _ = domain.quantise(x, y)
-    groups = np.stack([columns.astype(np.int64), rows.astype(np.int64), people.counts])
-    return _sum_cells(groups, people.contributions, domain.lattice[0])
 
 
 MAX_KM2 = 5.2e8

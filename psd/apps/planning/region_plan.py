@@ -284,7 +284,13 @@ def plan_regions(
                 f"solution, got {len(largest)}",
                 name="epsilon",
             )
-        solved = _solve(request, _check_error(for_relative_error), tier, largest[0])
+        if not isinstance(for_relative_error, int | float) or not 0 < for_relative_error <= 1:
+            raise ParameterError(
+                "for_relative_error must be above 0 % and at most 100 %, got "
+                f"{for_relative_error!r}; it is the mean of error / population",
+                name="for_relative_error",
+            )
+        solved = _solve(request, float(for_relative_error), tier, largest[0])
     nanos = parse_epsilons(epsilon, "epsilon") if solved is None else (solved,)
     return RegionPlan(
         table=_plan_table(request, nanos),
@@ -297,17 +303,6 @@ def plan_regions(
         if series.delta is None
         else {(epsilon_text(nano), method.name): request.chosen(nano) for nano in nanos},
     )
-
-
-def _check_error(value: float) -> float:
-    """Check for a relative error that can be solved for."""
-    if not isinstance(value, int | float) or not 0 < value <= 1:
-        raise ParameterError(
-            f"for_relative_error must be above 0 % and at most 100 %, got {value!r}; it is the "
-            "mean of error / population",
-            name="for_relative_error",
-        )
-    return float(value)
 
 
 def _predict(request: _Request, epsilon: int, law: Law) -> list[Floats]:

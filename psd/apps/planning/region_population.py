@@ -166,38 +166,46 @@ def draw_region_population(
     points_of = np.minimum(number, each)
     region, columns, rows = _draw_positions(hierarchy, points_of, random, area)
     drawn = np.bincount(region, minlength=hierarchy.size)
-    empty = np.flatnonzero((number > 0) & (drawn == 0))
-    if len(empty):
-        x, y = _inner_points(hierarchy, empty)
-        more_columns, more_rows, inside = domain.quantise(x, y)
-        region = np.concatenate([region, empty[inside]])
+    missed = np.flatnonzero((number > 0) & (drawn == 0))
+    if len(missed):
+        # A region that is too small for a draw has a point of its surface.
+        import shapely
+
+        points = shapely.point_on_surface(hierarchy.geometry.shapes(missed))
+        more_columns, more_rows, inside = domain.quantise(
+            shapely.get_x(points), shapely.get_y(points)
+        )
+        region = np.concatenate([region, missed[inside]])
         columns = np.concatenate([columns, more_columns])
         rows = np.concatenate([rows, more_rows])
     order = np.argsort(region, kind="stable")
     region, columns, rows = region[order], columns[order], rows[order]
-    points = np.bincount(region, minlength=hierarchy.size)
-    rank = np.arange(len(region)) - (np.cumsum(points) - points)[region]
-    counts = number[region] // points[region] + (rank < (number % np.maximum(points, 1))[region])
+    # The records of a region are shared evenly among its positions; the first ones get the rest.
+    size = np.bincount(region, minlength=hierarchy.size)
+    rank = np.arange(len(region)) - (np.cumsum(size) - size)[region]
+    counts = number[region] // size[region] + (rank < (number % np.maximum(size, 1))[region])
     if covariate is not None:
         cells = np.stack([columns, rows, columns + 1, rows + 1], axis=1)
         counts = _weighted_counts(number, region, covariate.mass(cells))
-    filled = counts > 0
+    is_filled = counts > 0
     tally = Tally(
-        columns=columns[filled].astype(np.int32),
-        rows=rows[filled].astype(np.int32),
-        counts=counts[filled],
-        region=region[filled].astype(np.int32),
+        columns=columns[is_filled].astype(np.int32),
+        rows=rows[is_filled].astype(np.int32),
+        counts=counts[is_filled],
+        region=region[is_filled].astype(np.int32),
     )
     return replace(add_tallies([tally]), contributions=contributions)
 
 
 def _weighted_counts(number: Integers, region: Integers, weight: Floats) -> Integers:
     """Records of positions in proportion to their weights; those of a region sum to its number."""
+    # Positions are ordered by region; those of a region without weight share its records evenly.
     total = sum_by(region, weight, len(number))
     weight = np.where(total[region] > 0, weight, 1.0)
     first, last = (np.searchsorted(region, region, side) for side in ("left", "right"))
     below = np.append(0.0, np.cumsum(weight))
     in_all = below[last] - below[first]
+    # Running shares are rounded, and a position has the difference of two, so that none is lost.
     index = np.arange(len(region))
     low, high = (
         np.rint((below[line] - below[first]) / in_all * number[region])
@@ -214,6 +222,7 @@ def _draw_positions(
     domain, boxes = hierarchy.domain, hierarchy.boxes
     parts, missing = [], points.copy()
     for _ in range(REGION_ROUNDS):
+        # Twice as many as are missing, since some lie outside of their region.
         region = np.repeat(np.arange(hierarchy.size), 2 * missing)
         box = boxes[region]
         cells = [random.integers(box[:, axis], box[:, axis + 2]) for axis in (0, 1)]
@@ -227,11 +236,3 @@ def _draw_positions(
             break
     region, columns, rows = np.concatenate(parts, axis=1)
     return region, columns, rows
-
-
-def _inner_points(hierarchy: RegionHierarchy, regions: Integers) -> tuple[Floats, Floats]:
-    """A point of each region that is too small for a draw."""
-    import shapely
-
-    inner = shapely.point_on_surface(hierarchy.geometry.shapes(regions))
-    return shapely.get_x(inner), shapely.get_y(inner)

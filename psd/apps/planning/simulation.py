@@ -10,9 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psd._util.arrays import Floats
 from psd._util.declared_parameters import integer_between
 from psd.apps.evaluation.true_counts import (
     cell_centres,
@@ -36,7 +34,6 @@ from psd.space.domain import Domain
 if TYPE_CHECKING:
     import pandas
 
-    from psd.ingest.tally import Tally
     from psd.publish.noise_choice import Law
 
 __all__ = [
@@ -230,39 +227,7 @@ def simulate_errors(
         random,
         contributions=request.max_contributions or 1,
     )
-    boxes, kinds, sizes, true = _draw_queries(request, people, random)
-    base = relative_base(true, request.count)
-    for epsilon in request.epsilons:
-        for method, law in product(request.methods, request.series.laws):
-            budget = Budget(request.series.loss(epsilon, law))
-            release = draw_release(
-                people,
-                request.domain,
-                budget=budget,
-                method=method,
-                unit=request.unit,
-                squared_sensitivity=squared_of(budget, request.unit, "series", None),
-            )
-            difference = np.abs(box_estimates(release.index, boxes) - true)
-            yield pd.DataFrame(
-                {
-                    "epsilon": epsilon_text(epsilon),
-                    "method": method.name,
-                    "noise": law,
-                    "density": density.kind,
-                    "centres": kinds,
-                    "size_share": sizes,
-                    "count": true,
-                    "relative_error": difference / base,
-                    "absolute_error": difference,
-                }
-            )
-
-
-def _draw_queries(
-    request: PlanRequest, people: Tally, random: np.random.Generator
-) -> tuple[Floats, NDArray[np.str_], Floats, NDArray[np.int64]]:
-    """Boxes, the kinds of their centres, their sizes and their true counts."""
+    # Queries of each kind of centre and each size, and their true counts; all (queries,).
     x, y, weight = cell_centres(request.domain, people)
     centres = random.choice(len(x), CENTRES, p=weight / weight.sum())
     seed = int(random.integers(2**31))
@@ -277,7 +242,32 @@ def _draw_queries(
     kinds = np.where(np.char.startswith(queries.classes, "on data"), "on data", "anywhere")
     sizes = np.tile(np.repeat(request.shares, QUERIES), 2)
     true = count_in_boxes(x, y, weight, extend_to_edges(queries.boxes, request.domain))
-    return queries.boxes, kinds, sizes, true
+    base = relative_base(true, request.count)
+    for epsilon in request.epsilons:
+        for method, law in product(request.methods, request.series.laws):
+            budget = Budget(request.series.loss(epsilon, law))
+            release = draw_release(
+                people,
+                request.domain,
+                budget=budget,
+                method=method,
+                unit=request.unit,
+                squared_sensitivity=squared_of(budget, request.unit, "series", None),
+            )
+            difference = np.abs(box_estimates(release.index, queries.boxes) - true)
+            yield pd.DataFrame(
+                {
+                    "epsilon": epsilon_text(epsilon),
+                    "method": method.name,
+                    "noise": law,
+                    "density": density.kind,
+                    "centres": kinds,
+                    "size_share": sizes,
+                    "count": true,
+                    "relative_error": difference / base,
+                    "absolute_error": difference,
+                }
+            )
 
 
 def summarise_errors(request: PlanRequest, errors: list[pandas.DataFrame]) -> pandas.DataFrame:

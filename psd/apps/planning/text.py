@@ -192,13 +192,9 @@ def range_columns(expected: Plan) -> dict[str, list[str]]:
 def _range_texts(rows: pandas.DataFrame, name: str, form: str | None = None) -> list[str]:
     """Range of a measure in each row."""
     show = percent_text if form is None else form.format
-    pairs = zip(rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
-    return [_range_text(show(low), show(high)) for low, high in pairs]
-
-
-def _range_text(low: str, high: str) -> str:
-    """Two numbers with a dash, or one if they are equal; the unit follows the last."""
-    return low if low == high else f"{low.removesuffix(' %')} - {high}"
+    pairs = zip(map(show, rows[f"{name}_low"]), map(show, rows[f"{name}_high"]), strict=True)
+    # Two numbers with a dash, or one if they are equal; the unit follows the last.
+    return [low if low == high else f"{low.removesuffix(' %')} - {high}" for low, high in pairs]
 
 
 def region_setting(expected: RegionPlan) -> str:

@@ -42,8 +42,16 @@ def plugin_archive(forms: Sequence[Mapping[str, Any]]) -> bytes:
     >>> "psd_qgis/metadata.txt" in names and "psd_qgis/forms.json" in names
     True
     """
-    stated = {"version": __version__, "forms": list(forms)}
-    members = {**_sources(), "forms.json": json.dumps(stated, indent=1)}
+    facts = {"version": __version__, "forms": list(forms)}
+    members = {"forms.json": json.dumps(facts, indent=1)}
+    # Files of the plugin state the version and where psd is installed from.
+    stated = {"VERSION": __version__, "INSTALL": INSTALL, "SOURCE": SOURCE, "CONTACT": CONTACT}
+    for path in files(_SOURCE).iterdir():
+        if path.name.endswith(_KINDS):
+            text = path.read_text(encoding="utf-8")
+            for word, value in stated.items():
+                text = text.replace(f"@{word}@", value)
+            members[path.name] = text
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in sorted(members.items()):
@@ -52,16 +60,3 @@ def plugin_archive(forms: Sequence[Mapping[str, Any]]) -> bytes:
             member.external_attr = 0o644 << 16
             archive.writestr(member, text)
     return target.getvalue()
-
-
-def _sources() -> dict[str, str]:
-    """Files of the plugin by name, which state the version and where psd is installed from."""
-    stated = {"VERSION": __version__, "INSTALL": INSTALL, "SOURCE": SOURCE, "CONTACT": CONTACT}
-    members = {}
-    for path in files(_SOURCE).iterdir():
-        if path.name.endswith(_KINDS):
-            text = path.read_text(encoding="utf-8")
-            for name, value in stated.items():
-                text = text.replace(f"@{name}@", value)
-            members[path.name] = text
-    return members

@@ -23,7 +23,6 @@ from psd.ingest.points import FINITE_RULE, column_projection, number_rule, same_
 from psd.ingest.tally_builder import check_counting, tally_of_codes
 
 if TYPE_CHECKING:
-    from psd.ingest.points import Projection
     from psd.ingest.sources import Columns
     from psd.ingest.tally import Area, Strata, Tally
     from psd.privacy.unit import PrivacyUnit
@@ -91,7 +90,8 @@ def tally_table(
         If coordinates cannot be transformed to the CRS of the domain.
     """
     check_counting(domain, unit, step, slices, strata)
-    project = _projection(columns, domain)
+    project = column_projection(columns, domain, "the input")
+    is_projected = project is not same_points
     if "time" not in table.columns and (unit.kind == "user-day" or slices is not None):
         raise InputDataError(
             "records have no time, and days and slices need one; name its column with time=NAME"
@@ -103,10 +103,11 @@ def tally_table(
     are_texts = tuple(table[axis].type().is_string() for axis in ("x", "y"))
     _check(faults, columns, domain, are_texts)
     key = secrets.token_bytes(16) if key is None else key
-    if any(given is not None for given in (project, area, strata)):
-        rows = place(rows, domain, run, share, project=project, area=area, strata=strata)
+    if is_projected or area is not None or strata is not None:
+        to_domain = project if is_projected else None
+        rows = place(rows, domain, run, share, project=to_domain, area=area, strata=strata)
         placed = run(count_placed(rows)).to_pylist()[0]
-        most = faults["inside" if project is None else "read"]  # no join adds a record
+        most = faults["read" if is_projected else "inside"]  # no join adds a record
         if placed["undecided"] or placed["rows"] > most:
             raise ResourceError(_CHANGED)
         faults["inside"] = placed["inside"]
@@ -120,14 +121,17 @@ def tally_table(
         raise ResourceError(_CHANGED)
     order = np.argsort(code)
     tally = tally_of_codes(code[order], weight[order], domain, step, slices, strata)
-    report = _report(faults, unit, total)
+    # Counts of the private report.
+    read, missing, inside = faults["read"], faults["missing"], faults["inside"]
+    others = faults.get("not_selected", 0)
+    outside = read - others - missing - inside
+    report = {"read": read, "without coordinates": missing, "outside": outside}
+    if "not_selected" in faults:
+        report["not selected"] = others
+    if unit.has_user and not unit.weight:
+        report["over the limit"] = inside - total
+    report["kept"] = total
     return replace(tally, contributions=unit.contributions, report=report)
-
-
-def _projection(columns: Columns, domain: Domain) -> Projection | None:
-    """Function that transforms coordinates; None if they are in the CRS of the domain."""
-    project = column_projection(columns, domain, "the input")
-    return None if project is same_points else project
 
 
 def _check(
@@ -140,12 +144,6 @@ def _check(
             srid = srid_of(domain.crs, columns.input_crs)
             rule = number_rule(columns, srid) if is_text else FINITE_RULE
             raise InputDataError(f"column {name!r} {rule}")
-    _check_times(faults, columns)
-    _check_users(faults, columns)
-
-
-def _check_times(faults: dict[str, int], columns: Columns) -> None:
-    """Refuse invalid times, and times that this engine does not convert to local time."""
     if faults.get("bad_time"):
         raise InputDataError(f"column {columns.time!r} {_TIMES}")
     if faults.get("aware_time"):
@@ -155,10 +153,6 @@ def _check_times(faults: dict[str, int], columns: Columns) -> None:
         )
     if faults.get("no_time"):
         raise InputDataError("records have no time; remove them, or build without time=")
-
-
-def _check_users(faults: dict[str, int], columns: Columns) -> None:
-    """Refuse missing ids, and ids that this engine cannot normalise."""
     if faults.get("no_user"):
         raise InputDataError(
             "records have no user id, so no limit per user can hold for them; remove these "
@@ -170,16 +164,3 @@ def _check_users(faults: dict[str, int], columns: Columns) -> None:
             "normalise; write ids in ASCII, Latin, Cyrillic, kana, Chinese characters or Hangul "
             "syllables, or build without engine="
         )
-
-
-def _report(faults: dict[str, int], unit: PrivacyUnit, total: int) -> dict[str, int]:
-    """Counts of the private report."""
-    read, missing, inside = faults["read"], faults["missing"], faults["inside"]
-    others = faults.get("not_selected", 0)
-    outside = read - others - missing - inside
-    report = {"read": read, "without coordinates": missing, "outside": outside}
-    if "not_selected" in faults:
-        report["not selected"] = others
-    if unit.has_user and not unit.weight:
-        report["over the limit"] = inside - total
-    return {**report, "kept": total}

@@ -1,8 +1,7 @@
 """Apache Spark: a standalone cluster, Spark in this process, or Spark Connect. Private side.
 
-Records stay on the cluster. One expression, see `psd.apps.spark.expression`, is compiled to
-SQL; only cells with their counts are returned, and coordinates that SQL cannot decide about, see
-`psd.apps.spark.expression`.
+Records stay on the cluster. One expression, see `psd.apps.spark.expression`, is compiled to SQL;
+only cells with their counts are returned, and coordinates that SQL cannot decide about.
 """
 
 from __future__ import annotations

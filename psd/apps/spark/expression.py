@@ -92,12 +92,10 @@ def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> An
         table = table.mutate(x=point_part(table.x, 1, srid), y=point_part(table.y, 2, srid))
     elif columns.decimal == ",":
         table = table.mutate(x=with_point(table.x), y=with_point(table.y))
+    texts = {name: table[name] for name in table.columns if name in _STRIPPED}
+    texts |= {name: texts[name].cast("string") for name in ("user", "time") if name in texts}
     rows = table.select(
-        **{
-            name: strip_characters(_text(table, name), _STRIPPED[name])
-            for name in table.columns
-            if name in _STRIPPED
-        },
+        **{name: strip_characters(text, _STRIPPED[name]) for name, text in texts.items()},
         **({} if columns.where is None else {"match": is_selected(table, columns)}),
     )
     read: dict[str, Any] = {} if columns.where is None else {"match": rows.match}
@@ -110,12 +108,13 @@ def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> An
     rows = rows.select(**read)
     bad = {f"bad_{name}": is_bad(rows[f"text_{name}"], rows[name]) for name in ("x", "y")}
     rows = rows.mutate(inside=is_inside(rows, domain), **bad).drop("text_x", "text_y")
-    return _add_times(rows, columns.time_zone) if "time" in table.columns else rows
-
-
-def _text(table: Any, name: str) -> Any:
-    """Column to parse: ids and times as text."""
-    return table[name] if name in ("x", "y") else table[name].cast("string")
+    if "time" not in table.columns:
+        return rows
+    # Times as microseconds and as days.
+    rows = rows.mutate(**split_moment(rows.moment_text))
+    good = is_true(is_valid_moment(rows, columns.time_zone)) | rows.moment_text.isnull()
+    rows = rows.mutate(days=count_days(rows), bad_time=rows.bad_time | ~good)
+    return rows.mutate(moment=count_microseconds(rows))
 
 
 def is_inside(rows: Any, domain: Domain) -> Any:
@@ -147,6 +146,7 @@ def add_slices(rows: Any, slices: TimeSlices, domain: Domain, share: Callable[..
         hours.astype(f"datetime64[{'h' if by_hour else 'D'}]").astype(np.int64)
         for hours in (slices.begins, slices.ends)
     )
+    # A row for each hour or day of each slice, counted from 1970.
     numbers = np.repeat(np.arange(len(slices)), end - begin)
     table = share("slices", pa.table({"part": ranges(begin, end - begin), "slice": numbers}))
     rows = rows.mutate(part_of_time=rows.days * 24 + rows.hour % 24 if by_hour else rows.days)
@@ -156,6 +156,7 @@ def add_slices(rows: Any, slices: TimeSlices, domain: Domain, share: Callable[..
 
 def count_faults(rows: Any) -> Any:
     """Aggregate to one row: counts of the private report, and a flag for each reason to refuse."""
+    # Conditions may be NULL, which counts as false.
     missing = rows.x.isnull() | rows.y.isnull()
     counts = {"read": rows.count(), "inside": _count_if(rows.inside)}
     if "match" in rows.columns:
@@ -204,7 +205,14 @@ def count_cells(
         rows = rows.mutate(column=rows.stratum * width + rows.column)
     if unit.has_user:
         rows = rows.filter(rows.user.notnull())
-        rows = _add_weights(rows, unit) if unit.weight else _keep_smallest(rows, unit, key)
+        if unit.weight:
+            # Each record has its share of the weight of its user; those of weight 0 are dropped.
+            rows = rows.mutate(of_user=rows.count().over(group_by="user"))
+            rows = rows.mutate(weight=(unit.weight // rows.of_user).cast("int64"))
+            rows = rows.filter(rows.weight > 0)
+        else:
+            rows = _keep_smallest(rows, unit, key)
+    # The code of a block of cells: by slice, then by stratum, then row by row.
     columns, lines = (-(-size // part) for size, part in zip(domain.lattice, step, strict=True))
     code = rows.row // step[1] * columns + rows.column % width // step[0]
     code += rows.column // width * (columns * lines)
@@ -239,19 +247,20 @@ def _count_if(condition: Any) -> Any:
     return as_integer(condition).sum().fill_null(0)
 
 
-def _add_times(rows: Any, zone: str) -> Any:
-    """Add times as microseconds and as days."""
-    rows = rows.mutate(**split_moment(rows.moment_text))
-    good = is_true(is_valid_moment(rows, zone)) | rows.moment_text.isnull()
-    rows = rows.mutate(days=count_days(rows), bad_time=rows.bad_time | ~good)
-    return rows.mutate(moment=count_microseconds(rows))
-
-
 def _add_cells(rows: Any, domain: Domain) -> Any:
     """Add cells of the full lattice: a guess, corrected by the edges on both sides."""
     axes = {"column": ("x", 0), "row": ("y", 1)}
+    last = {cell: domain.lattice[axis] - 1 for cell, (_, axis) in axes.items()}
+    # A division may be off by one cell.
     rows = rows.mutate(
-        **{cell: _guess(rows[name], domain, axis) for cell, (name, axis) in axes.items()}
+        **{
+            cell: domain.axes[axis]
+            .guess_cell(rows[name], literal_double)
+            .clip(literal_double(0), literal_double(last[cell]))
+            .floor()
+            .cast("int64")
+            for cell, (name, axis) in axes.items()
+        }
     )
     rows = rows.mutate(
         **{
@@ -265,15 +274,7 @@ def _add_cells(rows: Any, domain: Domain) -> Any:
             for cell, (name, axis) in axes.items()
         }
     )
-    last = {cell: domain.lattice[axis] - 1 for cell, (_, axis) in axes.items()}
     return rows.mutate(**{cell: rows[cell].clip(0, limit) for cell, limit in last.items()})
-
-
-def _guess(values: Any, domain: Domain, axis: int) -> Any:
-    """Cell by a division, which may be off by one."""
-    last = literal_double(domain.lattice[axis] - 1)
-    scaled = domain.axes[axis].guess_cell(values, literal_double)
-    return scaled.clip(literal_double(0), last).floor().cast("int64")
 
 
 def _edge(lines: Any, domain: Domain, axis: int) -> Any:
@@ -283,13 +284,6 @@ def _edge(lines: Any, domain: Domain, axis: int) -> Any:
     lattice_axis = domain.axes[axis]
     inner = lattice_axis.inner_line(lines.cast("float64"), literal_double)
     return ibis.ifelse(lines == lattice_axis.cells, literal_double(lattice_axis.high), inner)
-
-
-def _add_weights(rows: Any, unit: PrivacyUnit) -> Any:
-    """Add to each record its share of the weight of its user; drop records of weight 0."""
-    rows = rows.mutate(of_user=rows.count().over(group_by="user"))
-    rows = rows.mutate(weight=(unit.weight // rows.of_user).cast("int64"))
-    return rows.filter(rows.weight > 0)
 
 
 def _keep_smallest(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
@@ -303,12 +297,27 @@ def _keep_smallest(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
     digest = (ibis.literal(f"{key.hex()}|") + rows.user).hexdigest("md5")
     of_time = {"moment": moments, "days": days, "slice": slices}
     rows = rows.select("user", "column", "row", digest=digest, **of_time)
+    # Salts of a user: of the digest, seven hexadecimal digits of eight.
+    salts = {}
+    for n in range(SALTS):
+        total = ibis.literal(0, "int64")
+        for position in range(8 * n, 8 * n + _SALT_DIGITS):
+            # Some engines have narrower codes, and would overflow.
+            code = rows.digest.substr(position, 1).ascii_str().cast("int64")
+            total = total * 16 + code - ibis.ifelse(code < ord("a"), ord("0"), ord("a") - 10)
+        salts[f"salt{n}"] = total
     equal = ["user", "column", "row", "moment"]
-    rows = rows.mutate(
-        occurrence=ibis.row_number().over(group_by=equal, order_by="moment"),
-        **{f"salt{n}": _salt(rows.digest, n) for n in range(SALTS)},
-    )
-    rows = _add_hashes(rows)
+    occurrence = ibis.row_number().over(group_by=equal, order_by="moment")
+    rows = rows.mutate(occurrence=occurrence, **salts)
+    # Hashes as in `psd.ingest.row_hash.row_hashes`: a polynomial of the record, and its 5th power.
+    shifted = rows.moment + TIME_OFFSET
+    polynomial = rows.salt0
+    for value in (rows.column, rows.row, shifted >> 31, shifted & PRIME, rows.occurrence):
+        polynomial = (polynomial * rows.salt1 + value) % PRIME
+    rows = rows.mutate(once=polynomial)
+    rows = rows.mutate(squared=rows.once * rows.once % PRIME)
+    rows = rows.mutate(fourth=rows.squared * rows.squared % PRIME)
+    rows = rows.mutate(row_hash=(rows.fourth * rows.once % PRIME + rows.salt2) % PRIME)
     order = ["row_hash", "column", "row", "moment", "occurrence"]
     by = {"user-day": ["user", "days"], "user-slice": ["user", "slice"]}.get(unit.kind, ["user"])
     limits = [(by, unit.max_contributions)]
@@ -318,30 +327,6 @@ def _keep_smallest(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
         rows = rows.mutate(rank=ibis.row_number().over(group_by=group, order_by=order))
         rows = rows.filter(rows["rank"] < limit)
     return rows
-
-
-def _salt(digest: Any, parse_number: int) -> Any:
-    """Salt of a user: seven hexadecimal digits of eight."""
-    import ibis
-
-    total = ibis.literal(0, "int64")
-    for position in range(8 * parse_number, 8 * parse_number + _SALT_DIGITS):
-        # Some engines have narrower codes, and would overflow.
-        code = digest.substr(position, 1).ascii_str().cast("int64")
-        total = total * 16 + code - ibis.ifelse(code < ord("a"), ord("0"), ord("a") - 10)
-    return total
-
-
-def _add_hashes(rows: Any) -> Any:
-    """Add hashes as in `psd.ingest.row_hash.row_hashes`."""
-    shifted = rows.moment + TIME_OFFSET
-    polynomial = rows.salt0
-    for value in (rows.column, rows.row, shifted >> 31, shifted & PRIME, rows.occurrence):
-        polynomial = (polynomial * rows.salt1 + value) % PRIME
-    rows = rows.mutate(once=polynomial)
-    rows = rows.mutate(squared=rows.once * rows.once % PRIME)
-    rows = rows.mutate(fourth=rows.squared * rows.squared % PRIME)
-    return rows.mutate(row_hash=(rows.fourth * rows.once % PRIME + rows.salt2) % PRIME)
 
 
 Run = Callable[[Any], Any]
@@ -394,7 +379,11 @@ def place(
         rows = rows.mutate(inside=is_inside(rows, domain))
     rows = rows.filter(rows.inside | rows.undecided)
     if area is not None:
-        rows = _assign(rows, "part", _of_area(area), _certain_cells(area), run, share)
+        # The area is as one stratum: 0 for points inside, -1 for others.
+        def part_of(x: Floats, y: Floats) -> NDArray[Any]:
+            return np.where(area.contains(x, y), 0, -1)
+
+        rows = _assign(rows, "part", part_of, _certain_cells(area), run, share)
     if strata is not None:
         rows = _assign(rows, "stratum", strata.assign, _certain_cells(strata), run, share)
     return rows
@@ -411,6 +400,7 @@ def count_placed(rows: Any) -> Any:
 
 def _transform(rows: Any, project: Projection, run: Run, share: Share) -> Any:
     """Replace the coordinates of all records by those in the CRS of the domain."""
+    # Each different pair of doubles is transformed once, in this process, and joined back.
     has_place = rows.x.notnull() & rows.y.notnull()
     x, y = _brought(run, rows.filter(has_place))
     to_x, to_y = project((x, y))
@@ -450,6 +440,7 @@ def _add_certain(rows: Any, name: str, cells: CertainCells | None, share: Share)
 
     if cells is None:
         return rows.mutate(certain=ibis.null("int64"))
+    # A record joins by the cell of the raster that its point is in.
     columns = pa.array(cells.cell), pa.array(cells.part)
     table = share(f"{name}_cells", pa.table(columns, ["raster_cell", "certain"]))
     column, row = (
@@ -478,8 +469,3 @@ def _brought(run: Run, rows: Any) -> tuple[Floats, Floats]:
 def _certain_cells(parts: Area | Strata) -> CertainCells | None:
     """Cells of a raster that decide, if there is one."""
     return parts.certain_cells() if isinstance(parts, HasCertainCells) else None
-
-
-def _of_area(area: Area) -> Callable[[Floats, Floats], NDArray[Any]]:
-    """An area as a stratum: 0 for points inside, -1 for others."""
-    return lambda x, y: np.where(area.contains(x, y), 0, -1)

@@ -130,7 +130,7 @@ def parse_number(column: Any) -> Any:
     import ibis
 
     value, plain = column.try_cast("float64"), ~is_true(column.cast("float64").isnan())
-    if column.type().is_string():
+    if column.type().is_string():  # engines cast words that are no numbers in this process
         plain = is_true(column.re_search(rf"\A(?:{DECIMAL})\z"))
     else:
         value = column.cast("float64")
@@ -275,13 +275,29 @@ def _compare(value: Any, sign: str, literal: Literal, columns: Columns) -> Any:
     if literal.kind == "number":
         return SIGNS[sign](_number(value, columns), literal_double(float(literal.value)))
     if literal.kind == "flag":
-        return SIGNS[sign](_flag(value, columns), ibis.literal(bool(literal.value)))
+        number = _number(value, columns)
+        cases = [
+            (is_true(number == 1), ibis.literal(True)),
+            (is_true(number == 0), ibis.literal(False)),
+        ]
+        if value.type().is_string():
+            word = value.lower()
+            cases += [(is_true(word == "true"), ibis.literal(True))]
+            cases += [(is_true(word == "false"), ibis.literal(False))]
+        flag = ibis.cases(*cases, else_=ibis.null("boolean"))
+        return SIGNS[sign](flag, ibis.literal(bool(literal.value)))
     if literal.kind == "time" or is_time:
         moment = readable_times([literal.value], columns.time_zone)[0]
         if np.isnat(moment) or not (is_time or value.type().is_string()):
             return ibis.null("boolean")
         number = moment.astype("datetime64[us]").astype(np.int64).item()
-        return SIGNS[sign](_moment(value, columns), ibis.literal(number, "int64"))
+        # Microseconds of local time, NULL where a value is no time, or has an offset.
+        text = strip_characters(value.cast("string"), WHITE_SPACE).lower()
+        parts = SimpleNamespace(**split_moment(parse_moment(text)[0]))
+        parts.days = count_days(parts)
+        is_valid = is_true(is_valid_moment(parts, columns.time_zone))
+        since = ibis.ifelse(is_valid, count_microseconds(parts), ibis.null("int64"))
+        return SIGNS[sign](since, ibis.literal(number, "int64"))
     return SIGNS[sign](_text(value), ibis.literal(str(literal.value)))
 
 
@@ -298,33 +314,6 @@ def _number(value: Any, columns: Columns) -> Any:
     text = with_point(value) if columns.decimal == "," else value
     number = parse_number(text)
     return ibis.ifelse(is_infinite(number), ibis.null("float64"), number)
-
-
-def _moment(value: Any, columns: Columns) -> Any:
-    """Microseconds of local time, NULL where a value is no time, or has an offset."""
-    import ibis
-
-    text = strip_characters(value.cast("string"), WHITE_SPACE).lower()
-    parts = SimpleNamespace(**split_moment(parse_moment(text)[0]))
-    parts.days = count_days(parts)
-    is_valid = is_true(is_valid_moment(parts, columns.time_zone))
-    return ibis.ifelse(is_valid, count_microseconds(parts), ibis.null("int64"))
-
-
-def _flag(value: Any, columns: Columns) -> Any:
-    """True or false, else NULL."""
-    import ibis
-
-    number = _number(value, columns)
-    cases = [
-        (is_true(number == 1), ibis.literal(True)),
-        (is_true(number == 0), ibis.literal(False)),
-    ]
-    if value.type().is_string():
-        word = value.lower()
-        cases += [(is_true(word == "true"), ibis.literal(True))]
-        cases += [(is_true(word == "false"), ibis.literal(False))]
-    return ibis.cases(*cases, else_=ibis.null("boolean"))
 
 
 def _text(value: Any) -> Any:

@@ -8,7 +8,7 @@ import socket
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -65,10 +65,22 @@ def open_session(url: str | None) -> Iterator[Any]:
     MissingExtraError
         If a package is not installed.
     """
-    _check_installed(url)
+    needed = ["ibis", "pyarrow_hotfix", "pyspark"]
+    if url is not None:
+        needed.append("grpc" if url.startswith("sc://") else "py4j")
+    if not all(map(find_spec, needed)):
+        raise MissingExtraError(
+            f"the engine spark needs Ibis and PySpark; {install_text('spark')}", extra="spark"
+        )
     with _silence(), ExitStack() as after:
         if url is None:
-            spark = _active()
+            from pyspark.sql import SparkSession
+
+            spark: Any = SparkSession.getActiveSession()
+            if spark is None:
+                raise ParameterError(
+                    "url must be given, since this process has no active Spark session"
+                )
         else:
             _check_reachable(url)
             spark = _start(url)
@@ -106,50 +118,22 @@ def explain_error(error: Exception) -> InputDataError:
     return ResourceError("Spark could not count the input; see the logs of Spark")
 
 
-def _check_installed(url: str | None) -> None:
-    """Refuse to start if a package is missing."""
-    needed = ["ibis", "pyarrow_hotfix", "pyspark"]
-    if url is not None:
-        needed.append("grpc" if url.startswith("sc://") else "py4j")
-    if not all(map(find_spec, needed)):
-        raise MissingExtraError(
-            f"the engine spark needs Ibis and PySpark; {install_text('spark')}",
-            extra="spark",
-        )
-
-
 def _check_reachable(url: str) -> None:
     """Refuse at once if no server listens; Spark itself would retry for minutes."""
     scheme, _, rest = url.partition("://")
     if scheme not in _PORTS:
         return
     hosts = rest.partition("/")[0].split(",")
-    if any(_answers(host, _PORTS[scheme]) for host in hosts):
-        return
+    for host in hosts:
+        with suppress(OSError, ValueError):
+            address = urlsplit(f"//{host}")
+            place = (address.hostname, address.port or _PORTS[scheme])
+            with socket.create_connection(place, timeout=_WAIT):
+                return
     raise InputDataError(
         f"Spark does not answer at {scheme}://{','.join(hosts)}; is it running, and is the port "
         "right?"
     )
-
-
-def _answers(host: str, port: int) -> bool:
-    """Whether a server listens at ``host:port``."""
-    try:
-        address = urlsplit(f"//{host}")
-        with socket.create_connection((address.hostname, address.port or port), timeout=_WAIT):
-            return True
-    except (OSError, ValueError):
-        return False
-
-
-def _active() -> Any:
-    """Active session of this process."""
-    from pyspark.sql import SparkSession
-
-    active = SparkSession.getActiveSession()
-    if active is None:
-        raise ParameterError("url must be given, since this process has no active Spark session")
-    return active
 
 
 def _start(url: str) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -102,7 +102,24 @@ def read_rows(spark: Any, data: Any, columns: Columns) -> Any:
     _check_request(items, columns)
     read = [_frame(spark, item, columns) for item in items]
     if len(read) > 1 or not isinstance(items[0], SparkTable):
-        _check_files(read)
+        # Refuse a file that is read twice, also under another name, or beside its compressed form.
+        files = [name for frame in read for name in set(frame.inputFiles())]
+        identities: set[object] = set()
+        for address in files:
+            parts = urlsplit(address)
+            identity: object = address
+            if parts.scheme == "file":  # on this machine, a file is its device and inode
+                with suppress(OSError):
+                    state = os.stat(unquote(parts.path))
+                    identity = (state.st_dev, state.st_ino)
+            identities.add(identity)
+        if len(identities) < len(files):
+            raise InputDataError("two inputs hold the same file; its records would count twice")
+        if len(set(map(uncompressed_name, files))) < len(files):
+            raise InputDataError(
+                "two inputs must not be one file and its compressed form; its records would "
+                "count twice"
+            )
     frames = [_select(item, frame, columns) for item, frame in zip(items, read, strict=True)]
     if len({tuple(frame.dtypes) for frame in frames}) > 1:
         raise InputDataError("the inputs must have columns of the same types; convert them")
@@ -137,31 +154,6 @@ def _check_request(items: list[Any], columns: Columns) -> None:
     check_zone(columns.time_zone)
 
 
-def _check_files(frames: Sequence[Any]) -> None:
-    """Refuse a file that is read twice, also under another name, or beside its compressed form.
-
-    Files on this machine are recognised by device and inode, those of a cluster by their names.
-    Their content is not compared.
-    """
-    files = [name for frame in frames for name in set(frame.inputFiles())]
-    if len(set(map(_file_identity, files))) < len(files):
-        raise InputDataError("two inputs hold the same file; its records would count twice")
-    if len(set(map(uncompressed_name, files))) < len(files):
-        raise InputDataError(
-            "two inputs must not be one file and its compressed form; its records would count twice"
-        )
-
-
-def _file_identity(address: str) -> object:
-    """Device and inode of a file on this machine, else the address."""
-    parts = urlsplit(address)
-    try:
-        state = os.stat(unquote(parts.path)) if parts.scheme == "file" else None
-    except OSError:
-        state = None
-    return address if state is None else (state.st_dev, state.st_ino)
-
-
 @contextmanager
 def register_view(frame: Any, name: str, zone: str) -> Iterator[Any]:
     """Register a data frame as a table of Ibis, with times in the local time of a zone."""
@@ -173,7 +165,16 @@ def register_view(frame: Any, name: str, zone: str) -> Iterator[Any]:
     frame.createOrReplaceTempView(name)
     try:
         if "timestamp" in kinds.values():
-            _set_zone(spark, zone)
+            # Times are written in this zone; some servers ignore the setting, so it is checked.
+            spark.conf.set(_ZONE, zone)
+            for moment in _PROBES:
+                shown = spark.sql(f"SELECT CAST(TIMESTAMP_SECONDS({moment}) AS STRING) AS shown")
+                local = f"{datetime.fromtimestamp(moment, ZoneInfo(zone)):%F %T}"
+                if shown.collect()[0]["shown"] != local:
+                    raise InputDataError(
+                        f"Spark does not convert times to the time zone {zone} here; give a "
+                        "column of timestamps without a zone, in local time"
+                    )
         yield ibis.table(schema, name=name)
     finally:
         spark.catalog.dropTempView(name)
@@ -199,18 +200,6 @@ def shared_tables(spark: Any, prefix: str) -> Iterator[Callable[[str, Any], Any]
             spark.catalog.dropTempView(name)
 
 
-def _set_zone(spark: Any, zone: str) -> None:
-    """Set the zone in which times are written; check it, since some servers ignore the setting."""
-    spark.conf.set(_ZONE, zone)
-    for moment in _PROBES:
-        shown = spark.sql(f"SELECT CAST(TIMESTAMP_SECONDS({moment}) AS STRING) AS shown")
-        if shown.collect()[0]["shown"] != f"{datetime.fromtimestamp(moment, ZoneInfo(zone)):%F %T}":
-            raise InputDataError(
-                f"Spark does not convert times to the time zone {zone} here; give a column of "
-                "timestamps without a zone, in local time"
-            )
-
-
 def _frame(spark: Any, item: Any, columns: Columns) -> Any:
     """Read all columns of one input, those of CSV as text.
 
@@ -224,7 +213,11 @@ def _frame(spark: Any, item: Any, columns: Columns) -> Any:
         frame = spark.read.parquet(path)
         refuse_tally_columns(path, frame.columns)
         return frame
-    _check_quotes(spark, path)
+    # The parser ignores a file that ends inside quotes.
+    each = "length(value) - length(replace(value, '\"', ''))"
+    (row,) = spark.read.text(path).selectExpr(f"sum({each}) % 2 AS odd").collect()
+    if row["odd"]:
+        raise InputDataError(f"{path} has a quote that is not closed")
     words = AUTOMATIC if columns.delimiter == "auto" else (columns.delimiter,)
     frames = []
     for word in words:
@@ -238,14 +231,6 @@ def _frame(spark: Any, item: Any, columns: Columns) -> Any:
 def _names(frame: Any) -> list[str]:
     """Names of the columns, without a byte order mark and spaces."""
     return [name.removeprefix("\ufeff").strip() for name in frame.columns]
-
-
-def _check_quotes(spark: Any, path: str) -> None:
-    """Refuse a quote that is not closed; the parser ignores a file that ends inside quotes."""
-    each = "length(value) - length(replace(value, '\"', ''))"
-    (row,) = spark.read.text(path).selectExpr(f"sum({each}) % 2 AS odd").collect()
-    if row["odd"]:
-        raise InputDataError(f"{path} has a quote that is not closed")
 
 
 def _select(item: Any, frame: Any, columns: Columns) -> Any:
@@ -273,22 +258,16 @@ def _select(item: Any, frame: Any, columns: Columns) -> Any:
         for role, field in fields.items()
     ]
     frame = frame.selectExpr(*selected)
-    _check_types(what, frame.dtypes, roles | filtered, is_wkt=chosen.wkt is not None)
-    return frame
-
-
-def _check_types(
-    what: str, types: Sequence[tuple[str, str]], roles: dict[str, str], *, is_wkt: bool
-) -> None:
-    """Refuse columns whose values engines would read differently, and points that are not text."""
-    for role, kind in types:
-        if is_wkt and role in ("x", "y") and kind != "string":
+    # Engines would read values of other types differently.
+    for role, kind in frame.dtypes:
+        name, known = (roles | filtered)[role], _TYPES.get(role, _COMPARED)
+        if chosen.wkt is not None and role in ("x", "y") and kind != "string":
             raise InputDataError(
-                f"column {roles[role]!r} of {what} must hold points in WKT as text, got {kind}"
+                f"column {name!r} of {what} must hold points in WKT as text, got {kind}"
             )
-        known = _TYPES.get(role, _COMPARED)
         if kind not in known:
             raise InputDataError(
-                f"column {roles[role]!r} of {what} must be of type {', '.join(known)}, got "
-                f"{kind}; convert it first"
+                f"column {name!r} of {what} must be of type {', '.join(known)}, got {kind}; "
+                "convert it first"
             )
+    return frame

@@ -24,8 +24,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from psd._util.wall_clock import zone_rules
-from psd.apps.streams.counters import Total, sum_of_slices
-from psd.apps.streams.drawing import CountedSlice, SliceDraws, bounded_period, count_slice
+from psd.apps.streams.counters import sum_of_slices
+from psd.apps.streams.drawing import SliceDraws, bounded_period, count_slice
 from psd.apps.streams.outputs import Output, PublishedSeries
 from psd.apps.streams.plan import (
     StreamPlan,
@@ -33,7 +33,7 @@ from psd.apps.streams.plan import (
     fault_charge,
     read_public_inputs,
 )
-from psd.apps.streams.state import SLICES, TOTALS, Block, RandomTape, State, StoredAnswer
+from psd.apps.streams.state import SLICES, TOTALS, Block, RandomTape, State
 from psd.errors import InputDataError, LedgerError, ParameterError
 from psd.ingest.sources import check_input, resolve_inputs
 from psd.ledger.account import Account
@@ -49,7 +49,6 @@ from psd.space.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     from psd.apps.streams.plan import StreamRequest
-    from psd.publish.public_inputs import PublicInputs
 
 __all__ = ["Addition"]
 
@@ -167,9 +166,41 @@ class Addition:
 
         def count_and_draw() -> _Answer:
             with bytes_from(RandomTape(self.state, number)):
-                counted = self._count(number, data, inputs, memory, observer, account)
+                period = self._period(number)
+                counted = count_slice(
+                    data,
+                    self.request,
+                    self.slices.names[number],
+                    key=bytes.fromhex(self.plan.key),
+                    contributions=lambda ids: self.state.contributions(period, ids),
+                    boundary=inputs.boundary,
+                    observer=observer,
+                    memory=memory,
+                    limits_cells=account is None,
+                )
                 observer.progress("counting with noise")
-                return self._draw(number, counted, inputs)
+                draws = SliceDraws(
+                    request=self.request,
+                    inputs=inputs,
+                    slices=self.slices,
+                    counter=self.plan.counter,
+                    statement=self.plan.statement,
+                    delta=None if self.plan.delta is None else parse_delta(self.plan.delta),
+                )
+                record = draws.draw_slice(number, counted.tally)
+                answer = _Answer(records=(record,), contributions=counted.contributions)
+                if self.plan.totals is None:
+                    return answer
+                if self.plan.counter == "slices":
+                    last = self.outputs[TOTALS].last_release()
+                    earlier = [] if last is None else [last.tree]
+                    total = sum_of_slices(record.tree, earlier, len(self.digests) + 1)
+                else:
+                    steps = range(self.last + 1, number + 1)
+                    total = draws.draw_total(steps, counted.tally, self.state.blocks())
+                tree = total.tree(record.tree.noise.squared_sensitivity)
+                records = (record, draws.total_record(record, tree))
+                return replace(answer, records=records, blocks=total.blocks)
 
         def withheld(work: Callable[[], T]) -> T:
             if account is None:
@@ -181,7 +212,17 @@ class Addition:
         pairs = zip(self.outputs, answer.records, strict=True)
         stored = [output.add(number, record) for output, record in pairs]
         # The state grows with the units of the slice, so a full disk may depend on them.
-        withheld(lambda: self._keep(number, answer, stored))
+        withheld(
+            lambda: self.state.add_slice(
+                number,
+                stored,
+                draw=system_bytes(16).hex(),
+                period=self._period(number),
+                contributions=answer.contributions,
+                blocks=answer.blocks,
+                keeps_blocks=self.plan.counter == "toeplitz",
+            )
+        )
 
     def _check_clock(self) -> None:
         """Refuse other clock changes than those by which earlier slices were counted."""
@@ -252,77 +293,10 @@ class Addition:
         """Id of the charge of the stream."""
         return str(self.plan.statement.get("charge"))
 
-    def _count(
-        self,
-        number: int,
-        data: Any,
-        inputs: PublicInputs,
-        memory: str | int | None,
-        observer: Observer,
-        account: Account | None,
-    ) -> CountedSlice:
-        """Count the records of a slice."""
-        period = self._period(number)
-        return count_slice(
-            data,
-            self.request,
-            self.slices.names[number],
-            key=bytes.fromhex(self.plan.key),
-            contributions=lambda ids: self.state.contributions(period, ids),
-            boundary=inputs.boundary,
-            observer=observer,
-            memory=memory,
-            limits_cells=account is None,
-        )
-
     def _period(self, number: int) -> str:
         """Period over which the records of a unit are bounded; empty if it lies in one slice."""
         name = self.slices.names[number]
         return bounded_period(self.request.unit, self.slices.by, name) or ""
-
-    def _draw(self, number: int, counted: CountedSlice, inputs: PublicInputs) -> _Answer:
-        """Draw a slice, and its running total."""
-        draws = SliceDraws(
-            request=self.request,
-            inputs=inputs,
-            slices=self.slices,
-            counter=self.plan.counter,
-            statement=self.plan.statement,
-            delta=None if self.plan.delta is None else parse_delta(self.plan.delta),
-        )
-        record = draws.draw_slice(number, counted.tally)
-        if self.plan.totals is None:
-            return _Answer(records=(record,), contributions=counted.contributions)
-        total = self._total(number, counted, draws, record)
-        total_record = draws.total_record(record, total.tree(record.tree.noise.squared_sensitivity))
-        return _Answer(
-            records=(record, total_record),
-            contributions=counted.contributions,
-            blocks=total.blocks,
-        )
-
-    def _keep(self, number: int, answer: _Answer, stored: list[StoredAnswer]) -> None:
-        """Write the answers of a slice into the state, in one transaction."""
-        self.state.add_slice(
-            number,
-            stored,
-            draw=system_bytes(16).hex(),
-            period=self._period(number),
-            contributions=answer.contributions,
-            blocks=answer.blocks,
-            keeps_blocks=self.plan.counter == "toeplitz",
-        )
-
-    def _total(
-        self, number: int, counted: CountedSlice, draws: SliceDraws, record: ReleaseRecord
-    ) -> Total:
-        """Running total after a slice, by the counter of the stream."""
-        if self.plan.counter != "slices":
-            steps = range(self.last + 1, number + 1)
-            return draws.draw_total(steps, counted.tally, self.state.blocks())
-        last = self.outputs[TOTALS].last_release()
-        earlier = [] if last is None else [last.tree]
-        return sum_of_slices(record.tree, earlier, len(self.digests) + 1)
 
     def note_end(self) -> None:
         """Record in the ledger that the stream is complete, once it is."""

@@ -81,7 +81,12 @@ def choose_counter(
         raise ParameterError(
             f"counter must be one of {', '.join((AUTO, *COUNTERS))}, got {str(counter)[:80]!r}"
         )
-    _check_cells(request)
+    method = request.method
+    if not isinstance(method, Quadtree) and not (isinstance(method, Grid) and method.size):
+        raise ParameterError(
+            f"totals must be of a grid with size or of a quadtree, got {method.name}; cells that "
+            "follow the records differ from slice to slice"
+        )
     if counter == "toeplitz" and request.delta is None:
         raise ParameterError("counter must be slices or tree without delta=, got toeplitz")
     lies_in_one = _lies_in_one(request)
@@ -101,16 +106,6 @@ def choose_counter(
     errors = {name: _error(name, request) for name in names}
     best = min(errors, key=lambda name: errors[name])
     return ChosenCounter(name=best if counter == AUTO else counter, errors=errors)  # type: ignore[arg-type]
-
-
-def _check_cells(request: StreamRequest) -> None:
-    """Refuse methods whose cells depend on the records of a slice."""
-    method = request.method
-    if not isinstance(method, Quadtree) and not (isinstance(method, Grid) and method.size):
-        raise ParameterError(
-            f"totals must be of a grid with size or of a quadtree, got {method.name}; cells that "
-            "follow the records differ from slice to slice"
-        )
 
 
 def _lies_in_one(request: StreamRequest) -> bool:

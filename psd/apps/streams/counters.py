@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from psd._util.arrays import Floats, Integers
+from psd._util.arrays import Floats
 from psd.apps.streams.state import add_blocks, empty_tally, numbers_of, packed, tally_of
 from psd.space.box_tree import Tree
 
@@ -214,44 +214,43 @@ def next_total(
             else _advance_toeplitz(weights, step, exact, blocks, draw)
         )
     if counter == "tree":
-        return _tree_total(steps[-1], drawn, blocks)
-    return _toeplitz_total(number, steps, drawn, blocks)
+        # The total is the sum of the blocks that fill the steps.
+        filling = blocks_of(steps[-1] + 1)
+        return Total(
+            drawn=drawn,
+            numbers=np.sum([numbers_of(blocks[at]) for at in filling], axis=0),
+            factor=sum((block_variance(level) for level, _ in filling), Fraction(0)),
+            blocks={at: blocks[at] for at in filling},
+        )
+    # The total is the last row of B times what was published.
+    row = toeplitz_row(number)[: steps[-1] + 1]
+    numbers = np.zeros(len(drawn))
+    for step, weight in enumerate(row[::-1].tolist()):
+        numbers += weight * numbers_of(blocks[0, step])
+    return Total(
+        drawn=drawn,
+        numbers=numbers,
+        factor=Fraction(float(row @ row)) * toeplitz_squared_sensitivity(number),
+        blocks={(0, step): blocks[0, step] for step in steps},
+    )
 
 
 def _advance_tree(
     step: int, tally: Tally, blocks: dict[tuple[int, int], Block], draw: Draw
 ) -> Tree:
     """Draw the blocks that end with a step, the smallest first; join each with its halves."""
-    exact, below = tally, None
-    for level in blocks_closed(step):
-        if level:
-            halves = blocks.pop((level - 1, step - 2 ** (level - 1))), blocks.pop((level - 1, step))
-            first = tally_of(halves[0], tally.contributions)
-            exact = add_blocks([first, exact], [1, 1], tally.contributions)
-            below = numbers_of(halves[0]) + numbers_of(halves[1])
+    drawn, exact = draw(tally), tally
+    blocks[0, step] = packed(exact, drawn.count.astype(np.float64))
+    for level in blocks_closed(step)[1:]:
+        halves = blocks.pop((level - 1, step - 2 ** (level - 1))), blocks.pop((level - 1, step))
+        first = tally_of(halves[0], tally.contributions)
+        exact = add_blocks([first, exact], [1, 1], tally.contributions)
         drawn = draw(exact)
-        blocks[level, step] = packed(exact, _joined(level, drawn.count, below))
+        # The block's own count and the sum of its halves, by their variances.
+        weight, below = 2 * block_variance(level - 1), numbers_of(halves[0]) + numbers_of(halves[1])
+        numbers = (float(weight) * drawn.count + below) / float(weight + 1)
+        blocks[level, step] = packed(exact, numbers)
     return drawn
-
-
-def _joined(level: int, noisy: Integers, below: Floats | None) -> Floats:
-    """Estimate of a block from its own count and the sum of its halves, by their variances."""
-    if below is None:
-        return noisy.astype(np.float64)
-    weight = 2 * block_variance(level - 1)
-    estimate: Floats = (float(weight) * noisy + below) / float(weight + 1)
-    return estimate
-
-
-def _tree_total(step: int, drawn: Tree, blocks: dict[tuple[int, int], Block]) -> Total:
-    """Sum of the blocks that fill the steps."""
-    filling = blocks_of(step + 1)
-    return Total(
-        drawn=drawn,
-        numbers=np.sum([numbers_of(blocks[at]) for at in filling], axis=0),
-        factor=sum((block_variance(level) for level, _ in filling), Fraction(0)),
-        blocks={at: blocks[at] for at in filling},
-    )
 
 
 def _advance_toeplitz(
@@ -272,19 +271,3 @@ def _advance_toeplitz(
     drawn = draw(summed)
     blocks[0, step] = packed(tally, drawn.count)
     return drawn
-
-
-def _toeplitz_total(
-    number: int, steps: range, drawn: Tree, blocks: dict[tuple[int, int], Block]
-) -> Total:
-    """Last row of B times what was published."""
-    row = toeplitz_row(number)[: steps[-1] + 1]
-    numbers = np.zeros(len(drawn))
-    for step, weight in enumerate(row[::-1].tolist()):
-        numbers += weight * numbers_of(blocks[0, step])
-    return Total(
-        drawn=drawn,
-        numbers=numbers,
-        factor=Fraction(float(row @ row)) * toeplitz_squared_sensitivity(number),
-        blocks={(0, step): blocks[0, step] for step in steps},
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,9 +31,7 @@ from psd.publish.request_values import request_to_toml
 from psd.publish.request_warnings import warn_of_request
 
 if TYPE_CHECKING:
-    from psd.apps.streams.counters import Counter
     from psd.ledger.account import Account
-    from psd.ledger.charges import ChargeRequest
     from psd.publish.request import BuildRequest
 
 __all__ = ["CreatedStream", "create_stream", "totals_path"]
@@ -85,13 +82,39 @@ def create_stream(
     files = file_digests(request, folder)
     if account is not None:
         account.refuse_records(files)
-    _check_new([path, *outputs], files)
+    for new in (path, *outputs):  # nothing of a stream is overwritten
+        if os.path.lexists(new):
+            raise WriteError(f"{new} exists; choose another name for a stream", path=new)
+    check_targets([path, *outputs], overwrite=False, inputs=files)
     check_release_name(output)
     check_beside(path)
-    _rehearse(settled, name)
+    # A slice and a block of totals are drawn without records, each with its part of the loss.
+    inputs, total = read_public_inputs(settled), settled.nano_epsilon
+    part, levels = slices_part(total, name), tree_levels(len(settled.slices))
+    if name == "tree" and total < 2 * levels:
+        raise ParameterError(
+            f'epsilon must be at least {epsilon_text(2 * levels)} with counter="tree", half of it '
+            f"1e-9 for each level of its blocks, got {epsilon_text(total)}"
+        )
+    dry_run_method(settled, inputs, Budget(settled.loss if part == total else part))
+    if name == "tree":
+        dry_run_method(settled, inputs, Budget(total - part).in_sequence(levels)[0])
     delta = None if spent is None else delta_text(spent)
     owed = stream_charge(settled, name, delta)
-    statement = {} if account is None else _charge(account, owed)
+    statement: dict[str, Any] = {}
+    if account is not None:
+        if account.ledger.state().dataset(account.dataset).inputs:
+            raise LedgerError(
+                f"dataset {account.dataset!r} has registered inputs, and those of a stream are not "
+                "there yet; register a dataset without inputs for it"
+            )
+        pending = PendingCharge(account, owed)
+        if not pending.reads_as_registered:
+            raise LedgerError(
+                f"dataset {account.dataset!r} registers other columns or another time zone than "
+                "this stream; read the same ones, since each addition would tell more of others"
+            )
+        statement = dict(pending.charge())
     plan = StreamPlan(
         request=request_to_toml(settled),
         folder=str(folder),
@@ -116,42 +139,3 @@ def totals_path(output: str | os.PathLike[str]) -> Path:
     path = Path(output).resolve()
     stem, dot, ending = path.name.partition(".")
     return path.with_name(f"{stem}.totals{dot}{ending}")
-
-
-def _check_new(paths: Iterable[str | os.PathLike[str]], files: Iterable[str]) -> None:
-    """Refuse names that exist or are the same, since nothing of a stream is overwritten."""
-    paths = list(paths)
-    for path in paths:
-        if os.path.lexists(path):
-            raise WriteError(f"{path} exists; choose another name for a stream", path=path)
-    check_targets(paths, overwrite=False, inputs=files)
-
-
-def _rehearse(request: StreamRequest, counter: Counter | None) -> None:
-    """Draw a slice and a block of totals without records, each with its part of the loss."""
-    inputs, total = read_public_inputs(request), request.nano_epsilon
-    part, levels = slices_part(total, counter), tree_levels(len(request.slices))
-    if counter == "tree" and total < 2 * levels:
-        raise ParameterError(
-            f'epsilon must be at least {epsilon_text(2 * levels)} with counter="tree", half of it '
-            f"1e-9 for each level of its blocks, got {epsilon_text(total)}"
-        )
-    dry_run_method(request, inputs, Budget(request.loss if part == total else part))
-    if counter == "tree":
-        dry_run_method(request, inputs, Budget(total - part).in_sequence(levels)[0])
-
-
-def _charge(account: Account, owed: ChargeRequest) -> dict[str, Any]:
-    """Charge a stream to its account, and return what its slices state of the charge."""
-    if account.ledger.state().dataset(account.dataset).inputs:
-        raise LedgerError(
-            f"dataset {account.dataset!r} has registered inputs, and those of a stream are not "
-            "there yet; register a dataset without inputs for it"
-        )
-    pending = PendingCharge(account, owed)
-    if not pending.reads_as_registered:
-        raise LedgerError(
-            f"dataset {account.dataset!r} registers other columns or another time zone than this "
-            "stream; read the same ones, since each addition would tell more of others"
-        )
-    return dict(pending.charge())

@@ -111,43 +111,12 @@ def count_slice(
         and bounded_period(unit, time_slice.by, name) is not None
     )
     observer.progress("reading")
-    builder = _filled_builder(
-        data,
-        request,
-        time_slice,
-        boundary=boundary,
-        observer=observer,
-        memory=memory_for_rows(None if memory is None else parse_memory(memory)),
-        limits_cells=limits_cells,
-        step=(1, 1) if is_bounded else None,
-    )
-    counted = (
-        first_records(builder, unit, time_slice, key, contributions)
-        if is_bounded
-        else CountedSlice(tally=builder.build(key))
-    )
-    observer.private_report(counted.tally.report)
-    return replace(counted, tally=slice_tally(counted.tally, 0))
-
-
-def _filled_builder(
-    data: Any,
-    request: StreamRequest,
-    time_slice: TimeSlices,
-    *,
-    boundary: Boundary | None,
-    observer: Observer,
-    memory: int | None,
-    limits_cells: bool,
-    step: tuple[int, int] | None,
-) -> TallyBuilder:
-    """Read all records of an input."""
-    domain = request.domain
-    for_rows, for_parser = split_memory(memory)
+    domain, limit = request.domain, None if memory is None else parse_memory(memory)
+    for_rows, for_parser = split_memory(memory_for_rows(limit))
     builder = TallyBuilder(
         domain,
-        unit=counted_unit(request.unit, request.contribution_scope),
-        step=coarsest_step(request.method, domain) if step is None else step,
+        unit=unit,
+        step=(1, 1) if is_bounded else coarsest_step(request.method, domain),
         area=boundary,
         slices=time_slice,
         strata=request.regions,
@@ -157,7 +126,13 @@ def _filled_builder(
     columns = replace(request.columns, memory=for_parser)
     for batch in read(data, columns, domain, on_copy=observer.private_copy):
         builder.add_batch(batch)
-    return builder
+    counted = (
+        first_records(builder, unit, time_slice, key, contributions)
+        if is_bounded
+        else CountedSlice(tally=builder.build(key))
+    )
+    observer.private_report(counted.tally.report)
+    return replace(counted, tally=slice_tally(counted.tally, 0))
 
 
 def first_records(
@@ -168,6 +143,7 @@ def first_records(
     contributions: Callable[[Sequence[str]], Sequence[int]],
 ) -> CountedSlice:
     """Keep what the bound leaves for each unit after earlier slices."""
+    # Rows of a user stand together, in the order of their hashes.
     rows = builder.user_rows(key)
     names = rows.names.to_pylist()
     left = unit.max_contributions - np.array(contributions(names), np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -76,7 +75,10 @@ class Output:
             # The footer of a file that is known by its bytes is not read here.
             latest = [*digests][-2:]  # a killed process leaves the last but one
             known = {state.file_digest(number, each): digests[each] for each in latest}
-            content = _bytes_of(file)
+            try:
+                content = read_bytes(file)
+            except ReleaseFormatError:  # a file that cannot be read is none of ours
+                content = b""
             stated = known.get(_sha256(content))
             earlier = None if stated is None else content
             stated = stated or stated_digest(file) or ""
@@ -138,7 +140,9 @@ class Output:
             return unchanged
         slices = replace(self.slices, names=tuple(self.slices.names[n] for n in numbers))
         try:
-            content, digest = join_releases(self._releases, slices, self.scope)
+            content, digest = join_releases(
+                lambda: self.state.releases(self.number), slices, self.scope
+            )
         except (ReleaseFormatError, ArrowException, OSError):
             digest = ""
         if digest != self.digests[numbers[-1]]:
@@ -146,10 +150,6 @@ class Output:
                 "the state does not have the releases of its series; it is damaged, restore a copy"
             )
         return content
-
-    def _releases(self) -> Iterator[bytes]:
-        """Releases that were added, as files have them."""
-        return self.state.releases(self.number)
 
     def _unchanged(self, number: int) -> bytes | None:
         """Bytes of the file, if they are those that were written after a slice."""
@@ -163,28 +163,17 @@ class Output:
 
     def publish(self) -> PublishedSeries:
         """Write the file, by rename."""
-        if self.content is None:
-            self.content = self._continued()
+        if self.content is None:  # a process was killed that did not write the last slice
+            numbers = [*self.digests]
+            earlier = self._unchanged(numbers[-2]) if len(numbers) > 1 else None
+            if earlier is None:
+                self.content = self._written(numbers)
+            else:
+                pair = list(map(_decoded, self.state.latest_releases(self.number, 2)))
+                drawn = self.state.slice_digests(self.number)[:-1]
+                self.content, _ = append_slice(earlier, self._series_of(numbers[-2:], pair), drawn)
         write_file(self.path, self.content, overwrite=True)
         return PublishedSeries(self.content)
-
-    def _continued(self) -> bytes:
-        """File of all slices, of which a process that was killed did not write the last."""
-        numbers = [*self.digests]
-        earlier = self._unchanged(numbers[-2]) if len(numbers) > 1 else None
-        if earlier is None:
-            return self._written(numbers)
-        pair = list(map(_decoded, self.state.latest_releases(self.number, 2)))
-        drawn = self.state.slice_digests(self.number)[:-1]
-        return append_slice(earlier, self._series_of(numbers[-2:], pair), drawn)[0]
-
-
-def _bytes_of(path: Path) -> bytes:
-    """Bytes of a file; none if it cannot be read."""
-    try:
-        return read_bytes(path)
-    except ReleaseFormatError:
-        return b""
 
 
 def _sha256(content: bytes) -> str:

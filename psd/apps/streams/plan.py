@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -110,8 +110,8 @@ class StreamPlan:
         try:
             values = {name: strict_json(text.encode()) for name, text in rows.items()}
             digest = values.pop("digest")
-            if values.keys() != _FACTS.keys() or not all(
-                _FACTS[name](value) for name, value in values.items()
+            if values.keys() != {*cls.__slots__} or not all(
+                _is_fact(name, value) for name, value in values.items()
             ):
                 raise ValueError("facts that are missing, unknown or of another type")
             if (values["totals"] is None) != (values["counter"] is None):
@@ -159,49 +159,24 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and b"\0" not in os.fsencode(value)
 
 
-def _is_text_or_none(value: Any) -> bool:
-    """Whether a fact is null or a text."""
-    return value is None or _is_text(value)
+# Facts that a stream may be without.
+_OPTIONAL = ("ledger", "dataset", "analyst", "totals", "counter", "delta")
 
 
-def _is_key(value: Any) -> bool:
-    """Whether a fact is 32 bytes in hexadecimal digits."""
-    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
-
-
-def _is_files(value: Any) -> bool:
-    """Whether a fact maps texts to texts."""
-    return isinstance(value, dict) and all(map(_is_text, (*value, *value.values())))
-
-
-def _is_statement(value: Any) -> bool:
-    """Whether a fact maps names to texts and to a number of slices."""
-    return isinstance(value, dict) and all(
-        type(each) is int and each > 0 if name == "stream_slices" else _is_text(each)
-        for name, each in value.items()
-    )
-
-
-def _is_counter(value: Any) -> bool:
-    """Whether a fact is null or the name of a counter."""
-    return value is None or value in get_args(Counter)
-
-
-_FACTS: Mapping[str, Callable[[Any], bool]] = {
-    "request": _is_text,
-    "folder": _is_text,
-    "output": _is_text,
-    "key": _is_key,
-    "files": _is_files,
-    "statement": _is_statement,
-    "clock": _is_text,
-    "ledger": _is_text_or_none,
-    "dataset": _is_text_or_none,
-    "analyst": _is_text_or_none,
-    "totals": _is_text_or_none,
-    "counter": _is_counter,
-    "delta": _is_text_or_none,
-}
+def _is_fact(name: str, value: Any) -> bool:
+    """Whether a value may be that of a fact."""
+    if name == "key":  # 32 bytes in hexadecimal digits
+        return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+    if name == "files":
+        return isinstance(value, dict) and all(map(_is_text, (*value, *value.values())))
+    if name == "statement":
+        return isinstance(value, dict) and all(
+            type(each) is int and each > 0 if key == "stream_slices" else _is_text(each)
+            for key, each in value.items()
+        )
+    if value is None:
+        return name in _OPTIONAL
+    return value in get_args(Counter) if name == "counter" else _is_text(value)
 
 
 def file_digests(request: BuildRequest, folder: Path) -> dict[str, str]:

@@ -261,32 +261,6 @@ def create_state(path: str | os.PathLike[str], plan: Mapping[str, str]) -> None:
 @contextmanager
 def opened_state(path: str | os.PathLike[str]) -> Iterator[State]:
     """Open the state of a stream, if its owner alone can read it; lock it until the block ends."""
-    resolved = _existing(path)
-    try:
-        # Without mode=rw, SQLite would create a missing state, of which no slice was added.
-        uri = f"{resolved.as_uri()}?mode=rw"
-        connection = sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
-        with closing(connection) as database:
-            database.execute("PRAGMA trusted_schema = OFF")
-            # EXTRA is FULL and also flushes the folder: a commit must survive a power failure.
-            database.execute("PRAGMA synchronous = EXTRA")
-            database.execute("PRAGMA secure_delete = ON")
-            # The lock of the first transaction stays until the file is closed.
-            database.execute("PRAGMA locking_mode = EXCLUSIVE")
-            _check_format(path, database)
-            database.execute("BEGIN IMMEDIATE")
-            database.execute(f"PRAGMA user_version = {FORMAT}")  # a write takes the lock
-            database.execute("COMMIT")
-            yield State(database)
-    except sqlite3.Error as error:
-        # The text of the error may quote a statement, so only its kind is shown.
-        kind = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
-        sentence = _SENTENCES.get(kind, "cannot be used; it may be damaged")
-        raise InputDataError(f"state {path} {sentence}") from None
-
-
-def _existing(path: str | os.PathLike[str]) -> Path:
-    """Path of a state with links resolved, after a check of who may read it."""
     try:
         resolved = Path(path).resolve(strict=True)
         facts = resolved.stat()
@@ -309,29 +283,47 @@ def _existing(path: str | os.PathLike[str]) -> Path:
         )
     if facts.st_size == 0:
         raise InputDataError(f"state {path} is empty, so its slices are lost; restore a copy")
-    return resolved
-
-
-def _check_format(path: str | os.PathLike[str], database: sqlite3.Connection) -> None:
-    """Refuse other databases, and other formats."""
-    application = database.execute("PRAGMA application_id").fetchone()[0]
-    version = database.execute("PRAGMA user_version").fetchone()[0]
-    if application == _OLD_APPLICATION:
-        raise InputDataError(
-            f"state {path} {old_format('stream', version)}; what was spent stays spent, and a new "
-            "stream over the same data is no fresh budget"
-        )
-    if application != _APPLICATION:
-        raise InputDataError(f"state {path} is not the state of a stream, but another database")
-    if version != FORMAT:
-        raise InputDataError(
-            f"state {path} has format {version}, and this version of psd reads format {FORMAT}"
-        )
-    objects = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
-    if not objects <= {"plan", "answer", "draw", "block", "word", "contribution"}:
-        raise InputDataError(
-            f"state {path} has tables, views or triggers that no stream has; restore a copy"
-        )
+    try:
+        # Without mode=rw, SQLite would create a missing state, of which no slice was added.
+        uri = f"{resolved.as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
+        with closing(connection) as database:
+            database.execute("PRAGMA trusted_schema = OFF")
+            # EXTRA is FULL and also flushes the folder: a commit must survive a power failure.
+            database.execute("PRAGMA synchronous = EXTRA")
+            database.execute("PRAGMA secure_delete = ON")
+            # The lock of the first transaction stays until the file is closed.
+            database.execute("PRAGMA locking_mode = EXCLUSIVE")
+            application = database.execute("PRAGMA application_id").fetchone()[0]
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            if application == _OLD_APPLICATION:
+                raise InputDataError(
+                    f"state {path} {old_format('stream', version)}; what was spent stays spent, "
+                    "and a new stream over the same data is no fresh budget"
+                )
+            if application != _APPLICATION:
+                raise InputDataError(
+                    f"state {path} is not the state of a stream, but another database"
+                )
+            if version != FORMAT:
+                raise InputDataError(
+                    f"state {path} has format {version}, and this version of psd reads format "
+                    f"{FORMAT}"
+                )
+            objects = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
+            if not objects <= {"plan", "answer", "draw", "block", "word", "contribution"}:
+                raise InputDataError(
+                    f"state {path} has tables, views or triggers that no stream has; restore a copy"
+                )
+            database.execute("BEGIN IMMEDIATE")
+            database.execute(f"PRAGMA user_version = {FORMAT}")  # a write takes the lock
+            database.execute("COMMIT")
+            yield State(database)
+    except sqlite3.Error as error:
+        # The text of the error may quote a statement, so only its kind is shown.
+        kind = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
+        sentence = _SENTENCES.get(kind, "cannot be used; it may be damaged")
+        raise InputDataError(f"state {path} {sentence}") from None
 
 
 def packed(tally: Tally, answer: NDArray[Any]) -> Block:

@@ -1,13 +1,15 @@
 """Models of suggestions: regions of equal size, shared weights, and regions with factors. Public.
 
-A person's own places are the regions of the person's records. The score of a region is a weighted
-sum of six features: how near it is to own places on four scales, whether it is one of them, and its
-density in a release. The weights are the same for all people.
+A person's own places are the regions of the person's records. By shared weights, the score of a
+region is a weighted sum of six features: how near it is to own places on four scales, whether it is
+one of them, and its density in a release. The weights are the same for all people.
 
-The general model knows no distance and no density [1]_. The factors of a person are solved from the
-person's regions and the factors of all regions, inside the question for the sums, or on the device;
-they are never published.
+The model of factors [1]_ is the general one: it knows no distance and no density. The factors of a
+person are solved from the person's regions and the factors of all regions, inside the question for
+the sums, or on the device; they are never published.
 
+References
+----------
 .. [1] Chien, Jain, Krichene, Rendle, Song, Thakurta, Zhang. "Private Alternating Least Squares:
    Practical Private Matrix Completion with Tighter Rates." ICML 2021. arXiv:2107.09802.
 """
@@ -115,7 +117,20 @@ class RegionGrid:
                 "release must have a density, got one without records; build it with more epsilon"
             )
         boxes = _boxes(domain, cells)
-        centres = _on_sphere(domain, (boxes[:, :2] + boxes[:, 2:]) / 2)
+        middles = (boxes[:, :2] + boxes[:, 2:]) / 2
+        from pyproj import Transformer
+
+        with offline(), explain_proj_errors("release", "EPSG:4326"):
+            crs = parse_crs(domain.crs)
+            transformer = Transformer.from_crs(crs, "EPSG:4326", always_xy=True)
+            longitude, latitude = np.radians(transformer.transform(*middles.T))
+        if not np.isfinite(longitude + latitude).all():
+            raise DomainError("release must lie on the earth; its CRS has no longitudes there")
+        # The middles on the unit sphere, (regions, 3).
+        across = np.cos(latitude)
+        centres = np.stack(
+            [across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=1
+        )
         return cls(digest=release.digest, domain=domain, cells=cells, count=count, centres=centres)
 
     @property
@@ -131,7 +146,8 @@ class RegionGrid:
     @cached_property
     def contrasts(self) -> Integers:
         """Regions drawn evenly by density: the quantiles of the records, region by region."""
-        # The same for all people, and public: no draw is needed.
+        # The same for all people, and public: no draw is needed. The middles of even shares of the
+        # records, in the order of the regions.
         middles = (np.arange(_CONTRASTS) + 0.5) / _CONTRASTS
         return np.searchsorted(np.cumsum(self.count) / self.count.sum(), middles)
 
@@ -163,22 +179,6 @@ def _boxes(domain: Domain, cells: int) -> Floats:
     west, south = (grid.ravel() for grid in np.meshgrid(x[:-1], y[:-1]))
     east, north = (grid.ravel() for grid in np.meshgrid(x[1:], y[1:]))
     return np.stack([west, south, east, north], axis=1)
-
-
-def _on_sphere(domain: Domain, points: Floats) -> Floats:
-    """Points of the domain on the unit sphere."""
-    from pyproj import Transformer
-
-    with offline(), explain_proj_errors("release", "EPSG:4326"):
-        crs = parse_crs(domain.crs)
-        transformer = Transformer.from_crs(crs, "EPSG:4326", always_xy=True)
-        longitude, latitude = np.radians(transformer.transform(*points.T))
-    if not np.isfinite(longitude + latitude).all():
-        raise DomainError("release must lie on the earth; its CRS has no longitudes there")
-    across = np.cos(latitude)
-    return np.stack(
-        [across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=1
-    )
 
 
 _UNSEEN = 0.1  # weight of a region that the person has no record in
@@ -243,32 +243,25 @@ def learn_factors(
     """
     start = np.random.default_rng(seed).normal(size=(regions, size)) / np.sqrt(size)
     model, rho = FactorModel(factors=start), people.rho // steps
-    statistics = _statistics(regions, size)
-    noise = deviation(statistics, 1, rho)
-    for _ in range(steps):
-        total, gramians, right = people.sums(model.person_part, statistics, rho)
-        model = _solve_regions(total, gramians, right, noise)
-    return model
-
-
-def _statistics(regions: int, size: int) -> list[Statistic]:
-    """Gramian of all people, and Gramian and right side of each region."""
+    # A Gramian is symmetric: its triangle has `wide` numbers.
     wide = size * (size + 1) // 2
-    return [
+    statistics = [
         Statistic(name="gramian", rows=1, width=wide, share=2),
         Statistic(name="region gramians", rows=regions, width=wide, share=8),
         Statistic(name="right sides", rows=regions, width=size, share=90),
     ]
-
-
-def _solve_regions(total: Floats, gramians: Floats, right: Floats, noise: float) -> FactorModel:
-    """Factors of the regions from noisy sums; negative eigenvalues are noise."""
-    matrices = fill_symmetric(_UNSEEN * total + gramians, right.shape[1])
-    # In the axes of each matrix, what noise may hide is damped by its standard deviation.
-    values, vectors = np.linalg.eigh(matrices)
-    values = np.maximum(values, 0) + 1 + _NOISE_RIDGE * noise
-    turned = np.einsum("rij,ri->rj", vectors, right) / values
-    return FactorModel(factors=np.einsum("rij,rj->ri", vectors, turned))
+    noise = deviation(statistics, 1, rho)
+    for _ in range(steps):
+        total, gramians, right = people.sums(model.person_part, statistics, rho)
+        # Of each region, (size, size), and its right side, (size,).
+        matrices = fill_symmetric(_UNSEEN * total + gramians, right.shape[1])
+        # In the axes of each matrix, what noise may hide is damped by its standard deviation;
+        # negative eigenvalues are noise.
+        values, vectors = np.linalg.eigh(matrices)
+        values = np.maximum(values, 0) + 1 + _NOISE_RIDGE * noise
+        turned = np.einsum("rij,ri->rj", vectors, right) / values
+        model = FactorModel(factors=np.einsum("rij,rj->ri", vectors, turned))
+    return model
 
 
 _SCALES_KM = (1.5, 3.0, 6.0, 12.0)
@@ -291,7 +284,7 @@ _FLOOR = 16.0
 def features(grid: RegionGrid, own_places: Integers, targets: Integers) -> Floats:
     """Features of regions (n,) for a person with own places (m,), shape (n, 6)."""
     places = np.unique(own_places)
-    distances = grid.distances(places, targets)
+    distances = grid.distances(places, targets)  # (targets, places)
     # Nearness on a scale l is log(1 + 4 sum over own places of exp(-d / l)), d in km.
     near = [np.log1p(4 * np.exp(distances / -scale).sum(1)) for scale in _SCALES_KM]
     return np.stack([*near, np.isin(targets, places), grid.log_density[targets]], axis=1)
@@ -325,6 +318,7 @@ def person_part(grid: RegionGrid, regions: Integers) -> list[tuple[Integers, Flo
 def solve_weights(gramian: Floats, right: Floats, noise: float) -> Floats:
     """Solve noisy least squares, (21,) and (6,); directions that noise may hide are damped."""
     values, vectors = np.linalg.eigh(fill_symmetric(gramian, _SIZE))
+    # An eigenvalue is a divisor: noise may make a small one negative, or too small.
     values = np.maximum(values, max(_FLOOR * noise, 1e-6 * abs(values).max(), 1e-6))
     weights: Floats = vectors @ (vectors.T @ right / values)
     return weights

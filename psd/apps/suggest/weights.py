@@ -6,7 +6,6 @@ import json
 import math
 import os
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from psd._util.atomic_write import write_file
 from psd._util.strict_json import strict_json
@@ -73,10 +72,6 @@ class SharedWeights:
             if getattr(self, name) is not None and not _is_text(getattr(self, name), _DIGEST):
                 raise ParameterError(f"{name} must be the random id of a ledger")
         CELLS("cells", self.cells)
-        self._check_promise()
-
-    def _check_promise(self) -> None:
-        """Check epsilon, delta and the contribution bound."""
         if not isinstance(self.epsilon, str) or not isinstance(self.delta, str):
             raise ParameterError("epsilon and delta must be texts")
         parse_epsilon(self.epsilon)
@@ -119,7 +114,13 @@ def read_weights(path: str | os.PathLike[str]) -> SharedWeights:
     try:
         with open(path, "rb") as file:
             fields = strict_json(file.read(_LONGEST + 1), _LONGEST)
-        return _weights_of(fields)
+        if not isinstance(fields, dict) or fields.pop("psd_weights", None) != _FORMAT:
+            raise ReleaseFormatError("psd_weights must be 1")
+        optional = {"ledger", "charge"}
+        required = set(SharedWeights.__dataclass_fields__) - optional
+        if not required <= fields.keys() <= required | optional:
+            raise ReleaseFormatError("it must have exactly the fields of format 1")
+        return SharedWeights(**fields)
     except FileNotFoundError:
         raise ReleaseFormatError(
             f"{path} does not exist; `psd suggest train` writes a file of weights", path=path
@@ -129,17 +130,6 @@ def read_weights(path: str | os.PathLike[str]) -> SharedWeights:
     except (ParameterError, ReleaseFormatError) as error:
         reason = str(error)
     raise ReleaseFormatError(f"{path} is not a file of weights: {reason}", path=path)
-
-
-def _weights_of(fields: Any) -> SharedWeights:
-    """Weights from the fields of a file."""
-    if not isinstance(fields, dict) or fields.pop("psd_weights", None) != _FORMAT:
-        raise ReleaseFormatError("psd_weights must be 1")
-    optional = {"ledger", "charge"}
-    required = set(SharedWeights.__dataclass_fields__) - optional
-    if not required <= fields.keys() <= required | optional:
-        raise ReleaseFormatError("it must have exactly the fields of format 1")
-    return SharedWeights(**fields)
 
 
 def _is_text(value: object, longest: int) -> bool:

@@ -24,8 +24,7 @@ from psd.estimation.constants import (
     SHIFT_ERROR,
     SMOOTHING_PASSES,
 )
-from psd.estimation.covariate import CovariateDensity
-from psd.estimation.density import SmoothDensity
+from psd.estimation.density import least_mass
 from psd.estimation.fit import Fit, predicts_published
 from psd.query.answer_table import Threshold, reliability_limits
 from psd.query.constants import (
@@ -51,6 +50,7 @@ __all__ = [
     "PackedArrays",
     "cell_classes",
     "cut_arrays",
+    "level_cells",
     "pack_arrays",
     "region_classes",
     "release_arrays",
@@ -146,8 +146,9 @@ def release_arrays(release: Release) -> Arrays:
         arrays["real"] = _of_leaves(tree, unrounded_counts(fit))
     if fit.line_deviation is not None:
         arrays["lines"] = _line_shares(fit.line_deviation, estimates.count).ravel()
-    if isinstance(fit.density, CovariateDensity):
-        arrays["raster"] = fit.density.covariate.raster.ravel()
+    covariate = fit.record.covariate
+    if fit.record.post_processing.density == "covariate" and covariate is not None:
+        arrays["raster"] = covariate.raster.ravel()
     if isinstance(tree, RegionTree):
         arrays["region"] = tree.region
         clipped = tree.is_leaf & is_clipped(tree, np.arange(len(tree)))
@@ -289,33 +290,29 @@ def _axis(axis: LatticeAxis) -> dict[str, float]:
 
 
 def _density(fit: Fit) -> dict[str, Any]:
-    """Kind of the density inside leaves, and its numbers."""
-    density = fit.density
-    if isinstance(density, SmoothDensity):
+    """Kind of the density inside leaves, and its numbers; the page computes it from the counts."""
+    kind, covariate = fit.record.post_processing.density, fit.record.covariate
+    if kind == "smooth":
+        total = fit.total
+        # Mass below which it is a rounding error, per record of the total.
+        least = least_mass(np.array([total])) / total if total > 0 else 0.0
         smooth = {
             "side": DENSITY_RASTER,
             "passes": SMOOTHING_PASSES,
             "even": EVEN_SHARE,
-            "rounding": _smallest_mass(density, fit),
+            "rounding": least,
         }
-        return {"density": "smooth", "smooth": smooth}
-    if isinstance(density, CovariateDensity):
-        covariate = density.covariate
-        return {
-            "density": "covariate",
-            "raster": {"rows": covariate.rows, "columns": covariate.columns},
-        }
+        return {"density": kind, "smooth": smooth}
+    if kind == "covariate" and covariate is not None:
+        return {"density": kind, "raster": {"rows": covariate.rows, "columns": covariate.columns}}
     return {"density": "uniform"}
-
-
-def _smallest_mass(density: SmoothDensity, fit: Fit) -> float:
-    """Mass below which it is a rounding error, per record of the total."""
-    total = max(float(fit.estimates.count[0]), 0.0)
-    return density.least / total if total > 0 else 0.0
 
 
 # Breaks of the count and of the density.
 Breaks = dict[str, list[float]]
+
+# Counts of cells, and their areas on the ground and on the map.
+Values = tuple[Floats, Floats, Floats]
 
 
 def shown_nodes(tree: Tree, level: int) -> Integers:
@@ -323,17 +320,14 @@ def shown_nodes(tree: Tree, level: int) -> Integers:
     return np.flatnonzero((tree.level == level) | (tree.is_leaf & (tree.level < level)))
 
 
-def cell_classes(releases: Sequence[Release], deepest: int) -> list[Breaks]:
-    """Breaks of the cells of each level, over all time slices.
+def level_cells(release: Release, deepest: int) -> list[Values]:
+    """Values of the cells of each level of a release, down to one."""
+    return [_cells(release, level) for level in range(deepest + 1)]
 
-    Parameters
-    ----------
-    releases : sequence of Release
-        Of the time slices.
-    deepest : int
-        Lowest level that is shown.
-    """
-    return [_breaks([_cells(each, level) for each in releases]) for level in range(deepest + 1)]
+
+def cell_classes(slices: Sequence[list[Values]]) -> list[Breaks]:
+    """Breaks of the cells of each level, over the values of all time slices."""
+    return [_breaks(of_level) for of_level in zip(*slices, strict=True)]
 
 
 def region_classes(group: RegionGroup, estimates: Sequence[Floats]) -> Breaks:
@@ -352,8 +346,8 @@ def region_classes(group: RegionGroup, estimates: Sequence[Floats]) -> Breaks:
     return _breaks([(each[named], group.areas[named], plane) for each in estimates])
 
 
-def _cells(release: Release, level: int) -> tuple[Floats, Floats, Floats]:
-    """Counts of the cells at a level, and their areas on the ground and on the map."""
+def _cells(release: Release, level: int) -> Values:
+    """Values of the cells at a level."""
     nodes = shown_nodes(release.tree, level)
     boxes = release.tree.boxes[nodes].astype(np.float64)
     count, plane = (
@@ -363,7 +357,7 @@ def _cells(release: Release, level: int) -> tuple[Floats, Floats, Floats]:
     return count, ground_areas(release.domain, boxes), plane
 
 
-def _breaks(slices: Sequence[tuple[Floats, Floats, Floats]]) -> Breaks:
+def _breaks(slices: Sequence[Values]) -> Breaks:
     """Breaks of the values of all slices together; by areas on the map, as for other maps."""
     counts, areas, plane = (np.concatenate(each) for each in zip(*slices, strict=True))
     return {

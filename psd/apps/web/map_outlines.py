@@ -75,44 +75,35 @@ def country_outlines(domain: Domain) -> list[list[list[float]]]:
     clipped = shapely.clip_by_rect(lines, west - x, south - y, east + x, north + y)
     step = max(domain.width, domain.height) / _STEPS
     parts = shapely.get_parts(shapely.simplify(clipped, step))
+    decimals = max(0, 1 - int(np.floor(np.log10(step))))  # as many as the step has
     return [
-        _rounded(shapely.get_coordinates(part), step) for part in parts[shapely.length(parts) > 0]
+        np.round(shapely.get_coordinates(part), decimals).tolist()
+        for part in parts[shapely.length(parts) > 0]
     ]
-
-
-def _rounded(vertices: Floats, step: float) -> list[list[float]]:
-    """Vertices with as many decimals as a step has."""
-    decimals = max(0, 1 - int(np.floor(np.log10(step))))
-    return [[float(x), float(y)] for x, y in np.round(vertices, decimals)]
 
 
 def _lines_in(arcs: tuple[Floats, ...], domain: Domain) -> Any:
     """Lines of arcs in the CRS of a domain; broken where it has no coordinates, or they jump."""
     import shapely
-
-    owner = np.repeat(np.arange(len(arcs)), [len(arc) for arc in arcs])
-    x, y = _transformed(np.concatenate(arcs), domain)
-    longest = _LONGEST[1] if domain.geographic else _LONGEST[0] / (metres_per_unit(domain.crs) or 1)
-    step = np.hypot(np.diff(x), np.diff(y))
-    broken = (np.diff(owner) != 0) | ~np.isfinite(step) | (step > longest)
-    line = np.concatenate([[0], np.cumsum(broken)])
-    usable = np.isfinite(x) & np.isfinite(y) & (np.bincount(line)[line] > 1)
-    _, line = np.unique(line[usable], return_inverse=True)
-    return shapely.linestrings(np.column_stack([x[usable], y[usable]]), indices=line)
-
-
-def _transformed(vertices: Floats, domain: Domain) -> tuple[Floats, Floats]:
-    """Longitudes and latitudes in the CRS of a domain; not finite where it has no coordinates."""
     from pyproj import Transformer
     from pyproj.exceptions import ProjError
 
+    owner = np.repeat(np.arange(len(arcs)), [len(arc) for arc in arcs])
+    longitude, latitude = np.concatenate(arcs).T
     with offline():
         try:
             transformer = Transformer.from_crs("EPSG:4326", parse_crs(domain.crs), always_xy=True)
+            x, y = map(np.asarray, transformer.transform(longitude, latitude))
         except ProjError:  # a CRS of another body than the earth
-            return (np.full(len(vertices), np.nan),) * 2
-        x, y = transformer.transform(vertices[:, 0], vertices[:, 1])
-    return np.asarray(x, np.float64), np.asarray(y, np.float64)
+            x = y = np.full(len(owner), np.nan)
+    longest = _LONGEST[1] if domain.geographic else _LONGEST[0] / (metres_per_unit(domain.crs) or 1)
+    step = np.hypot(np.diff(x), np.diff(y))
+    # A line ends where the next vertex is of another arc, has no coordinates, or is too far away.
+    is_break = (np.diff(owner) != 0) | ~np.isfinite(step) | (step > longest)
+    line = np.concatenate([[0], np.cumsum(is_break)])  # of each vertex
+    is_drawn = np.isfinite(x) & np.isfinite(y) & (np.bincount(line)[line] > 1)
+    _, line = np.unique(line[is_drawn], return_inverse=True)
+    return shapely.linestrings(np.column_stack([x[is_drawn], y[is_drawn]]), indices=line)
 
 
 MAX_MAP_REGIONS = 5_000
@@ -179,6 +170,8 @@ def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGrou
     ParameterError
         If there are too many, an id is repeated, or a polygon is refused, as in `Release.query`.
     """
+    import shapely
+
     if not 1 <= len(table) <= MAX_MAP_REGIONS:
         raise ParameterError(
             f"regions must be 1 to {MAX_MAP_REGIONS:,} on a map page, got {len(table):,}"
@@ -188,12 +181,14 @@ def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGrou
         raise ParameterError("regions must have different ids in the column id")
     shapes = to_release_crs(regions_table(table, None), release.domain, names=ids)
     pairs = Polygons(fit=release.index.fit, shapes=shapes).overlapping_pairs()
+    # Records were counted inside the bounds alone.
+    inside = shapely.intersection(shapes, shapely.box(*release.domain.bounds))
     return RegionGroup(
         name="",
         ids=ids,
         names=_texts(table, "name") or ids,
         shapes=_turned(shapes),
-        areas=_clipped_areas(release.domain, shapes),
+        areas=shape_ground_areas(release.domain, np.asarray(inside, object)),
         nodes=None,
         overlaps=pairs.tolist(),
     )
@@ -202,14 +197,6 @@ def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGrou
 def _texts(table: geopandas.GeoDataFrame, column: str) -> list[str] | None:
     """Texts of a column; None without it."""
     return [str(value) for value in table[column]] if column in table.columns else None
-
-
-def _clipped_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
-    """Areas inside the bounds, where records were counted."""
-    import shapely
-
-    inside = shapely.intersection(shapes, shapely.box(*domain.bounds))
-    return shape_ground_areas(domain, np.asarray(inside, object))
 
 
 def release_regions(release: Release) -> list[RegionGroup]:
@@ -223,7 +210,7 @@ def release_regions(release: Release) -> list[RegionGroup]:
     import shapely
 
     tree = _tree_of(release)
-    regions, step = tree.regions, _step(release.domain)
+    regions, step = tree.regions, max(release.domain.width, release.domain.height) / _REGION_STEPS
     groups = []
     for tier, level in reversed(list(enumerate(regions.levels))):
         if len(level.ids) > MAX_MAP_REGIONS:
@@ -272,11 +259,6 @@ def _tree_of(release: Release) -> RegionTree:
     return release.tree
 
 
-def _step(domain: Domain) -> float:
-    """Length to which outlines are simplified."""
-    return max(domain.width, domain.height) / _REGION_STEPS
-
-
 def _turned(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
     """Polygons whose outer rings are turned to the left."""
     import shapely
@@ -305,7 +287,7 @@ def _outlines(shapes: NDArray[np.object_]) -> tuple[NDArray[Any], ...]:
     polygons, of_shape = shapely.get_parts(shapes, return_index=True)
     rings, of_polygon = shapely.get_rings(polygons, return_index=True)
     vertices, ring = shapely.get_coordinates(rings, return_index=True)
-    last = np.append(ring[1:] != ring[:-1], True)  # that closes the ring
+    is_end = np.append(ring[1:] != ring[:-1], True)  # of a ring, which it closes
     begin = np.searchsorted(of_shape[of_polygon], np.arange(len(shapes) + 1)).astype(np.int32)
-    ends = np.cumsum(np.bincount(ring[~last], minlength=len(rings))).astype(np.int32)
-    return begin, ends, vertices[~last, 0].copy(), vertices[~last, 1].copy()
+    ends = np.cumsum(np.bincount(ring[~is_end], minlength=len(rings))).astype(np.int32)
+    return begin, ends, vertices[~is_end, 0].copy(), vertices[~is_end, 1].copy()

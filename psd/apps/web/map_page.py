@@ -17,11 +17,13 @@ import shapely
 
 from psd._util.colours import SEQUENTIAL, class_colours
 from psd._util.extras import SOURCE
+from psd.api.fits import fitted_slices
 from psd.api.release import Release
 from psd.apps.web.map_arrays import (
     PackedArrays,
     cell_classes,
     cut_arrays,
+    level_cells,
     pack_arrays,
     region_classes,
     release_arrays,
@@ -39,15 +41,16 @@ from psd.apps.web.map_outlines import (
 )
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold, reliability_limits
+from psd.release.series import SeriesRecord
 from psd.space.ground_areas import area_unit, east_west_scale
-from psd.space.region_tree import ELSEWHERE
+from psd.space.region_tree import ELSEWHERE, RegionTree
 from psd.version import __version__
 
 if TYPE_CHECKING:
     import geopandas
 
     from psd._util.arrays import Floats
-    from psd.api.release import Release
+    from psd.space.box_tree import Tree
     from psd.space.domain import Domain
 
 __all__ = ["ENGINE_SCRIPTS", "MAX_MAP_CELLS", "map_page"]
@@ -121,13 +124,28 @@ def map_page(
     >>> "<title>Visits &lt;2024&gt;</title>" in page
     True
     """
-    slices = _slices(release)
-    first = slices[0][1]
+    names = [""] if release.slices is None else list(release)
+    first = release if release.slices is None else release[names[0]]
+    record = release.record
+    records = record.releases if isinstance(record, SeriesRecord) else (record,)
+    trees = [each.tree for each in records]
     _check(first, regions, level)
-    _check_size([each for _, each in slices], level)
+    _check_size(trees, level)
     groups = _groups(first, regions)
-    arrays = [_slice_arrays(each, groups, level, threshold) for _, each in slices]
-    packed = [pack_arrays(each) for each in arrays]
+    deepest = max(int(tree.level.max()) for tree in trees) if level is None else level
+    # One slice after another; of each the page keeps what is packed, and what classes are made of.
+    packed, numbers, cells = [], [], []
+    of_groups: list[list[Floats]] = [[] for _ in groups]
+    for shown in fitted_slices(release):
+        arrays = _slice_arrays(shown, groups, level, threshold)
+        packed.append(pack_arrays(arrays))
+        numbers.append(release_numbers(shown, threshold))
+        if not first.levels:
+            cells.append(level_cells(shown, deepest))
+        for number, (group, estimates) in enumerate(zip(groups, of_groups, strict=True)):
+            count = shown.index.fit.estimates.count
+            given = arrays.get(f"answers{number}")
+            estimates.append(count[group.nodes] if given is None else given[: len(group.ids)])
     shapes = pack_arrays(_outlines(first, groups)) if groups else None
     data = {
         **_facts(release, first, title, threshold),
@@ -143,21 +161,17 @@ def map_page(
             [SEQUENTIAL.index(colour) for colour in class_colours(number + 1)]
             for number in range(len(SEQUENTIAL))
         ],
-        "classes": _classes([each for _, each in slices], groups, arrays, level),
+        "classes": {
+            "cells": cell_classes(cells),
+            "groups": list(map(region_classes, groups, of_groups)),
+        },
         "shapes": {"directory": None if shapes is None else shapes.directory},
         "slices": [
-            {"name": name, "directory": each.directory, "meta": release_numbers(of, threshold)}
-            for (name, of), each in zip(slices, packed, strict=True)
+            {"name": name, "directory": each.directory, "meta": meta}
+            for name, each, meta in zip(names, packed, numbers, strict=True)
         ],
     }
     return _document(data, packed, shapes)
-
-
-def _slices(release: Release) -> list[tuple[str, Release]]:
-    """Names and releases of the time slices; one without a name for a single release."""
-    if release.slices is None:
-        return [("", release)]
-    return [(name, release[name]) for name in release]
 
 
 def _check(first: Release, regions: Any, level: int | None) -> None:
@@ -174,28 +188,27 @@ def _check(first: Release, regions: Any, level: int | None) -> None:
         raise ParameterError(f"level must be an integer from 0 to {deepest}, got {level}")
 
 
-def _check_size(releases: list[Release], level: int | None) -> None:
+def _check_size(trees: list[Tree], level: int | None) -> None:
     """Refuse more cells than a page can have."""
-    shown = sum(_cells(each, level) for each in releases)
+    shown = sum(_cells(each, level) for each in trees)
     if shown <= MAX_MAP_CELLS:
         return
-    depth = range(int(releases[0].tree.level.max()))
-    fits = [at for at in depth if sum(_cells(each, at) for each in releases) <= MAX_MAP_CELLS]
-    tree_alone = not releases[0].levels
+    depth = range(int(trees[0].level.max()))
+    fits = [at for at in depth if sum(_cells(each, at) for each in trees) <= MAX_MAP_CELLS]
+    tree_alone = not isinstance(trees[0], RegionTree)
     advice = (
         f"--level {fits[-1]} shows larger cells" if fits and tree_alone else "build fewer cells"
     )
-    slices = "; --slice shows one time slice" if len(releases) > 1 else ""
+    slices = "; --slice shows one time slice" if len(trees) > 1 else ""
     raise ParameterError(
         f"release must have at most {MAX_MAP_CELLS:,} cells on a map page, got {shown:,}; "
         f"{advice}{slices}"
     )
 
 
-def _cells(release: Release, level: int | None) -> int:
+def _cells(tree: Tree, level: int | None) -> int:
     """Number of cells that tile the area."""
-    is_leaf = release.tree.is_leaf
-    return int(is_leaf.sum()) if level is None else len(shown_nodes(release.tree, level))
+    return int(tree.is_leaf.sum()) if level is None else len(shown_nodes(tree, level))
 
 
 def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[RegionGroup]:
@@ -245,29 +258,6 @@ def _given_answers(release: Release, group: RegionGroup, threshold: Threshold) -
     shapes = gpd.GeoDataFrame({"id": group.ids}, geometry=group.shapes, crs=release.domain.crs)
     answers = release.query(shapes, threshold=threshold).table
     return np.concatenate([answers[name].to_numpy(np.float64) for name in _ANSWERS])
-
-
-def _classes(
-    releases: list[Release],
-    groups: list[RegionGroup],
-    arrays: list[dict[str, Any]],
-    level: int | None,
-) -> dict[str, Any]:
-    """Breaks of the colours, by level of the cells and by group of regions."""
-    if releases[0].levels:
-        cells = []
-    else:
-        deepest = max(int(each.tree.level.max()) for each in releases)
-        cells = cell_classes(releases, deepest if level is None else level)
-    of_groups = []
-    for number, group in enumerate(groups):
-        if group.nodes is None:
-            size = len(group.ids)
-            estimates = [each[f"answers{number}"][:size] for each in arrays]
-        else:
-            estimates = [each.index.fit.estimates.count[group.nodes] for each in releases]
-        of_groups.append(region_classes(group, estimates))
-    return {"cells": cells, "groups": of_groups}
 
 
 def _facts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import pandas
 
     from psd._util.arrays import Floats
-    from psd.space.time_slices import TimeSlices
 
 __all__ = [
     "SQUARES",
@@ -83,18 +83,23 @@ def errors_by_size(release: Release) -> pandas.DataFrame:
     areas = np.array(_AREAS if in_km2 else [share * total for share in _SHARES])
     rows = []
     for area in areas[areas <= total / 4]:
-        answers = release.query(_squares(release, float(area))).table
-        median = answers[["estimate", "error", "relative_error"]].median()
-        shares = answers["quality"].value_counts(normalize=True)
         size = f"{area:,g} km²" if in_km2 else f"{100 * area / total:g}% of the area"
-        rows.append({"size": size, **median, **{name: shares.get(name, 0.0) for name in QUALITIES}})
+        rows.append(_error_row(size, release.query(_squares(release, float(area))).table))
     return pd.DataFrame(rows, columns=["size", "estimate", "error", "relative_error", *QUALITIES])
+
+
+def _error_row(size: str, answers: pandas.DataFrame) -> dict[str, Any]:
+    """Medians of answers, and the share of each class of quality."""
+    median = answers[["estimate", "error", "relative_error"]].median()
+    shares = answers["quality"].value_counts(normalize=True)
+    return {"size": size, **median, **{name: shares.get(name, 0.0) for name in QUALITIES}}
 
 
 def _squares(release: Release, area: float) -> Floats:
     """Squares of an area whose centres follow the published counts, inside the bounds."""
     domain = release.domain
     random = np.random.default_rng(int(release.digest[:_DIGITS], 16))
+    # A leaf is drawn by its published count, and a centre evenly inside it.
     leaves = np.flatnonzero(release.tree.is_leaf)
     count = np.maximum(release.index.fit.estimates.count[leaves], 0.0)
     weight = count if count.sum() > 0 else np.ones(len(leaves))
@@ -104,9 +109,11 @@ def _squares(release: Release, area: float) -> Floats:
     # A square on the ground is wider in degrees the farther it is from the equator.
     stretch = 1 / east_west_scale(domain, centre[:, 1])
     half = np.column_stack([np.minimum(stretch, _MAX_STRETCH), np.ones(SQUARES)]) * domain.height
+    # The ground area of a small square at each centre says by how much its sides must grow.
     half *= _START / 2
     start = shape_ground_areas(domain, shapely.box(*(centre - half).T, *(centre + half).T))
     half *= np.sqrt(area / start)[:, None]
+    # A square that leaves the bounds is moved into them.
     low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
     corner = np.clip(centre - half, low, np.maximum(high - 2 * half, low))
     return np.hstack([corner, np.minimum(corner + 2 * half, high)])
@@ -127,6 +134,15 @@ _PROTECTED = {
     "user-day": "the records of one user on one day",
     "user-slice": "the records of one user in one time slice",
     "report": "the whole answer of one device, which randomised it before it was sent",
+}
+
+# One unit of privacy in words.
+_SUSPECTED = {
+    "record": "a certain record",
+    "user": "a certain person",
+    "user-day": "a certain person on a certain day",
+    "user-slice": "a certain person in a certain time slice",
+    "report": "a certain place, and not another one, is the true answer of a device",
 }
 
 
@@ -155,7 +171,9 @@ def methodology_page(release: Release) -> str:
     True
     """
     require_matplotlib("a sheet of method")
-    shown = _shown(release)
+    shown = release
+    if release.slices is not None:
+        shown = release[release.slices.names[len(release.slices) // 2]]
     body = [
         _summary_section(release),
         _protection_section(release),
@@ -168,14 +186,6 @@ def methodology_page(release: Release) -> str:
     ]
     title = release.record.about_texts.get("title", "Differentially private counts of locations")
     return page(title, body, lead="Sheet of method: what is published, how, and how exactly.")
-
-
-def _shown(release: Release) -> Release:
-    """The release, or the middle slice of a series."""
-    if release.slices is None:
-        return release
-    names = release.slices.names
-    return release[names[len(names) // 2]]
 
 
 def _shown_text(release: Release) -> str:
@@ -198,33 +208,19 @@ def _summary_section(release: Release) -> str:
     }
     about = release.record.about_texts
     stated = [(label, about[key]) for key, label in labels.items() if key in about]
-    rows = [
-        *stated,
-        ("Counts", release.record.counted_text),
-        ("Area", _area_text(release)),
-        *([] if release.slices is None else [("Time slices", _slices_text(release.slices))]),
-        ("Guarantee", release.record.guarantee_text),
-    ]
-    return section("In short", table_block("", ("", ""), rows, "words"))
-
-
-def _area_text(release: Release) -> str:
-    """Bounds and CRS."""
-    return f"{', '.join(f'{side:.9g}' for side in release.domain.bounds)} ({_crs_text(release)})"
-
-
-def _crs_text(release: Release) -> str:
-    """CRS by its code, or its name where it is text of many lines."""
     from psd.space.crs import parse_crs
 
-    crs = release.domain.crs
-    return crs if len(crs) <= 40 else str(parse_crs(crs).name)
-
-
-def _slices_text(slices: TimeSlices) -> str:
-    """Number of slices, the first and the last one."""
-    names = slices.names
-    return f"{len(names)} by {slices.by}, from {names[0]} to {names[-1]}"
+    crs, slices = release.domain.crs, release.slices
+    if len(crs) > 40:  # text of many lines
+        crs = str(parse_crs(crs).name)
+    bounds = ", ".join(f"{side:.9g}" for side in release.domain.bounds)
+    rows = [*stated, ("Counts", release.record.counted_text), ("Area", f"{bounds} ({crs})")]
+    if slices is not None:
+        first, last = slices.names[0], slices.names[-1]
+        text = f"{len(slices.names)} by {slices.by}, from {first} to {last}"
+        rows.append(("Time slices", text))
+    rows.append(("Guarantee", release.record.guarantee_text))
+    return section("In short", table_block("", ("", ""), rows, "words"))
 
 
 def _protection_section(release: Release) -> str:
@@ -238,6 +234,7 @@ def _protection_section(release: Release) -> str:
         else "The exact counts stayed with the publisher. Random noise was added to each count "
         "before it was published."
     )
+    reason = release.record.about_texts.get("justification")
     return section(
         "What is protected",
         paragraph(
@@ -256,7 +253,7 @@ def _protection_section(release: Release) -> str:
             "where, with the errors stated below. Several releases of the same people add their "
             "epsilons up."
         ),
-        *_justification(release),
+        *([] if reason is None else [paragraph(f"Why this epsilon: {reason}")]),
     )
 
 
@@ -271,16 +268,11 @@ def _delta_text(release: Release) -> str:
     )
 
 
-def _justification(release: Release) -> list[str]:
-    """Why the publisher chose this epsilon, if stated."""
-    text = release.record.about_texts.get("justification")
-    return [] if text is None else [paragraph(f"Why this epsilon: {text}")]
-
-
 def _odds_section(release: Release) -> str:
     """Epsilon as a factor of odds and as probabilities after the release."""
     epsilon = float(release.epsilon)
     factor = Decimal(release.epsilon).exp()
+    form = ",.0f" if 1000 <= factor < _LARGEST_PLAIN else ".3g"
     rows = [
         (
             f"{100 * prior:g}%",
@@ -292,9 +284,9 @@ def _odds_section(release: Release) -> str:
     return section(
         "What epsilon means in odds",
         paragraph(
-            f"Suppose that a reader suspects that {_subject(release)} is in the data. The release "
-            f"changes the odds of this by a factor of at most {_factor_text(factor)}, up or down, "
-            f"even if the reader knows everything else.{_delta_text(release)}"
+            f"Suppose that a reader suspects that {_SUSPECTED[release.unit.kind]} is in the data. "
+            f"The release changes the odds of this by a factor of at most {factor:{form}}, up or "
+            f"down, even if the reader knows everything else.{_delta_text(release)}"
         ),
         table_block(
             "Probability of the suspicion before the release, and the limits after it.",
@@ -304,28 +296,12 @@ def _odds_section(release: Release) -> str:
     )
 
 
-def _subject(release: Release) -> str:
-    """One unit of privacy in words."""
-    return {
-        "record": "a certain record",
-        "user": "a certain person",
-        "user-day": "a certain person on a certain day",
-        "user-slice": "a certain person in a certain time slice",
-        "report": "a certain place, and not another one, is the true answer of a device",
-    }[release.unit.kind]
-
-
 def _after(prior: float, epsilon: float) -> float:
     """Probability whose odds are those of the prior times e^epsilon."""
     lowered = math.exp(-abs(epsilon))
     if epsilon < 0:
         return prior * lowered / (prior * lowered + 1 - prior)
     return prior / (prior + (1 - prior) * lowered)
-
-
-def _factor_text(factor: Decimal) -> str:
-    """Factor of odds with three digits."""
-    return f"{factor:,.0f}" if 1000 <= factor < _LARGEST_PLAIN else f"{factor:.3g}"
 
 
 def _probability(share: float) -> str:
@@ -351,13 +327,17 @@ def _accuracy_section(release: Release, shown: Release) -> str:
         )
     ]
     if shown.levels:
-        blocks.append(_error_table("Regions, by level.", "level", _errors_by_level(shown)))
+        by_level = {
+            level: shown.query(level=level, threshold=_THRESHOLD).table for level in shown.levels
+        }
+        rows = [_error_row(f"{level} ({len(t):,})", t) for level, t in by_level.items()]
+        blocks.append(_error_table("Regions, by level.", "level", rows))
     blocks.append(
         _error_table(
             f"Squares, {SQUARES} of each size, at random where the release estimates "
             f"{'users' if shown.unit.weight else 'records'}.",
             "square",
-            errors_by_size(shown),
+            errors_by_size(shown).to_dict("records"),
         )
     )
     words = {"relative_error": "Relative error", "reliable": "Reliable", "quality": "Quality"}
@@ -365,26 +345,7 @@ def _accuracy_section(release: Release, shown: Release) -> str:
     return section("How accurate it is", *blocks)
 
 
-def _errors_by_level(release: Release) -> pandas.DataFrame:
-    """Medians and classes of quality of the regions of each level."""
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    for level in release.levels:
-        answers = release.query(level=level, threshold=_THRESHOLD).table
-        median = answers[["estimate", "error", "relative_error"]].median()
-        shares = answers["quality"].value_counts(normalize=True)
-        rows.append(
-            {
-                "size": f"{level} ({len(answers):,})",
-                **median,
-                **{name: shares.get(name, 0.0) for name in QUALITIES},
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _error_table(caption: str, first: str, errors: pandas.DataFrame) -> str:
+def _error_table(caption: str, first: str, errors: Sequence[Mapping[Any, Any]]) -> str:
     """Table of medians and shares of classes."""
     rows = [
         (
@@ -394,7 +355,7 @@ def _error_table(caption: str, first: str, errors: pandas.DataFrame) -> str:
             _relative(row["relative_error"]),
             *(f"{100 * row[name]:.0f}%" for name in QUALITIES),
         )
-        for row in errors.to_dict("records")
+        for row in errors
     ]
     headings = (first, "median estimate", "median error", "median relative error", *QUALITIES)
     return table_block(caption, headings, rows)
@@ -406,8 +367,9 @@ def _map_section(release: Release, shown: Release) -> str:
 
     figures = []
     what = "region" if shown.levels else "cell"
-    small = "; small cells are where records are many."
-    note = f".{_undrawn_text(shown)}" if shown.levels else small
+    note = "." if shown.levels else "; small cells are where records are many."
+    if shown.levels and ELSEWHERE in shown.query(level=shown.levels[-1]).table["id"].tolist():
+        note = f". What lies in no region is counted as {ELSEWHERE}, and not drawn."
     captions: dict[Literal["density", "quality"], str] = {
         "density": f"Estimated density of each {what}{note}",
         "quality": f"Quality of the estimate of each {what}. Larger areas have better estimates.",
@@ -421,13 +383,6 @@ def _map_section(release: Release, shown: Release) -> str:
         *([] if release.slices is None else [paragraph(_shown_text(release).strip())]),
         figure_block(figures, private=False),
     )
-
-
-def _undrawn_text(release: Release) -> str:
-    """That what lies in no region is counted and not drawn; empty if nothing does."""
-    if ELSEWHERE not in release.query(level=release.levels[-1]).table["id"].tolist():
-        return ""
-    return f" What lies in no region is counted as {ELSEWHERE}, and not drawn."
 
 
 def _method_section(release: Release, shown: Release) -> str:

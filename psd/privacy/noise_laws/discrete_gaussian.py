@@ -45,11 +45,12 @@ class DiscreteGaussian:
         with np.errstate(divide="ignore"):
             parameter = 1 / self.rate(loss, squared_sensitivity)
         variance = np.array(parameter, np.float64)
-        small = parameter < _SMOOTH
-        different, which = np.unique(parameter[small], return_inverse=True)
+        is_small = parameter < _SMOOTH
+        # Sums over the law, once for each parameter: there are few among many nodes.
+        different, which = np.unique(parameter[is_small], return_inverse=True)
         squares, weights = _squares_and_weights(different)
         moments = (squares * weights).sum(axis=1) / weights.sum(axis=1)
-        variance[small] = moments[which.reshape(-1)]
+        variance[is_small] = moments[which.reshape(-1)]
         return variance
 
     def log_density(
@@ -60,10 +61,13 @@ class DiscreteGaussian:
     ) -> NDArray[np.float64]:
         """Logarithm of the probability of noise; see `psd.privacy.noise_laws.NoiseLaw`."""
         rate = self.rate(loss, squared_sensitivity)
-        density: NDArray[np.float64] = -_log_total(1 / rate) - self.negative_log_likelihood(
-            np.asarray(noise, np.float64), rate
-        )
-        return density
+        # The sum of all weights: that of the normal law, but where the parameter is small.
+        parameter = 1 / rate
+        total: NDArray[np.float64] = 0.5 * np.log(2 * np.pi * parameter)
+        is_small = parameter < _SMOOTH
+        total[is_small] = np.log(_squares_and_weights(parameter[is_small])[1].sum(axis=1))
+        misfit = self.negative_log_likelihood(np.asarray(noise, np.float64), rate)
+        return -total - misfit
 
     def rate(
         self, loss: NDArray[np.int64], squared_sensitivity: int, scale: int = 1
@@ -93,6 +97,7 @@ class DiscreteGaussian:
             from scipy.special import erfcinv
 
             return math.ceil(math.sqrt(2) * deviation * float(erfcinv(outside)) - 0.5)
+        # Weights of 0, 1, ... up to 40 deviations, beyond which they are 0 in double precision.
         steps = np.arange(math.ceil(40 * deviation) + 1)
         weights = np.exp(-(steps**2) / (2 * parameter))
         tails = 2 * np.cumsum(weights[::-1])[::-1]  # of abs(noise) >= t, but at t = 0
@@ -117,14 +122,6 @@ def _squares_and_weights(
     """Squares of whole numbers, and their weights at each parameter, shape (n, terms)."""
     squares = np.arange(-_TERMS, _TERMS + 1, dtype=np.float64) ** 2
     return squares, np.exp(-squares / (2 * parameter[:, None]))
-
-
-def _log_total(parameter: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithm of the sum of all weights at each parameter."""
-    total: NDArray[np.float64] = 0.5 * np.log(2 * np.pi * parameter)
-    small = parameter < _SMOOTH
-    total[small] = np.log(_squares_and_weights(parameter[small])[1].sum(axis=1))
-    return total
 
 
 law = DiscreteGaussian()

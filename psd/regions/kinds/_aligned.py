@@ -8,11 +8,11 @@ from __future__ import annotations
 import itertools
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, from_arrow
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import MAX_NODES, NO_REGION, RegionGeometry, RegionLevel
-from psd.space.domain import Domain
-from psd.space.lattice_axis import LatticeAxis
+from psd.space.domain import Domain, probe_points
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,8 +32,9 @@ __all__ = [
     "AlignedGrid",
     "CellCodes",
     "NumberedLevels",
+    "cell_column",
+    "has_room",
     "kept_cells",
-    "nested_levels",
     "read_cells",
 ]
 
@@ -49,17 +49,16 @@ class AlignedGrid:
 
     @cached_property
     def ranges(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """First and last column, first and last row."""
-        return tuple(self._range(axis) for axis in (0, 1))  # type: ignore[return-value]
-
-    def _range(self, axis: int) -> tuple[int, int]:
-        """First and last number along an axis; a cell that begins at the far bound is not in it."""
-        low, high = self.domain.bounds[axis], self.domain.bounds[axis + 2]
-        first = int((Fraction(low) - self.origin[axis]) // self.size)
-        last = int((Fraction(high) - self.origin[axis]) // self.size)
-        first += self._edge(axis, first + 1) <= low
-        last -= last > first and self._edge(axis, last) >= high
-        return first, last
+        """First and last column, first and last row; none begins at the far bound."""
+        ranges = []
+        for axis in (0, 1):
+            low, high = self.domain.bounds[axis], self.domain.bounds[axis + 2]
+            first = int((Fraction(low) - self.origin[axis]) // self.size)
+            last = int((Fraction(high) - self.origin[axis]) // self.size)
+            first += self._edge(axis, first + 1) <= low
+            last -= last > first and self._edge(axis, last) >= high
+            ranges.append((first, last))
+        return ranges[0], ranges[1]
 
     def _edge(self, axis: int, number: int) -> float:
         """Coordinate of a line: the double nearest to it."""
@@ -84,6 +83,7 @@ class AlignedGrid:
         """Column or row of values in the bounds, counted from the first: a guess, corrected."""
         lines = self.lines[axis]
         last = len(lines) - 2
+        # A guess by division may be one off by rounding; the lines themselves decide.
         guess = np.clip((values - lines[0]) * float(1 / self.size), 0, last).astype(np.int64)
         guess -= (values < lines[guess]) & (guess > 0)
         guess += (values >= lines[guess + 1]) & (guess < last)
@@ -92,6 +92,7 @@ class AlignedGrid:
     def lattice_range(self, axis: int) -> tuple[Integers, Integers]:
         """Lattice cells, half-open, of the records of each column or row; at least one cell."""
         line, edges = self.domain.axes[axis], self.lines[axis]
+        # First lattice cell of each column or row, and the one after its last.
         low = line.find_cells(np.clip(edges[:-1], line.low, line.high)).astype(np.int64)
         far = np.nextafter(np.clip(edges[1:], line.low, line.high), -np.inf)
         stop = line.find_cells(np.maximum(far, line.low)).astype(np.int64) + 1
@@ -125,19 +126,14 @@ class AlignedCells(RegionGeometry):
     def _region(self) -> NDArray[np.int32]:
         """Region of each cell of the bounds, -1 for none."""
         across, up = self.grid.counts
+        # A table of all cells of the bounds; of a boundary, many have no region.
         region = np.full(across * up, NO_REGION, np.int32)
         region[self.rows * across + self.columns] = np.arange(len(self))
         return region
 
     def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
         """See `RegionHierarchy.assign`, and the guarantees of this class."""
-        if self.domain.coordinate_resolution is None:
-            _, _, east, north = self.domain.bounds
-            x = np.minimum(x, np.nextafter(east, -np.inf))
-            y = np.minimum(y, np.nextafter(north, -np.inf))
-        else:
-            columns, rows, _ = self.domain.quantise(x, y)
-            x, y = self.domain.axes[0].probe(columns, 0), self.domain.axes[1].probe(rows, 1)
+        x, y = probe_points(self.domain, x, y)
         cell = self.grid.find(1, y) * self.grid.counts[0] + self.grid.find(0, x)
         region: NDArray[np.int32] = self._region[cell]
         return region
@@ -175,7 +171,7 @@ class AlignedCells(RegionGeometry):
     @cached_property
     def _lattice_lines(self) -> tuple[Floats, Floats]:
         """Lines of the grid in lattice units, as queries take edges."""
-        x, y = (_to_lines(self.domain.axes[axis], self.grid.lines[axis]) for axis in (0, 1))
+        x, y = (self.domain.axes[axis].to_lines(self.grid.lines[axis]) for axis in (0, 1))
         return x, y
 
     def shapes(self, region: Integers) -> NDArray[np.object_]:
@@ -202,21 +198,58 @@ class AlignedCells(RegionGeometry):
         """See `RegionGeometry.parameters`."""
 
     def to_table(self, levels: tuple[RegionLevel, ...]) -> pa.Table | None:
-        """See `RegionGeometry.to_table`; the cells, where a boundary leaves some out."""
-        return _cells_table(self) if self.restricted else None
+        """See `RegionGeometry.to_table`; the cells, where a boundary leaves some out.
+
+        Each is a number among the cells of the bounds; they ascend.
+        """
+        import pyarrow as pa
+
+        if not self.restricted:
+            return None
+        cell = np.sort(self.rows * self.grid.counts[0] + self.columns)
+        return pa.table({"cell": cell.astype(np.int64)})
+
+    @classmethod
+    def in_levels(
+        cls,
+        grid: AlignedGrid,
+        cells: tuple[Integers, Integers],
+        factors: Sequence[int],
+        names: Sequence[str],
+        codes: Sequence[Callable[[int, int], str]],
+        /,
+        **own: Any,
+    ) -> tuple[tuple[RegionLevel, ...], Self]:
+        """Levels of nested grids, and the lowest cells in the order of their regions.
+
+        `factors` are lowest cells along a side of a cell of each level, top first, so the last is
+        1; `own` are the other fields of the class.
+        """
+        column, row = (cells[axis] + grid.ranges[axis][0] for axis in (0, 1))
+        # One number for each lowest cell on each level: that of the cell above, row by row.
+        keys = [_key(row // factor, column // factor) for factor in factors]
+        # Children are beside each other.
+        order = np.lexsort(keys[::-1])
+        levels = []
+        above = np.zeros(len(order), np.int64)
+        for factor, key, name, code in zip(factors, keys, names, codes, strict=True):
+            sorted_key = key[order]
+            first = np.flatnonzero(np.diff(sorted_key, prepend=sorted_key[:1] - 1))
+            at = order[first]
+            # A code is computed of a column and a row, counted from line 0.
+            ids = CellCodes(column[at] // factor, row[at] // factor, code)
+            parent = above[first].astype(np.int32)
+            levels.append(RegionLevel(name=name, ids=ids, parent=parent))
+            above = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+        columns, rows = (numbers[order] for numbers in cells)
+        geometry = cls(domain=grid.domain, grid=grid, columns=columns, rows=rows, **own)
+        return tuple(levels), geometry
 
 
-def _cells_table(geometry: AlignedCells) -> pa.Table:
-    """Table of the cells of a release: the number of each among those of the bounds, ascending."""
-    import pyarrow as pa
-
-    cell = np.sort(geometry.rows * geometry.grid.counts[0] + geometry.columns)
-    return pa.table({"cell": cell.astype(np.int64)})
-
-
-def _to_lines(axis: LatticeAxis, edges: Floats) -> Floats:
-    """Lines of a grid in lattice units."""
-    return axis.to_lines(edges)
+def _key(row: Integers, column: Integers) -> Integers:
+    """One number for a row and a column, in the order of rows."""
+    low, span = int(column.min()), int(column.max() - column.min()) + 1
+    return np.asarray((row - int(row.min())) * span + (column - low))
 
 
 _RANGE = re.compile(r"\s*(\d{1,2})\s*\.\.\s*(\d{1,2})\s*", re.ASCII)
@@ -290,11 +323,13 @@ def kept_cells(grid: AlignedGrid, boundary: Boundary | None) -> tuple[Integers, 
     if boundary is None:
         rows, columns = np.divmod(cells, across)
         return columns, rows
-    ranges = [grid.lattice_range(axis) for axis in (0, 1)]
-    inside = [
-        boundary.mask.mass(_boxes(ranges, *np.divmod(part, across)[::-1])) > 0
-        for part in _batches(cells)
-    ]
+    # Cells of the bounds in which the boundary has an area, looked at in batches.
+    (west, east), (south, north) = (grid.lattice_range(axis) for axis in (0, 1))
+    inside = []
+    for start in range(0, len(cells), _PER_BATCH):
+        rows, columns = np.divmod(cells[start : start + _PER_BATCH], across)
+        boxes = np.stack([west[columns], south[rows], east[columns], north[rows]], axis=1)
+        inside.append(boundary.mask.mass(boxes) > 0)
     rows, columns = np.divmod(cells[np.concatenate(inside)], across)
     return (columns, rows) if len(columns) <= MAX_NODES else None
 
@@ -305,71 +340,33 @@ def _is_small(grid: AlignedGrid, limit: int) -> bool:
     return across * up <= limit and max(across, up) <= _MAX_ACROSS
 
 
-def _batches(cells: Integers) -> Iterator[Integers]:
-    """Cells, batch by batch."""
-    for start in range(0, len(cells), _PER_BATCH):
-        yield cells[start : start + _PER_BATCH]
-
-
-def _boxes(
-    ranges: list[tuple[Integers, Integers]], columns: Integers, rows: Integers
-) -> NDArray[np.int64]:
-    """Lattice boxes of cells."""
-    (west, east), (south, north) = ranges
-    return np.stack([west[columns], south[rows], east[columns], north[rows]], axis=1)
-
-
-def nested_levels(
-    grid: AlignedGrid,
-    cells: tuple[Integers, Integers],
-    factors: Sequence[int],
-    names: Sequence[str],
-    codes: Sequence[Callable[[int, int], str]],
-) -> tuple[tuple[RegionLevel, ...], Integers]:
-    """Levels of nested grids, and the cell of each lowest region, (n,) int64.
-
-    `factors` are lowest cells along a side of a cell of each level, top first, so the last is 1.
-    """
-    column, row = (cells[axis] + grid.ranges[axis][0] for axis in (0, 1))
-    keys = [_key(row // factor, column // factor) for factor in factors]
-    # Children are beside each other.
-    order = np.lexsort(keys[::-1])
-    levels = []
-    above = np.zeros(len(order), np.int64)
-    for factor, key, name, code in zip(factors, keys, names, codes, strict=True):
-        sorted_key = key[order]
-        first = np.flatnonzero(np.diff(sorted_key, prepend=sorted_key[:1] - 1))
-        at = order[first]
-        # A code is computed of a column and a row, counted from line 0.
-        ids = CellCodes(column[at] // factor, row[at] // factor, code)
-        parent = above[first].astype(np.int32)
-        levels.append(RegionLevel(name=name, ids=ids, parent=parent))
-        above = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-    return tuple(levels), order
-
-
-def _key(row: Integers, column: Integers) -> Integers:
-    """One number for a row and a column, in the order of rows."""
-    low, span = int(column.min()), int(column.max() - column.min()) + 1
-    return np.asarray((row - int(row.min())) * span + (column - low))
+def has_room(grid: AlignedGrid, boundary: Boundary | None) -> bool:
+    """Whether the cells of a grid are few enough, with some room for coarser levels."""
+    cells = kept_cells(grid, boundary)
+    return cells is not None and len(cells[0]) * 4 <= MAX_NODES * 3
 
 
 def read_cells(grid: AlignedGrid, table: pa.Table | None) -> tuple[Integers, Integers]:
     """Columns and rows of the cells of a release, which is untrusted."""
-    import pyarrow as pa
-
     across, up = grid.counts
     if not _is_small(grid, MAX_NODES if table is None else _MAX_IN_BOUNDS):
         raise ReleaseFormatError("regions are too many")
     if table is None:
         cell = np.arange(across * up)
     else:
-        if table.schema.names != ["cell"] or table.schema.types != [pa.int64()]:
-            raise ReleaseFormatError("regions must have a column cell")
-        if not 0 < table.num_rows <= MAX_NODES or table.column("cell").null_count:
-            raise ReleaseFormatError("regions are too many, or none")
-        cell = from_arrow(table.column("cell"))
+        cell = cell_column(table)
         if cell[0] < 0 or cell[-1] >= across * up or (np.diff(cell) <= 0).any():
             raise ReleaseFormatError("cells of regions must be in the bounds and in their order")
     rows, columns = np.divmod(cell, across)
     return columns, rows
+
+
+def cell_column(table: pa.Table) -> Integers:
+    """Cells of the table of a release, at least one; their order is not checked."""
+    import pyarrow as pa
+
+    if table.schema.names != ["cell"] or table.schema.types != [pa.int64()]:
+        raise ReleaseFormatError("regions must have a column cell")
+    if not 0 < table.num_rows <= MAX_NODES or table.column("cell").null_count:
+        raise ReleaseFormatError("regions are too many, or none")
+    return from_arrow(table.column("cell"))

@@ -15,8 +15,8 @@ from psd.regions.hierarchy import MAX_NODES, RegionHierarchy, RegionLevel
 from psd.regions.kinds._aligned import (
     AlignedCells,
     AlignedGrid,
+    has_room,
     kept_cells,
-    nested_levels,
     read_cells,
 )
 from psd.space.crs import parse_crs
@@ -63,7 +63,7 @@ class GridCells(AlignedCells):
         if set(parameters) != {"sizes"} or not isinstance(texts, list) or len(texts) != len(names):
             raise ReleaseFormatError("grid cells must have the size of each level")
         sizes = tuple(_parse_size(text, domain) for text in texts)
-        if tuple(_level_name(size, domain) for size in sizes) != names:
+        if tuple(_label(size, domain) for size in sizes) != names:
             raise ReleaseFormatError("levels of grid cells must be named by their sizes")
         _check_nested(sizes)
         cells = read_cells(_grid(domain, sizes[-1]), table)
@@ -74,24 +74,15 @@ class GridCells(AlignedCells):
         cls, domain: Domain, sizes: tuple[Fraction, ...], cells: Any, *, restricted: bool
     ) -> tuple[tuple[RegionLevel, ...], Self]:
         """Levels and cells of sizes."""
-        grid = _grid(domain, sizes[-1])
-        levels, order = nested_levels(
-            grid,
+        return cls.in_levels(
+            _grid(domain, sizes[-1]),
             cells,
             [int(size / sizes[-1]) for size in sizes],
-            [_level_name(size, domain) for size in sizes],
+            [_label(size, domain) for size in sizes],
             [_code(size, domain) for size in sizes],
-        )
-        columns, rows = cells
-        geometry = cls(
-            domain=domain,
-            grid=grid,
-            columns=columns[order],
-            rows=rows[order],
             restricted=restricted,
             sizes=sizes,
         )
-        return levels, geometry
 
 
 kind = GridCells
@@ -102,9 +93,13 @@ def hierarchy_from_grid(
 ) -> RegionHierarchy:
     """Make squares of sizes such as ``"1km,10km,100km"``: those of the bounds or of a boundary."""
     values = parse_sizes(sizes, domain)
-    cells = _cells(values, domain, boundary)
+    cells = kept_cells(_grid(domain, values[-1]), boundary)
+    if boundary is None and len(values) > 1:  # the levels above have all cells of the bounds
+        counts = [_grid(domain, size).counts for size in values]
+        cells = cells if sum(across * up for across, up in counts) <= MAX_NODES else None
     if cells is None:
-        finest = next((size for size in _coarser(values[-1]) if _fits(size, domain, boundary)), 0)
+        sizes_above = _coarser(values[-1])
+        finest = next((s for s in sizes_above if has_room(_grid(domain, s), boundary)), 0)
         raise ParameterError(
             f"grid-cells must be at most {MAX_NODES:,} cells in all levels, got more of "
             f"{_label(values[-1], domain)}; the finest that fits is "
@@ -167,21 +162,6 @@ def _grid(domain: Domain, size: Fraction) -> AlignedGrid:
     return AlignedGrid(domain=domain, origin=(Fraction(0), Fraction(0)), size=size)
 
 
-def _cells(sizes: tuple[Fraction, ...], domain: Domain, boundary: Boundary | None) -> Any:
-    """Lowest cells; None if the levels have too many."""
-    cells = kept_cells(_grid(domain, sizes[-1]), boundary)
-    if cells is None or boundary is not None or len(sizes) == 1:
-        return cells
-    total = sum(across * up for across, up in (_grid(domain, size).counts for size in sizes))
-    return cells if total <= MAX_NODES else None
-
-
-def _fits(size: Fraction, domain: Domain, boundary: Boundary | None) -> bool:
-    """Whether a single level of a size has few enough cells, with some room for coarser levels."""
-    cells = kept_cells(_grid(domain, size), boundary)
-    return cells is not None and len(cells[0]) * 4 <= MAX_NODES * 3
-
-
 def _coarser(size: Fraction) -> Iterator[Fraction]:
     """Round sizes above a size."""
     power = Fraction(10) ** (len(str(int(size))) - 1 if size >= 1 else -9)
@@ -199,17 +179,12 @@ def _text(size: Fraction) -> str:
 
 
 def _label(size: Fraction, domain: Domain) -> str:
-    """Size with its unit."""
+    """Size with its unit, such as ``1km``: the name of a level."""
     metres = _metres_per_unit(domain)
     if metres is None:
         return _text(size)
     length = size * metres
     return f"{_text(length / 1000)}km" if length >= 1000 else f"{_text(length)}m"
-
-
-def _level_name(size: Fraction, domain: Domain) -> str:
-    """Name of a level, such as ``1km``."""
-    return _label(size, domain)
 
 
 def _code(size: Fraction, domain: Domain) -> Callable[[int, int], str]:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers, from_arrow
-from psd._util.extras import install_text
-from psd.errors import DomainError, MissingExtraError, ParameterError, ReleaseFormatError
+from psd._util.arrays import Floats, Integers
+from psd._util.extras import needs_extra
+from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import MAX_NODES, NO_REGION, RegionGeometry, RegionHierarchy, RegionLevel
-from psd.regions.kinds._aligned import NumberedLevels
+from psd.regions.kinds._aligned import NumberedLevels, cell_column
 from psd.space.domain import Domain
 from psd.space.even_odd import EdgeIndex
 
@@ -81,17 +80,14 @@ class H3Codes(Sequence[str]):
 
 def h3_library() -> Any:
     """The library h3, whose cells are integers."""
-    try:
+    with needs_extra("h3", "cells of H3 need the library h3"):
         import h3.api.basic_int as library
-    except ImportError:
-        raise MissingExtraError(
-            f"cells of H3 need the library h3; {install_text('h3')}", extra="h3"
-        ) from None
     return library
 
 
 def cell_parents(cells: Integers, resolution: int, coarser: int) -> Integers:
     """Parents of cells of a resolution, by their index; in the same order."""
+    # An index of a coarser resolution has all bits set in the digits that it does not use.
     unused = 0
     for digit in range(coarser + 1, resolution + 1):
         unused |= 7 << _DIGIT_BITS * (MAX_RESOLUTION - digit)
@@ -111,6 +107,7 @@ def are_cells(cells: Integers, resolution: int) -> bool:
 def expected_cells(domain: Domain, resolution: int) -> float:
     """Number of cells that bounds have room for."""
     west, south, east, north = domain.bounds
+    # Share of the sphere: a zone between two latitudes, and a part of its longitudes.
     zone = (np.sin(np.radians(north)) - np.sin(np.radians(south))) / 2 * (east - west) / 360
     area = h3_library().average_hexagon_area(resolution, unit="km^2")
     return float(zone * 4 * np.pi * _RADIUS**2 / area)
@@ -146,6 +143,7 @@ def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
 
 def _bends(start: Floats, stop: Floats) -> Floats:
     """Distance in degrees between the middle of arcs and the middle of straight lines."""
+    # Half the sum of two directions points to the middle of the arc between them.
     middle = (_directions(start) + _directions(stop)) / 2
     lon = np.degrees(np.arctan2(middle[:, 1], middle[:, 0]))
     lat = np.degrees(np.arctan2(middle[:, 2], np.hypot(middle[:, 0], middle[:, 1])))
@@ -169,11 +167,13 @@ def cells_in_bounds(domain: Domain, resolution: int) -> tuple[Integers, Integers
     """
     library = h3_library()
     west, south, east, north = domain.bounds
+    # Cells whose centre lies in the bounds, strip by strip.
     strips = np.linspace(west, east, int(np.ceil((east - west) / _STRIP)) + 1)
     inside: set[int] = set()
     for a, b in zip(strips[:-1].tolist(), strips[1:].tolist(), strict=True):
         strip = library.LatLngPoly([(south, a), (south, b), (north, b), (north, a)])
         inside.update(library.h3shape_to_cells(strip, resolution))
+    # Cells along the outline: those of its points, and their neighbours.
     step = np.degrees(library.average_hexagon_edge_length(resolution, unit="km") / _RADIUS)
     beside: set[int] = set()
     for x0, y0, x1, y1 in (
@@ -209,7 +209,7 @@ _PER_BATCH = 2**16
 class H3Cells(RegionGeometry):
     """Cells of H3 over a domain in degrees.
 
-    P1. One record, one region, decided by this record alone: the library h3 computes the index of
+    P2. One record, one region, decided by this record alone: the library h3 computes the index of
     its longitude and latitude. With a coordinate resolution, of the value that these are rounded
     to.
     """
@@ -240,6 +240,7 @@ class H3Cells(RegionGeometry):
         boxes = np.empty((len(self), 4), np.int64)
         for part in self._parts(np.arange(len(self))):
             polygons, reach = cell_polygons(self.cells[part])
+            # Sides are arcs, which are outside the straight ones by at most the reach.
             bounds = shapely.bounds(polygons) + reach[:, None] * np.array([-1, -1, 1, 1])
             low, _, high, _ = self.domain.bounds
             bounds[:, ::2] = _around(bounds[:, ::2], low, high)
@@ -257,8 +258,8 @@ class H3Cells(RegionGeometry):
             corners += reach[outline][:, None] * np.array([-1, -1, 1, 1])
             sides = EdgeIndex.from_polygons(polygons)
             met[rows] = sides.meets(outline, corners)
-            for some, turned in _turned(polygons, outline, corners):
-                met[rows[some]] |= sides.meets(outline[some], turned)
+            for which, turned in _turned(polygons, outline, corners):
+                met[rows[which]] |= sides.meets(outline[which], turned)
         return met
 
     def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
@@ -268,14 +269,15 @@ class H3Cells(RegionGeometry):
             corners = self.domain.from_lattice(boxes[rows])
             sides = EdgeIndex.from_polygons(polygons)
             share = sides.fractions(outline, corners)
-            for some, turned in _turned(polygons, outline, corners):
-                share[some] += sides.fractions(outline[some], turned)
+            for which, turned in _turned(polygons, outline, corners):
+                share[which] += sides.fractions(outline[which], turned)
             area[rows] *= np.minimum(share, 1.0)
         return np.asarray(area)
 
     def _outlines(self, region: Integers) -> Any:
         """Yield rows, the number of the outline of each, outlines and their reach, in batches."""
         unique, number = np.unique(region, return_inverse=True)
+        # Rows by their region, so that those of a batch of regions are a range.
         order = np.argsort(number, kind="stable")
         for part in self._parts(unique):
             low, high = np.searchsorted(number[order], [part.start, part.stop])
@@ -295,27 +297,22 @@ class H3Cells(RegionGeometry):
         own = np.arange(len(polygons))
         whole = np.tile(np.array(self.domain.bounds), (len(polygons), 1))
         clipped: NDArray[np.object_] = shapely.intersection(polygons, shapely.box(*whole.T))
-        for some, turned in _turned(polygons, own, whole):
+        # Parts of a cell a turn further east or west are moved back, and joined to those here.
+        for which, turned in _turned(polygons, own, whole):
             turn = turned[0, 0] - whole[0, 0]
-            beyond = shapely.intersection(polygons[some], shapely.box(*turned.T))
+            beyond = shapely.intersection(polygons[which], shapely.box(*turned.T))
             beyond = shapely.transform(beyond, lambda xy, turn=turn: xy - [turn, 0])
-            filled = shapely.area(beyond) > 0
-            clipped[some[filled]] = shapely.union(clipped[some[filled]], beyond[filled])
+            has_area = shapely.area(beyond) > 0
+            clipped[which[has_area]] = shapely.union(clipped[which[has_area]], beyond[has_area])
         return clipped
-
-    @cached_property
-    def _whole_areas(self) -> Floats:
-        """Areas of cells in square degrees."""
-        import shapely
-
-        return np.asarray(shapely.area(cell_polygons(self.cells)[0]))
 
     def part_outside(self) -> Floats:
         """See `RegionHierarchy.part_outside`."""
         import shapely
 
         inside = shapely.area(self.shapes(np.arange(len(self))))
-        return np.asarray(np.maximum(1 - inside / self._whole_areas, 0.0))
+        whole = shapely.area(cell_polygons(self.cells)[0])
+        return np.asarray(np.maximum(1 - inside / whole, 0.0))
 
     def parameters(self) -> dict[str, Any]:
         """See `RegionGeometry.parameters`."""
@@ -336,8 +333,6 @@ class H3Cells(RegionGeometry):
         table: pa.Table | None,
     ) -> tuple[tuple[RegionLevel, ...], Self]:
         """See `RegionGeometry.read`."""
-        import pyarrow as pa
-
         values = parameters.get("resolutions")
         if set(parameters) != {"resolutions"} or not isinstance(values, list) or table is None:
             raise ReleaseFormatError("cells of H3 must have resolutions and a table")
@@ -347,11 +342,7 @@ class H3Cells(RegionGeometry):
         _check_crs(domain)
         if tuple(_level_name(value) for value in values) != names:
             raise ReleaseFormatError("levels of H3 must be named by their resolutions")
-        if table.schema.names != ["cell"] or table.schema.types != [pa.int64()]:
-            raise ReleaseFormatError("regions must have a column cell")
-        if not 0 < table.num_rows <= MAX_NODES or table.column("cell").null_count:
-            raise ReleaseFormatError("regions are too many, or none")
-        cells = from_arrow(table.column("cell"))
+        cells = cell_column(table)
         if (np.diff(cells) <= 0).any() or not are_cells(cells, values[-1]):
             raise ReleaseFormatError("regions must be cells of H3 in their order")
         return cls.from_cells(domain, tuple(values), cells)
@@ -364,6 +355,7 @@ class H3Cells(RegionGeometry):
         levels = []
         above = np.zeros(len(cells), np.int64)
         for resolution in resolutions:
+            # The cells ascend, so those of one parent follow each other.
             parent = cell_parents(cells, resolutions[-1], resolution)
             first = np.flatnonzero(np.diff(parent, prepend=-1))
             name, ids = _level_name(resolution), H3Codes(parent[first])
@@ -406,6 +398,7 @@ def _cells_of(domain: Domain, resolution: int, boundary: Boundary | None) -> Int
     )
     geometry = H3Cells(domain=domain, cells=beside, resolutions=(resolution,))
     lattice = np.tile(np.array([0, 0, *domain.lattice]), (len(beside), 1))
+    # Cells along the outline may lie outside all the same.
     met = beside[geometry.meets(np.arange(len(beside)), lattice)]
     cells = np.sort(np.concatenate([inside, met]))
     if boundary is None:
@@ -442,6 +435,7 @@ def _around(spans: Floats, low: float, high: float) -> Floats:
     west, east = spans.T
     ends = spans
     for turn in (360.0, -360.0):
+        # Ends here, a turn further, or both, by where the cell meets the bounds.
         met = (east + turn > low) & (west + turn < high)
         here = (east > low) & (west < high)
         further = np.clip(spans + turn, low, high)
@@ -462,9 +456,9 @@ def _turned(
     west, _, east, _ = shapely.bounds(polygons).T
     for turn in (360.0, -360.0):
         turned = boxes + np.array([turn, 0, turn, 0])
-        some = np.flatnonzero((east[outline] > turned[:, 0]) & (west[outline] < turned[:, 2]))
-        if some.size:
-            yield some, turned[some]
+        which = np.flatnonzero((east[outline] > turned[:, 0]) & (west[outline] < turned[:, 2]))
+        if which.size:
+            yield which, turned[which]
 
 
 def _check_crs(domain: Domain) -> None:

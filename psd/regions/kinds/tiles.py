@@ -13,8 +13,8 @@ from psd.regions.kinds._aligned import (
     AlignedCells,
     AlignedGrid,
     NumberedLevels,
+    has_room,
     kept_cells,
-    nested_levels,
     read_cells,
 )
 from psd.space.domain import Domain
@@ -80,25 +80,16 @@ class Tiles(AlignedCells):
         cls, domain: Domain, zooms: tuple[int, ...], codes: str, cells: Any, *, restricted: bool
     ) -> tuple[tuple[RegionLevel, ...], Self]:
         """Levels and tiles of zooms."""
-        grid = _grid(domain, zooms[-1])
-        levels, order = nested_levels(
-            grid,
+        return cls.in_levels(
+            _grid(domain, zooms[-1]),
             cells,
             [2 ** (zooms[-1] - zoom) for zoom in zooms],
             [_level_name(zoom) for zoom in zooms],
             [_code(zoom, codes) for zoom in zooms],
-        )
-        columns, rows = cells
-        geometry = cls(
-            domain=domain,
-            grid=grid,
-            columns=columns[order],
-            rows=rows[order],
             restricted=restricted,
             zooms=zooms,
             codes=codes,
         )
-        return levels, geometry
 
 
 kind = Tiles
@@ -118,10 +109,12 @@ def hierarchy_from_tiles(
     if codes not in _CODES:
         raise ParameterError(f"codes must be one of {', '.join(_CODES)}, got {str(codes)[:80]!r}")
     cells = kept_cells(_grid(domain, values[-1]), boundary)
-    if cells is None or len(cells[0]) + _above(values, domain, boundary) > MAX_NODES:
-        finest = next(
-            (zoom for zoom in range(values[-1] - 1, 0, -1) if _fits(zoom, domain, boundary)), 0
-        )
+    # Of a boundary, tiles of the levels above are counted once they are laid out.
+    counts = [_grid(domain, zoom).counts for zoom in values[:-1]] if boundary is None else []
+    above = sum(across * up for across, up in counts)
+    if cells is None or len(cells[0]) + above > MAX_NODES:
+        coarser = range(values[-1] - 1, 0, -1)
+        finest = next((z for z in coarser if has_room(_grid(domain, z), boundary)), 0)
         raise ParameterError(
             f"tiles must be at most {MAX_NODES:,} in all levels, got more of zoom {values[-1]}; "
             f"the finest zoom that fits is {finest}"
@@ -147,20 +140,6 @@ def _check_crs(domain: Domain) -> None:
 def _grid(domain: Domain, zoom: int) -> AlignedGrid:
     """Lines of the tiles of a zoom; rows are counted from the south."""
     return AlignedGrid(domain=domain, origin=(-_HALF, -_HALF), size=2 * _HALF / 2**zoom)
-
-
-def _above(zooms: tuple[int, ...], domain: Domain, boundary: Boundary | None) -> int:
-    """Limit of the tiles of the levels above the lowest."""
-    if boundary is not None:
-        return 0  # they are counted once they are laid out
-    sizes = [_grid(domain, zoom).counts for zoom in zooms[:-1]]
-    return sum(across * up for across, up in sizes)
-
-
-def _fits(zoom: int, domain: Domain, boundary: Boundary | None) -> bool:
-    """Whether there are few enough tiles of a zoom and of all coarser ones."""
-    cells = kept_cells(_grid(domain, zoom), boundary)
-    return cells is not None and len(cells[0]) * 4 <= MAX_NODES * 3
 
 
 def _level_name(zoom: int) -> str:

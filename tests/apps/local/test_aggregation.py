@@ -11,7 +11,7 @@ from shapely import box
 
 import psd
 from psd.apps.local.aggregation import counted_groups, release_of
-from psd.apps.local.design import design
+from psd.apps.local.campaign_design import design
 from psd.apps.local.device import NANO
 from psd.apps.local.partitions import grid_cells
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from psd.apps.local.campaign_design import design, grid_level, sigma, split_shares
 from psd.apps.local.campaigns import encode_campaign, load_campaign
-from psd.apps.local.design import design, grid_level, sigma, split_shares
 from psd.apps.local.device import NANO, SHARES, Campaign
 from psd.errors import DomainError, ParameterError
 

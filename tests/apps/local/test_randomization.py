@@ -2,7 +2,11 @@
 
 import json
 import math
+import os
 import re
+import subprocess
+import sys
+import threading
 
 import pytest
 
@@ -177,3 +181,59 @@ def test_a_lost_damaged_or_foreign_store_of_rows_is_refused(folder):
     second(folder)
     with pytest.raises(LedgerError, match="of an earlier round of this campaign with equal"):
         in_rounds(folder, overwrite=True)
+
+
+def test_rows_come_in_parts(folder, monkeypatch):
+    monkeypatch.setattr("psd.apps.local.randomization._ROWS", 7)
+    monkeypatch.setattr("psd.apps.local.randomization._DRAWN", 5)
+    for options in ({}, {"store": str(folder / "rows.store")}):
+        lines = rows(folder, "lon,lat\n" + "1,1\n7,3\n" * 50, overwrite=True, **options)
+        nonces = [json.loads(line)["nonce"] for line in lines]
+        assert len(set(nonces)) == 100
+        assert nonces == sorted(nonces)
+
+
+def test_a_table_that_changes_between_two_readings_is_refused(folder, monkeypatch):
+    taken = RowStore.take
+
+    def grow(store, campaign, count):
+        groups = taken(store, campaign, count)
+        with open(folder / "rows.csv", "a") as file:
+            file.write("1,1\n")
+        return groups
+
+    monkeypatch.setattr(RowStore, "take", grow)
+    with pytest.raises(InputDataError, match="must stay as it is"):
+        rows(folder, "lon,lat\n1,1\n", store=str(folder / "rows.store"))
+    assert not (folder / "out.jsonl").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_pipe_is_read_once(folder):
+    os.mkfifo(folder / "pipe")
+    writer = threading.Thread(target=(folder / "pipe").write_text, args=("lon,lat\n1,1\n" * 1,))
+    writer.start()
+    out, store = str(folder / "out.jsonl"), str(folder / "rows.store")
+    assert randomize(str(folder / "c.json"), str(folder / "pipe"), out, store=store) == 1
+    writer.join()
+
+
+PEAK = """
+import resource, sys
+from psd.apps.local.randomization import randomize
+randomize(*sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.deep
+def test_memory_does_not_grow_with_the_rows(folder):
+    peaks = []
+    for number in (2**14, 2**17):
+        (folder / "rows.csv").write_text("lon,lat\n" + "1,1\n7,3\n" * (number // 2))
+        names = [str(folder / name) for name in ("c.json", "rows.csv", f"{number}.jsonl")]
+        outcome = subprocess.run(
+            [sys.executable, "-c", PEAK, *names], capture_output=True, text=True, check=True
+        )
+        peaks.append(int(outcome.stdout))
+    assert peaks[1] < 1.1 * peaks[0], peaks

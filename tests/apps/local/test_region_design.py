@@ -8,9 +8,9 @@ import pytest
 import shapely
 
 import psd
+from psd.apps.local.campaign_design import design_regions, read_regions, regions_of_campaign
 from psd.apps.local.campaigns import campaign_of, encode_campaign
 from psd.apps.local.collection import collect
-from psd.apps.local.design import design_regions, read_regions, regions_of_campaign
 from psd.apps.local.device import NANO, Campaign, Store, Words, answer_place
 from psd.apps.local.randomization import (
     ManyWords,
@@ -185,9 +185,9 @@ def test_regions_that_a_device_cannot_decide_are_refused(monkeypatch):
     with pytest.raises(ParameterError, match="must be files of polygons, got tiles"):
         read_regions(CellRegions(kind="tiles", cells="8"), "EPSG:4326")
     refused("printable and without", table.assign(ward=table["ward"] + "|"))
-    monkeypatch.setattr("psd.apps.local.design._MAX_VERTICES", 9)
+    monkeypatch.setattr("psd.apps.local.campaign_design._MAX_VERTICES", 9)
     refused("at most 9 vertices in a campaign")
-    monkeypatch.setattr("psd.apps.local.design.MAX_ANSWERS", 9)
+    monkeypatch.setattr("psd.apps.local.campaign_design.MAX_ANSWERS", 9)
     refused("regions must be at most 8")
 
 

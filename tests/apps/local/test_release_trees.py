@@ -3,7 +3,7 @@
 import numpy as np
 
 from psd.apps.local.aggregation import grid_tree, region_tree
-from psd.apps.local.design import regions_of_campaign
+from psd.apps.local.campaign_design import regions_of_campaign
 from support.local import GRID, campaign
 from support.local_regions import region_campaign
 

@@ -19,9 +19,9 @@ from psd.apps.local.aggregation import (
     earlier_groups,
     release_of,
 )
+from psd.apps.local.campaign_design import PLANS, design
 from psd.apps.local.campaigns import campaign_of, encode_campaign
 from psd.apps.local.collection import collect
-from psd.apps.local.design import PLANS, design
 from psd.apps.local.device import NANO, Campaign, Store, Words, answer_place
 from psd.apps.local.protocols import protocol_of
 from psd.apps.local.rounds import next_round, round_after

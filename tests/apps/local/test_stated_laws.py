@@ -5,8 +5,8 @@ import pytest
 
 from psd.apps.local.answer_design import design_numbers, design_options, design_words
 from psd.apps.local.answer_tables import tabulate
+from psd.apps.local.campaign_design import design
 from psd.apps.local.campaigns import encode_campaign
-from psd.apps.local.design import design
 from psd.apps.local.device import NANO, WINDOWS, Campaign
 from psd.apps.local.protocols import list_protocols
 from psd.errors import ParameterError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psd.apps.local.design import design
+from psd.apps.local.campaign_design import design
 from psd.release.post_processing import PostProcessing
 from psd.statistics.raster import density_raster
 from support.local import local_release, places

@@ -5,7 +5,7 @@ import pytest
 
 import psd
 from psd.apps.evaluation.workload import draw_workload
-from psd.apps.local.design import design
+from psd.apps.local.campaign_design import design
 from psd.apps.local.protocols import protocol_of
 from psd.apps.planning.local_plan import _draw_counts, draw_campaign
 from psd.errors import ParameterError

@@ -51,7 +51,8 @@ def test_a_thousand_answers_are_those_of_the_library(kind, tmp_path):
         stated(release.query(polygons, crs=release.domain.crs).table),
         joint_totals(release, strips),
     ]
-    assert difference(found, np.concatenate(expected)) < 1e-9
+    # The page sums a smooth density on all lines of the raster, and rounds otherwise.
+    assert difference(found, np.concatenate(expected)) < 1e-8
     errors = np.sqrt(release.index.fit.noise_covariance.variance)
     assert np.abs(np.array(result["errors"]) - errors).max() < 1e-9
 
@@ -74,7 +75,8 @@ def test_polygons_that_cut_the_same_cells_have_the_joint_answer(kind, tmp_path):
         for each in unions
     ]
     assert len(unions) > 20
-    assert difference(found, np.concatenate(expected)) < 1e-9
+    # The page sums a smooth density on all lines of the raster, and rounds otherwise.
+    assert difference(found, np.concatenate(expected)) < 1e-8
 
 
 def test_overlaps_are_found_and_slivers_are_not(tmp_path):

@@ -15,6 +15,7 @@ from psd._util.colours import class_colours
 from psd.apps.web import map_page as module
 from psd.apps.web.map_page import map_page
 from psd.errors import ParameterError
+from psd.release.post_processing import PostProcessing
 from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
 from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
@@ -22,6 +23,7 @@ from support.tables import refused
 from support.web_pages import Page
 
 RELEASE = release_from_counts(np.arange(64).reshape(8, 8))
+SMOOTH = PostProcessing(estimate="posterior", density="smooth")
 
 
 def test_scripts_and_styles_have_their_hashes_in_the_policy():
@@ -129,3 +131,13 @@ def test_degrees_are_drawn_with_their_width_on_the_ground():
     assert data["stretch"] == pytest.approx(np.cos(np.radians(37.5)))
     assert (data["good"], data["reliable"]) == (0.1, 0.2)
     assert Page(map_page(drawn(KINDS["metres"]()))).data["stretch"] == 1
+
+
+def test_a_page_of_a_series_computes_no_density_and_keeps_no_fit(monkeypatch):
+    months = psd.TimeSlices.parse("month", "2024-01..2024-03")
+    made = psd.Release.from_slices(months, [RELEASE] * 3).replace(post_processing=SMOOTH)
+    alone = map_page(made)
+    monkeypatch.setattr("psd.estimation.fit.smooth_density", None)
+    series = made.replace()
+    assert map_page(series) == alone
+    assert not any("fit" in vars(each.index) for each in map(series.__getitem__, series))

@@ -14,6 +14,7 @@ from psd._util.colours import class_breaks
 from psd.apps.web.map_arrays import (
     cell_classes,
     cut_arrays,
+    level_cells,
     pack_arrays,
     region_classes,
     release_arrays,
@@ -117,9 +118,10 @@ def test_breaks_are_those_of_other_maps_and_slices_share_them():
     deepest = int(FIRST.tree.level.max())
     table = FIRST.to_geopandas()
     expected = class_breaks(table["density"].to_numpy(), np.full(len(table), 1e-6))
-    assert cell_classes([FIRST], deepest)[-1]["density"] == expected
-    both, one = cell_classes([FIRST, SECOND], deepest), cell_classes([SECOND], deepest)
-    assert both == cell_classes([SECOND, FIRST], deepest) != one
+    first, second = level_cells(FIRST, deepest), level_cells(SECOND, deepest)
+    assert cell_classes([first])[-1]["density"] == expected
+    both = cell_classes([first, second])
+    assert both == cell_classes([second, first]) != cell_classes([second])
     for level in range(int(FIRST.tree.level.max()) + 1):
         assert FIRST.tree.area[shown_nodes(FIRST.tree, level)].sum() == 64
     group = RegionGroup(
@@ -152,9 +154,13 @@ def test_counts_below_0_and_equal_counts_have_classes():
     for counts, breaks in (([[-9, -1], [-3, 0]], []), ([[50, 50], [50, 50]], [])):
         release = release_from_counts(counts)
         deepest = int(release.tree.level.max())
-        assert cell_classes([release], deepest)[-1] == {"count": breaks, "density": breaks}
+        assert cell_classes([level_cells(release, deepest)])[-1] == {
+            "count": breaks,
+            "density": breaks,
+        }
         assert "psd-slice-0" in map_page(release)
-    mixed = cell_classes([release_from_counts([[-9, 10], [1000, 100]])], 1)[-1]["count"]
+    cells = level_cells(release_from_counts([[-9, 10], [1000, 100]]), 1)
+    mixed = cell_classes([cells])[-1]["count"]
     assert mixed == sorted(mixed)
     assert mixed
     assert min(mixed) > 0

@@ -3,9 +3,9 @@
 import math
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced
-from psd.mechanisms import noisy_counts
 from psd.mechanisms.gaussian import GaussianMechanism
 from psd.mechanisms.laplace import LaplaceMechanism
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import LossMeasure
 
 RHO = "tests/privacy/test_concentrated.py::"
@@ -17,8 +17,7 @@ CAP = "the bound of one slice taken for that of all, or the reverse"
 
 
 def gaussian_counts_by(counts):
-    mechanisms = {**noisy_counts._MECHANISMS, "discrete-gaussian": counts}
-    return replaced("psd.mechanisms.noisy_counts._MECHANISMS", mechanisms)
+    return replaced("psd.mechanisms.noisy_counts.GaussianMechanism", counts)
 
 
 @planted(test=COUNTS + "test_the_mechanism_has_the_law_that_readers_are_told[discrete-gaussian]")
@@ -26,9 +25,9 @@ def gaussian_counts_by(counts):
 def sigma_for_its_square():
     """The noise has the parameter sigma in place of sigma^2."""
 
-    def counts(noise, true, loss):
-        root = math.isqrt(noise.squared_sensitivity)
-        return GaussianMechanism(true=true, rho=loss, squared_sensitivity=root)
+    def counts(true, rho, squared_sensitivity):
+        root = math.isqrt(squared_sensitivity)
+        return GaussianMechanism(true=true, rho=rho, squared_sensitivity=root)
 
     return gaussian_counts_by(counts)
 
@@ -65,8 +64,9 @@ def pure_draws_at_an_eighth():
 def nano_epsilon_for_parts_of_rho():
     """Counts of a budget in rho get Laplace noise, whose parts of rho are read as epsilon."""
 
-    def counts(noise, true, loss):
-        return LaplaceMechanism(true=true, epsilon=loss, sensitivity=noise.sensitivity)
+    def counts(true, rho, squared_sensitivity):
+        sensitivity = CountNoise.gaussian(squared_sensitivity).sensitivity
+        return LaplaceMechanism(true=true, epsilon=rho, sensitivity=sensitivity)
 
     return gaussian_counts_by(counts)
 

@@ -444,7 +444,7 @@ def group_taken_over_from_other_shares(answer_place, path, campaign, *about):
 
 @planted(test="tests/apps/local/test_campaign_design.py::"
          "test_a_campaign_is_written_and_read_by_the_device", like="a divided budget")  # fmt: skip
-@around("psd.apps.local.design.campaign_content")
+@around("psd.apps.local.campaign_design.campaign_content")
 def epsilon_split_over_rounds(content, bounds, crs, title, nano, devices, groups):
     """Each round has its part of epsilon, although a device answers in one of them alone."""
     return content(bounds, crs, title, nano // len(groups), devices, groups)

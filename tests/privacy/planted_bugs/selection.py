@@ -118,11 +118,11 @@ def quantile_bounds_of_the_data(original, self, nodes, ends, axis, p, q):
 
 @planted(test=HTF, like="scores without a usable sensitivity: variance, entropy, squared errors")
 @instead("psd.curator.division_scores.deviations")
-def division_by_squared_deviations(part, count, alike, bins):
+def division_by_squared_deviations(part, count, times, bins):
     """The unevenness of a part is its sum of squared deviations."""
     total, squares = np.zeros((2, len(bins)), np.int64)
-    np.add.at(total, part, count * alike)
-    np.add.at(squares, part, count * count * alike)
+    np.add.at(total, part, count * times)
+    np.add.at(squares, part, count * count * times)
     return (squares * bins - total * total) // bins
 
 

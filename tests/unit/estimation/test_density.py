@@ -122,12 +122,15 @@ def test_turned_and_mirrored_counts_turn_and_mirror_the_shares():
 # --- the surface --------------------------------------------------------------------------
 
 
+ALL_LINES = module.RasterMesh(lines=(np.arange(SIDE + 1), np.arange(SIDE + 1)))
+
+
 def surface_of(boxes, mass):
-    """The surface of boxes that come in two batches."""
+    """The surface of boxes that come in two batches, on all lines of the raster."""
     half = len(boxes) // 2
     mass = mass[:, None, None]
     parts = [(boxes[:half], mass[:half]), (boxes[half:], mass[half:])]
-    return module._summed_mass(lambda: iter(parts))
+    return module._summed_mass(parts, ALL_LINES)
 
 
 def surface_by_hand(boxes, mass):
@@ -202,6 +205,49 @@ def test_chunks_change_nothing(monkeypatch):
     found = shares(tree, counts)
     monkeypatch.setattr(module, "_LEAVES_PER_BATCH", 7)
     assert np.array_equal(shares(tree, counts), found)
+
+
+CASES = {
+    "quadtree": (random_tree(np.random.default_rng(8), lattice=(64, 64), height=5), (64, 64)),
+    "uneven": (random_tree(np.random.default_rng(9), lattice=(1000, 77), height=5), (1000, 77)),
+    "thin": (random_tree(np.random.default_rng(3), lattice=(2**20, 5000), height=8), (2**20, 5000)),
+    "grid": (grid((2**20, 2**20), 39), (2**20, 2**20)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lines_that_no_part_begins_at_change_no_answer(name, monkeypatch):
+    """The shares of records are those of the whole raster, to 1e-11 of the total."""
+    tree, lattice = CASES[name]
+    rng = np.random.default_rng(4)
+    count = np.where(tree.is_leaf, rng.poisson(rng.gamma(0.3, 30, len(tree))), 0).astype(float)
+    count[0] = count.sum()
+    few = smooth_density(tree, count, lattice)
+    monkeypatch.setattr(module, "raster_mesh", lambda *_: ALL_LINES)
+    every = smooth_density(tree, count, lattice)
+    assert few.surface.size < every.surface.size
+    x, y = few.mesh.lines
+    assert few.surface == pytest.approx(every.surface[np.ix_(y, x)], abs=1e-11 * count[0])
+    records = count[tree.is_leaf][:, None, None]
+    assert few.share * records == pytest.approx(every.share * records, abs=1e-11 * count[0])
+
+
+def test_a_surface_of_few_leaves_has_the_lines_of_their_parts():
+    tree = grid((64, 64), 16)
+    leaves = np.flatnonzero(tree.is_leaf)
+    mesh = module.raster_mesh(tree, leaves, (64, 64))
+    assert mesh.lines[0].tolist() == (np.arange(65) * (SIDE // 64)).tolist()
+    assert mesh.shape == (65, 65)
+    part = module.raster_mesh(tree, leaves[:1], (64, 64), 1, (10, 10, 200, 200))
+    assert part.window == (10, 10, 200, 200)
+    assert set(part.lines[0].tolist()) <= {10, 128, 200}
+
+
+def test_shares_without_the_surface_are_the_same():
+    kept = smooth().without_surface()
+    assert kept.surface.size == 0
+    for chosen in (LEAVES, LEAVES[:1]):
+        assert np.array_equal(kept.shares(chosen), smooth().shares(chosen))
 
 
 # --- parts of leaves ----------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The fit of all cells: which estimates and densities a post-processing chooses."""
 
 from dataclasses import fields, replace
+from fractions import Fraction
 
 import geopandas as gpd
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 import shapely
 
 import psd
+from psd.estimation import fit as module
 from psd.estimation.constants import MEDIAN_REACH, SLOPE_OVERDISPERSION
 from psd.estimation.covariate import CovariateDensity
-from psd.estimation.fit import fit
+from psd.estimation.fit import fit, fit_together
 from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.estimation.nonuniformity import fit_dispersion
 from psd.estimation.posterior import posterior_counts
@@ -125,3 +127,43 @@ def test_nobody_can_write_to_a_fit(estimate):
     assert len(arrays) > 12
     assert not any(array.flags.writeable for array in arrays)
     assert asked.density is asked.density
+
+
+def numbers_of(value):
+    """Arrays of a fit, and of the values in it, by name."""
+    for field in fields(value):
+        part = getattr(value, field.name)
+        if isinstance(part, np.ndarray):
+            yield field.name, part
+        elif field.name in ("estimates", "published_covariance", "dispersion", "pattern"):
+            yield from (() if part is None else numbers_of(part))
+
+
+@pytest.mark.parametrize("estimate", ["posterior", "signed", "least-squares"])
+@pytest.mark.parametrize("together", [1, 2**16])
+def test_records_that_are_fitted_together_have_the_fits_that_they_have_alone(
+    estimate, together, monkeypatch
+):
+    monkeypatch.setattr(module, "_TOGETHER", together)
+    rng = np.random.default_rng(5)
+    choice = PostProcessing(estimate=estimate, density="smooth", prune=3)
+    records = [
+        changed(grid_release(rng.poisson(4, shape)), post_processing=choice).record
+        for shape in ((8, 8), (1, 1), (16, 16), (4, 4), (8, 8))
+    ]
+    wider = replace(records[3].tree.noise, factor=Fraction(3))  # as running totals have
+    object.__setattr__(records[3], "tree", replace(records[3].tree, noise=wider))
+    outside = np.zeros(len(records[0].tree), bool)
+    outside[-3:] = True
+    monkeypatch.setattr(
+        module, "_empty_leaves", lambda record: outside if record is records[0] else None
+    )
+    found = list(fit_together(iter(records)))
+    assert [each.record for each in found] == records
+    for each, record in zip(found, records, strict=True):
+        alone = fit(record)
+        for (name, values), (_, other) in zip(numbers_of(each), numbers_of(alone), strict=True):
+            assert np.array_equal(values, other, equal_nan=True), name
+        assert np.array_equal(each.density.share, alone.density.share)
+    if estimate == "posterior":
+        assert found[0].estimates.count[-3:].tolist() == [0, 0, 0]

@@ -200,3 +200,33 @@ def test_time_of_a_release_without_slices_is_refused(subtests):
             data._releases[0].query(BOXES, **{name: value})
     with pytest.raises(ParameterError, match="each must be 'slice' or left out, got 'month'"):
         data.query(BOXES, each="month")
+
+
+@pytest.mark.parametrize("estimate", ["posterior", "signed"])
+@pytest.mark.parametrize("each", [None, "slice"])
+def test_slices_of_which_nothing_is_kept_have_the_same_answers(estimate, each, monkeypatch):
+    smooth = PostProcessing(estimate=estimate, density="smooth")
+    kept = series(towns=2)[0].replace(post_processing=smooth)
+    expected = kept.query(BOXES, each=each).table
+    assert all("fit" in vars(part.index) for part in map(kept.__getitem__, kept))
+    monkeypatch.setattr("psd.api.publication.MOST_KEPT", 0)
+    asked = kept.replace()
+    for _ in range(2):
+        found = asked.query(BOXES, each=each)
+        assert found.table.equals(expected)
+        assert not any("fit" in vars(index) for index in found.slices.values())
+    assert not any("fit" in vars(part.index) for part in map(asked.__getitem__, asked))
+    # A slice that is asked for alone keeps its fit, for what follows from its answers.
+    name = next(iter(asked))
+    assert asked.query(BOXES, when=name).joint() is not None
+    assert "fit" in vars(asked[name].index)
+
+
+def test_large_slices_that_are_not_kept_are_asked_one_by_one(monkeypatch):
+    kept = series(towns=2)[0].replace(post_processing=PostProcessing(density="smooth"))
+    expected = kept.query(BOXES).table
+    monkeypatch.setattr("psd.query.index.LEAST_NODES", 1)
+    monkeypatch.setattr("psd.api.publication.MOST_KEPT", 0)
+    asked = kept.replace()
+    assert asked.query(BOXES).table.equals(expected)
+    assert not any("fit" in vars(part.index) for part in map(asked.__getitem__, asked))

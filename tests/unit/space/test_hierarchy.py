@@ -7,7 +7,7 @@ from psd.errors import ReleaseFormatError
 from psd.estimation.least_squares import infer_counts, prune_counts, published_covariance
 from psd.estimation.posterior import posterior_counts
 from psd.privacy.loss import NANO
-from psd.space.box_tree import Hierarchy, check_hierarchy
+from psd.space.box_tree import Hierarchy, refuse_broken, topology_rules
 from support.tables import refused
 from support.trees import dense_least_squares
 
@@ -58,9 +58,13 @@ def test_estimates_of_seven_children_are_dense_add_up_and_are_not_negative(seed)
         assert sums_of_children(hierarchy, slopes)[inner] == pytest.approx(1)
 
 
+def check(hierarchy):
+    refuse_broken("hierarchy", topology_rules(hierarchy))
+
+
 def test_damage_of_a_hierarchy_is_refused(subtests):
     sound = {"parent": [-1, 0, 0], "level": [0, 1, 1], "count": [0, 2, 3], "loss": [0, 1, 1]}
-    check_hierarchy(Hierarchy(**sound))
+    check(Hierarchy(**sound))
     table = [
         ("parent is missing", {"parent": [-1, 0, 2]}),
         ("level", {"level": [0, 1, 2]}),
@@ -68,9 +72,9 @@ def test_damage_of_a_hierarchy_is_refused(subtests):
         ("epsilon", {"loss": [0, -1, 1]}),
     ]
     damaged = [(rule, Hierarchy(**sound | changes)) for rule, changes in table]
-    refused(subtests, ReleaseFormatError, damaged, check_hierarchy)
+    refused(subtests, ReleaseFormatError, damaged, check)
     hierarchy, _ = sevens(np.random.default_rng(0))
-    check_hierarchy(hierarchy)
+    check(hierarchy)
     assert hierarchy.children[~hierarchy.is_leaf].tolist() == [7] * 8
     assert hierarchy.first_child[:8].tolist() == [1, *range(8, 57, 7)]
     assert hierarchy.max_path_loss == 3 * NANO

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self
@@ -104,20 +103,16 @@ class PriceMap:
         if (self.depth is None) == (self.regions is None):
             raise ParameterError("zones need either a depth of cells, or regions with their order")
         if self.regions is None:
-            self._check_cells()
+            depth = self.depth
+            if depth is None or not 0 <= depth <= _MAX_DEPTH:
+                raise ParameterError(f"zone_depth must be 0 to {_MAX_DEPTH}, got {depth}")
+            if self.domain.lattice != (2**depth, 2**depth) or self.order is not None:
+                raise ParameterError(
+                    f"domain must have a lattice of 2^{depth} x 2^{depth} cells, and no order"
+                )
         elif self.order is None or sorted(self.order) != list(range(self.regions.size)):
             raise ParameterError("order must hold the number of each region once")
         check_maps(zone_layout(self.layout, self.shape[0]), self.zones, len(self.prices))
-
-    def _check_cells(self) -> None:
-        """Refuse a depth that is out of range, or not that of the domain."""
-        depth = self.depth
-        if depth is None or not 0 <= depth <= _MAX_DEPTH:
-            raise ParameterError(f"zone_depth must be 0 to {_MAX_DEPTH}, got {depth}")
-        if self.domain.lattice != (2**depth, 2**depth) or self.order is not None:
-            raise ParameterError(
-                f"domain must have a lattice of 2^{depth} x 2^{depth} cells, and no order"
-            )
 
     @property
     def layout(self) -> str:
@@ -203,16 +198,10 @@ class PriceMap:
 
         assert self.regions is not None  # the zones are runs of regions in their order
         assert self.order is not None
-        names = list(self._ids(first, stop))
-        shapes = self.regions.shapes()[list(self.order[first:stop])]
+        numbers = list(self.order[first:stop])
+        names = [str(self.regions.levels[-1].ids[number]) for number in numbers]
+        shapes = self.regions.shapes()[numbers]
         return {"regions": " ".join(names), "geometry": shapely.union_all(shapes)}
-
-    def _ids(self, first: int, stop: int) -> Iterator[str]:
-        """Names of the regions of a run."""
-        assert self.regions is not None  # as in `_run`
-        assert self.order is not None
-        for number in self.order[first:stop]:
-            yield str(self.regions.levels[-1].ids[number])
 
 
 objective = PriceMap

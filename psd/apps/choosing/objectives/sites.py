@@ -112,18 +112,15 @@ class Sites:
                 )
         if self.cover and self.best == 1:
             raise ParameterError("cover must be left out for one site; best= has their number")
-        self._check_inside()
-
-    def _check_inside(self) -> None:
-        """Refuse candidates whose catchment does not meet the domain."""
+        # The catchment of each candidate must meet the domain.
         west, south, east, north = self.domain.bounds
         unrolled, owner = self.catchments.unrolled()
         boxes = unrolled.boxes
         meets = (boxes[:, 0] <= east) & (boxes[:, 2] >= west)
         meets &= (boxes[:, 1] <= north) & (boxes[:, 3] >= south)
-        outside = np.bincount(owner[meets], minlength=len(self.catchments)) == 0
-        if outside.any():
-            name = self.catchments.ids[int(outside.argmax())]
+        is_outside = np.bincount(owner[meets], minlength=len(self.catchments)) == 0
+        if is_outside.any():
+            name = self.catchments.ids[int(is_outside.argmax())]
             raise DomainError(
                 f"candidates must lie in the bounds, got {name[:80]!r} outside; are x and y "
                 "swapped, or is the CRS another one?",

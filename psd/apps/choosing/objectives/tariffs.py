@@ -139,6 +139,7 @@ class Tariffs:
         """Add up over the regions what each tariff earns. Private."""
         prices = self.price_list
         index = {prices.price(number): number for number in range(len(prices))}
+        # Number of each price in the list, (tariffs, regions); of each region, who reaches it.
         chosen = np.array([[index[price] for price in row] for row in self.prices])
         reached = BidLevels(prices=prices, regions=self.regions).reached(tally)[:, 0]
         bids = reached[np.arange(reached.shape[0]), chosen]

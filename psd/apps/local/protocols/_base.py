@@ -65,17 +65,17 @@ class ReportProtocol(ABC):
         """Settings, as a campaign states them."""
 
     @property
-    @abstractmethod
     def codes(self) -> tuple[int, int]:
-        """First code of a report, and the one after the last."""
+        """First code of a report, and the one after the last; often a code is an answer."""
+        return 0, self.answers
 
     @abstractmethod
     def law(self, answer: int) -> Iterator[tuple[str, Fraction]]:
         """Every report and its probability."""
 
-    @abstractmethod
     def read(self, first: Codes, second: Codes) -> tuple[Codes, NDArray[np.bool_]]:
         """Code of reports of one or two integers, (n,) int64, and which of them are valid."""
+        return first, (first >= 0) & (first < self.codes[1])
 
     @property
     def width(self) -> int:
@@ -86,9 +86,9 @@ class ReportProtocol(ABC):
         """Which sets are valid reports; without an own form of report, no set is."""
         return np.zeros(len(masks), bool)
 
-    @abstractmethod
     def tabulate(self, codes: Any) -> NDArray[np.int64]:
         """Table of codes or masks; tables of parts of the reports add up."""
+        return np.bincount(codes, minlength=self.codes[1])
 
     def support(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of reports in a table that support each answer; often the table itself."""
@@ -171,6 +171,7 @@ def within(masks: Masks, answers: int) -> NDArray[np.bool_]:
 
 def count_masks(masks: Masks, answers: int) -> NDArray[np.int64]:
     """Number of sets that hold each answer."""
+    # A mask has the lowest answer in the lowest bit of its first byte.
     total = np.zeros(answers, np.int64)
     step = max(1, 2**24 // max(answers, 1))  # of bits in memory at once
     for start in range(0, len(masks), step):

@@ -12,11 +12,10 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psd._util.arrays import Floats
 from psd.apps.local.device import STEPS, WINDOWS, NumberDraw
-from psd.apps.local.protocols._base import Codes, ReportProtocol
+from psd.apps.local.protocols._base import ReportProtocol
 
 __all__ = [
     "NumberProtocol",
@@ -76,14 +75,6 @@ class NumberProtocol(ReportProtocol):
         for output, chance in enumerate(self.chances(answer)):
             yield f"[{output}]", chance
 
-    def read(self, first: Codes, second: Codes) -> tuple[Codes, NDArray[np.bool_]]:
-        """Code of reports, the output itself, and which are valid."""
-        return first, (first >= 0) & (first < self.outputs)
-
-    def tabulate(self, codes: Codes) -> NDArray[np.int64]:
-        """Number of reports of each output."""
-        return np.bincount(codes, minlength=self.outputs)
-
     def matrix(self) -> Floats:
         """Probabilities as floats: a row for each step, a column for each output."""
         rows = []
@@ -93,6 +84,12 @@ class NumberProtocol(ReportProtocol):
         table: Floats = np.stack(rows)
         chances: Floats = table / table.sum(axis=1, keepdims=True)
         return chances
+
+    def squares_of(self, values: Floats) -> Floats:
+        """Mean squared error at each step, in squared steps, if outputs have these values."""
+        steps = np.arange(self.answers, dtype=np.float64)
+        errors: Floats = (self.matrix() * (values - steps[:, None]) ** 2).sum(axis=1)
+        return errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +105,7 @@ class SingleValueProtocol(NumberProtocol):
 
     def squared_errors(self) -> Floats:
         """Mean squared error at each step, in squared steps."""
-        steps = np.arange(self.answers, dtype=np.float64)
-        errors: Floats = (self.matrix() * (steps - steps[:, None]) ** 2).sum(axis=1)
-        return errors
+        return self.squares_of(np.arange(self.answers, dtype=np.float64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +124,7 @@ class UnbiasedProtocol(NumberProtocol):
 
     def variances(self) -> Floats:
         """Variance of the decoded output at each step, in squared steps."""
-        values = np.array([float(value) for value in self.decoded()])
-        steps = np.arange(self.answers, dtype=np.float64)
-        errors: Floats = (self.matrix() * (values - steps[:, None]) ** 2).sum(axis=1)
-        return errors
+        return self.squares_of(np.array([float(value) for value in self.decoded()]))
 
 
 def decode_evenly(first: list[Fraction], last: list[Fraction], steps: int) -> list[Fraction]:

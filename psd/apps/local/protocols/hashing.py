@@ -92,10 +92,6 @@ class Hashing(LocalProtocol):
         valid &= (second >= 0) & (second < self.draw.modulus)
         return first * self.draw.modulus + second, valid
 
-    def tabulate(self, codes: Codes) -> NDArray[np.int64]:
-        """Number of reports of each function and value."""
-        return np.bincount(codes, minlength=self.draw.functions * self.draw.modulus)
-
     def support(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of reports that support each answer, by fast Fourier transforms.
 
@@ -106,10 +102,11 @@ class Hashing(LocalProtocol):
         of k and g - k are conjugate. The sums are integers, so they are rounded.
         """
         g, functions = self.draw.modulus, self.draw.functions
+        # F_k(a), (functions, g // 2 + 1): the other half is conjugate.
         by_value = np.fft.rfft(table.reshape(functions, g), axis=1)
         count = digits_for(self.answers, g)
         place_values = g ** np.arange(count)
-        digits = np.asarray(self.draw.codes)[:, None] // place_values % g
+        digits = np.asarray(self.draw.codes)[:, None] // place_values % g  # (answers, digits)
         support = np.full(self.answers, by_value[:, 0].sum().real / g)
         for k in range(1, g // 2 + 1):
             shape = (g,) * count

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from psd.apps.local.device import UNIT, KaryDraw
-from psd.apps.local.protocols._base import Codes, LocalProtocol
+from psd.apps.local.protocols._base import LocalProtocol
 
 __all__ = ["Kary"]
 
@@ -47,11 +44,6 @@ class Kary(LocalProtocol):
         return {}
 
     @property
-    def codes(self) -> tuple[int, int]:
-        """First code of a report, and the one after the last."""
-        return 0, self.answers
-
-    @property
     def p(self) -> Fraction:
         """Probability of the true answer."""
         return Fraction(self.draw.threshold, UNIT)
@@ -65,14 +57,6 @@ class Kary(LocalProtocol):
         """Every report and its probability."""
         for i in range(self.answers):
             yield f"[{i}]", self.p if i == answer else self.q
-
-    def read(self, first: Codes, second: Codes) -> tuple[Codes, NDArray[np.bool_]]:
-        """Code of reports, the answer itself, and which are valid."""
-        return first, (first >= 0) & (first < self.answers)
-
-    def tabulate(self, codes: Codes) -> NDArray[np.int64]:
-        """Number of reports of each answer."""
-        return np.bincount(codes, minlength=self.answers)
 
 
 protocol = Kary

@@ -128,19 +128,12 @@ class CommandAlgorithm(QgsProcessingAlgorithm):
             for field in self.form["fields"]
             if field["kind"].startswith("written") and values[field["name"]]
         }
-        self._open(written, parameters, context)
-        return {**written, "TEXT": output}
-
-    def _open(
-        self, written: dict[str, str], parameters: dict[str, Any], context: QgsProcessingContext
-    ) -> None:
-        """Open the written file as a layer where the user asks for it."""
-        if not self.form["loads"] or not self.parameterAsBool(parameters, _LOAD, context):
-            return
-        path = written.get("OUTPUT", "")
-        if path.endswith(_LAYERS) and context.project() is not None:
+        path, is_opened = written.get("OUTPUT", ""), self.form["loads"]
+        is_opened = is_opened and self.parameterAsBool(parameters, _LOAD, context)
+        if is_opened and path.endswith(_LAYERS) and context.project() is not None:
             details = QgsProcessingContext.LayerDetails(Path(path).stem, context.project(), path)
             context.addLayerToLoadOnCompletion(path, details)
+        return {**written, "TEXT": output}
 
 
 _STYLES = ["density", "reliability"]

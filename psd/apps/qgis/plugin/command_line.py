@@ -142,29 +142,22 @@ def run_command(words: list[str], stopped: Callable[[], bool] = lambda: False) -
         If it cannot start, was stopped, or leaves with an error, whose text is that of the command.
     """
     try:
+        # Variables of QGIS without those of its own Python and libraries.
+        variables = {name: text for name, text in os.environ.items() if not _FOREIGN.match(name)}
+        variables |= {"COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, encoding="utf-8", errors="replace", env=_environment(),
+            text=True, encoding="utf-8", errors="replace", env=variables,
         )  # fmt: skip
     except OSError as error:
         raise CommandError(f"cannot run {words[0]}: {error.strerror}") from None
-    output, messages = _wait(process, stopped)
+    while True:
+        try:
+            output, messages = process.communicate(timeout=_SECONDS_BETWEEN_LOOKS)
+            break
+        except subprocess.TimeoutExpired:
+            if stopped():  # the user asked for an end
+                process.terminate()
     if process.returncode:
         raise CommandError(messages.strip() or f"{words[0]} ended with code {process.returncode}")
     return output, messages
-
-
-def _wait(process: subprocess.Popen[str], stopped: Callable[[], bool]) -> tuple[str, str]:
-    """Output and messages of a process, which is ended where the user asks for it."""
-    while True:
-        try:
-            return process.communicate(timeout=_SECONDS_BETWEEN_LOOKS)
-        except subprocess.TimeoutExpired:
-            if stopped():
-                process.terminate()
-
-
-def _environment() -> dict[str, str]:
-    """Variables of QGIS without those of its own Python and libraries."""
-    variables = {name: text for name, text in os.environ.items() if not _FOREIGN.match(name)}
-    return variables | {"COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}

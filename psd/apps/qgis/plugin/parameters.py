@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from qgis.core import (
@@ -37,7 +36,7 @@ _TEXT = "_TEXT"
 
 def parameters_of(field: Field) -> list[Parameter]:
     """Parameters of a field, with its help."""
-    parameters = _MAKERS[field["kind"]](field)
+    parameters = _new_parameters(field)
     for parameter in parameters:
         parameter.setHelp(field["help"])
         if not field["required"] and field["advanced"]:
@@ -45,98 +44,58 @@ def parameters_of(field: Field) -> list[Parameter]:
     return parameters
 
 
-def _names(field: Field) -> tuple[str, str]:
-    """Name and label of the parameter of a field."""
-    return field["name"].upper(), field["label"]
-
-
-def _text(field: Field) -> list[Parameter]:
+def _new_parameters(field: Field) -> list[Parameter]:
+    """Parameters of the kind of a field, by their names, labels and values."""
+    name, label, kind = field["name"].upper(), field["label"], field["kind"]
+    default, optional = field["default"], not field["required"]
+    numbers = QgsProcessingParameterNumber
+    if kind == "flag":
+        return [QgsProcessingParameterBoolean(name, label, False, optional=True)]
+    if kind == "choice":
+        return [
+            QgsProcessingParameterEnum(
+                name, label, options=field["choices"], defaultValue=default, optional=optional,
+                usesStaticStrings=True,
+            )
+        ]  # fmt: skip
+    if kind in ("integer", "number"):
+        of_kind = numbers.Integer if kind == "integer" else numbers.Double
+        return [numbers(name, label, of_kind, default, optional=optional)]
+    if kind == "file":
+        return [QgsProcessingParameterFile(name, label, optional=optional)]
+    if kind == "files":
+        return [
+            QgsProcessingParameterMultipleLayers(
+                name, label, QgsProcessing.TypeFile, optional=True
+            ),
+            QgsProcessingParameterString(
+                name + _TEXT, "Addresses and patterns of inputs, one on each line", optional=True,
+                multiLine=True,
+            ),
+        ]  # fmt: skip
+    if kind == "crs":
+        return [QgsProcessingParameterCrs(name, label, default, optional=True)]
+    if kind == "bounds":
+        return [
+            QgsProcessingParameterExtent(name, label, optional=True),
+            QgsProcessingParameterString(name + _TEXT, f"{label}, as text", optional=True),
+        ]
+    if kind == "polygons":
+        polygons = [QgsProcessing.TypeVectorPolygon]
+        return [QgsProcessingParameterVectorLayer(name, label, polygons, optional=True)]
+    if kind == "written-file":
+        return [
+            QgsProcessingParameterFileDestination(
+                name, label, fileFilter=field["files"], optional=optional,
+                createByDefault=field["required"],
+            )
+        ]  # fmt: skip
+    if kind == "written-layer":
+        return [QgsProcessingParameterVectorDestination(name, label)]
+    is_long = field["multiple"]
     return [
-        QgsProcessingParameterString(
-            *_names(field), field["default"], optional=not field["required"],
-            multiLine=field["multiple"],
-        )
-    ]  # fmt: skip
-
-
-def _flag(field: Field) -> list[Parameter]:
-    return [QgsProcessingParameterBoolean(*_names(field), False, optional=True)]
-
-
-def _choice(field: Field) -> list[Parameter]:
-    return [
-        QgsProcessingParameterEnum(
-            *_names(field), options=field["choices"], defaultValue=field["default"],
-            optional=not field["required"], usesStaticStrings=True,
-        )
-    ]  # fmt: skip
-
-
-def _number(field: Field) -> list[Parameter]:
-    kinds = QgsProcessingParameterNumber
-    kind = kinds.Integer if field["kind"] == "integer" else kinds.Double
-    return [kinds(*_names(field), kind, field["default"], optional=not field["required"])]
-
-
-def _file(field: Field) -> list[Parameter]:
-    return [QgsProcessingParameterFile(*_names(field), optional=not field["required"])]
-
-
-def _files(field: Field) -> list[Parameter]:
-    name, label = _names(field)
-    return [
-        QgsProcessingParameterMultipleLayers(name, label, QgsProcessing.TypeFile, optional=True),
-        QgsProcessingParameterString(
-            name + _TEXT, "Addresses and patterns of inputs, one on each line", optional=True,
-            multiLine=True,
-        ),
-    ]  # fmt: skip
-
-
-def _crs(field: Field) -> list[Parameter]:
-    return [QgsProcessingParameterCrs(*_names(field), field["default"], optional=True)]
-
-
-def _bounds(field: Field) -> list[Parameter]:
-    name, label = _names(field)
-    return [
-        QgsProcessingParameterExtent(name, label, optional=True),
-        QgsProcessingParameterString(name + _TEXT, f"{label}, as text", optional=True),
+        QgsProcessingParameterString(name, label, default, optional=optional, multiLine=is_long)
     ]
-
-
-def _polygons(field: Field) -> list[Parameter]:
-    kinds = [QgsProcessing.TypeVectorPolygon]
-    return [QgsProcessingParameterVectorLayer(*_names(field), kinds, optional=True)]
-
-
-def _written_file(field: Field) -> list[Parameter]:
-    return [
-        QgsProcessingParameterFileDestination(
-            *_names(field), fileFilter=field["files"], optional=not field["required"],
-            createByDefault=field["required"],
-        )
-    ]  # fmt: skip
-
-
-def _written_layer(field: Field) -> list[Parameter]:
-    return [QgsProcessingParameterVectorDestination(*_names(field))]
-
-
-_MAKERS: dict[str, Callable[[Field], list[Parameter]]] = {
-    "text": _text,
-    "flag": _flag,
-    "choice": _choice,
-    "integer": _number,
-    "number": _number,
-    "file": _file,
-    "files": _files,
-    "crs": _crs,
-    "bounds": _bounds,
-    "polygons": _polygons,
-    "written-file": _written_file,
-    "written-layer": _written_layer,
-}
 
 
 def value_of(
@@ -170,9 +129,26 @@ def value_of(
     if kind == "crs":
         return algorithm.parameterAsCrs(values, name, context).authid()
     if kind == "bounds":
-        return _bounds_text(algorithm, values, name, context)
+        # Bounds in one word, with the CRS of the map if they were chosen there.
+        text = str(values.get(name + _TEXT) or "").strip()
+        if not values.get(name):
+            return text
+        if text:
+            raise CommandError("bounds must be given on the map or as a text, got both")
+        extent = algorithm.parameterAsExtent(values, name, context)
+        crs = algorithm.parameterAsExtentCrs(values, name, context).authid()
+        edges = (extent.xMinimum(), extent.yMinimum(), extent.xMaximum(), extent.yMaximum())
+        return ",".join(map(repr, edges)) + (f":crs={crs}" if crs else "")
     if kind == "polygons":
-        return _polygons_path(algorithm, values, name, context, feedback)
+        # A GeoPackage of the layer alone, with the filter and the edits that it has in QGIS.
+        layer = algorithm.parameterAsVectorLayer(values, name, context)
+        if layer is None:
+            return None
+        # No format is taken as it is: a file may hold several layers, or rows that are not shown.
+        path = QgsProcessingUtils.convertToCompatibleFormat(
+            layer, False, name.lower(), ["none"], "gpkg", context, feedback
+        )
+        return str(path)
     if kind in ("written-file", "written-layer"):
         return algorithm.parameterAsOutputLayer(values, name, context)
     return _lines(values, name) if field["multiple"] else str(values[name]).strip()
@@ -181,39 +157,3 @@ def value_of(
 def _lines(values: dict[str, Any], name: str) -> list[str]:
     """Lines of a text that are not empty."""
     return [line.strip() for line in str(values.get(name) or "").splitlines() if line.strip()]
-
-
-def _bounds_text(
-    algorithm: QgsProcessingAlgorithm,
-    values: dict[str, Any],
-    name: str,
-    context: QgsProcessingContext,
-) -> str:
-    """Bounds in one word, with the CRS of the map if they were chosen there."""
-    text = str(values.get(name + _TEXT) or "").strip()
-    if not values.get(name):
-        return text
-    if text:
-        raise CommandError("bounds must be given on the map or as a text, got both")
-    extent = algorithm.parameterAsExtent(values, name, context)
-    crs = algorithm.parameterAsExtentCrs(values, name, context).authid()
-    edges = (extent.xMinimum(), extent.yMinimum(), extent.xMaximum(), extent.yMaximum())
-    return ",".join(map(repr, edges)) + (f":crs={crs}" if crs else "")
-
-
-def _polygons_path(
-    algorithm: QgsProcessingAlgorithm,
-    values: dict[str, Any],
-    name: str,
-    context: QgsProcessingContext,
-    feedback: Any,
-) -> str | None:
-    """A GeoPackage of the layer alone, with the filter and the edits that it has in QGIS."""
-    layer = algorithm.parameterAsVectorLayer(values, name, context)
-    if layer is None:
-        return None
-    # No format is taken as it is: a file may hold several layers, or other rows than those shown.
-    path = QgsProcessingUtils.convertToCompatibleFormat(
-        layer, False, name.lower(), ["none"], "gpkg", context, feedback
-    )
-    return str(path)

@@ -250,8 +250,6 @@ def campaign_content(
     }
 
 
-# Devices of a level, as a multiple of those of the level above.
-
 # Of all regions of a campaign: about 20 MB in a level.
 _MAX_VERTICES = 2**19
 
@@ -329,16 +327,13 @@ def read_regions(
     """Read regions for a campaign, in the CRS in which devices know their points."""
     if isinstance(files, CellRegions):
         raise ParameterError(f"regions of a campaign must be files of polygons, got {files.kind}")
-    west, south, east, north = _extent(files, crs) if bounds is None else bounds
+    if bounds is None:
+        table = read_polygons(Path(files.paths[-1]), "regions")
+        if table.crs is None:
+            raise DomainError("regions have no CRS; assign it (set_crs, or in your GIS)")
+        bounds = bounds_of(table, crs, "regions")
+    west, south, east, north = bounds
     return files.read(Domain(bounds=(west, south, east, north), crs=crs, min_cell=None))
-
-
-def _extent(files: RegionFiles, crs: str) -> Sequence[float]:
-    """Bounds of all polygons of files."""
-    table = read_polygons(Path(files.paths[-1]), "regions")
-    if table.crs is None:
-        raise DomainError("regions have no CRS; assign it (set_crs, or in your GIS)")
-    return bounds_of(table, crs, "regions")
 
 
 def regions_of_campaign(campaign: Campaign) -> RegionHierarchy:
@@ -351,9 +346,17 @@ def regions_of_campaign(campaign: Campaign) -> RegionHierarchy:
     outlines = {tuple(rings for *_, rings in cells) for cells in parts}
     if len(parts) != len(campaign.groups) or len(outlines) != 1:
         raise ParameterError(_DAMAGED)
+    import shapely
+
     domain = Domain(bounds=campaign.bounds, crs=campaign.crs, min_cell=None)
     polygons = np.array([_polygon(rings) for rings in outlines.pop()], dtype=object)
-    _check_polygons(polygons, [name for name, *_ in parts[-1]], domain)
+    is_sound = shapely.is_valid(polygons) & (shapely.area(polygons) > 0)
+    is_sound &= shapely.intersects(polygons, shapely.box(*domain.bounds))
+    if not is_sound.all():
+        name = parts[-1][int((~is_sound).argmax())][0]
+        raise ParameterError(
+            f"region {name[:80]!r} must be a valid polygon in the bounds; the campaign is damaged"
+        )
     return RegionHierarchy(
         domain=domain,
         levels=_levels(parts),
@@ -372,6 +375,8 @@ def _levels(parts: Sequence[Sequence[Sequence[str]]]) -> tuple[RegionLevel, ...]
     """Levels of the regions above each lowest one."""
     levels, above = [], np.zeros(len(parts[0]), np.int32)
     for cells in parts:
+        # A run of lowest regions with one id and level is a region of this level; `number` is that
+        # of each lowest region, and `above` that of the level before.
         runs = [list(run) for _, run in groupby(cells, lambda cell: cell[:2])]
         starts = np.cumsum([0, *map(len, runs[:-1])])
         number = np.repeat(np.arange(len(runs), dtype=np.int32), [*map(len, runs)])
@@ -410,23 +415,19 @@ def _rings(regions: RegionHierarchy) -> list[str]:
     for level in regions.levels:
         if any("|" in text or not text.isprintable() for text in (level.name, *level.ids)):
             raise ParameterError("ids of regions in a campaign must be printable and without |")
-    return [
-        "|".join(ring for part in shapely.get_parts(shape) for ring in _rings_of(part))
-        for shape in geometry.polygons
-    ]
-
-
-def _rings_of(part: Any) -> list[str]:
-    """Vertices of the outer ring of a polygon and of its holes."""
-    import shapely
-
-    rings = []
-    for is_hole, ring in enumerate([part.exterior, *part.interiors]):
-        vertices = shapely.get_coordinates(ring)
-        turned = bool(shapely.is_ccw(ring)) == bool(is_hole)
-        numbers = (vertices[::-1] if turned else vertices).ravel()
-        rings.append(" ".join(np.format_float_positional(k + 0.0, trim="-") for k in numbers))
-    return rings
+    outlines = []
+    for shape in geometry.polygons:
+        rings = []
+        for part in shapely.get_parts(shape):
+            for number, ring in enumerate([part.exterior, *part.interiors]):
+                vertices = shapely.get_coordinates(ring)
+                is_hole = number > 0
+                if bool(shapely.is_ccw(ring)) == is_hole:
+                    vertices = vertices[::-1]
+                texts = (np.format_float_positional(k + 0.0, trim="-") for k in vertices.ravel())
+                rings.append(" ".join(texts))
+        outlines.append("|".join(rings))
+    return outlines
 
 
 def _polygon(text: str) -> Any:
@@ -445,16 +446,3 @@ def _polygon(text: str) -> Any:
             parts[-1][1].append(line)
     polygons = [shapely.polygons(outer, holes or None) for outer, holes in parts]
     return polygons[0] if len(polygons) == 1 else shapely.multipolygons(polygons)
-
-
-def _check_polygons(polygons: NDArray[np.object_], ids: Sequence[str], domain: Domain) -> None:
-    """Refuse polygons that are not valid, or lie outside the bounds."""
-    import shapely
-
-    sound = shapely.is_valid(polygons) & (shapely.area(polygons) > 0)
-    sound &= shapely.intersects(polygons, shapely.box(*domain.bounds))
-    if not sound.all():
-        name = ids[int((~sound).argmax())]
-        raise ParameterError(
-            f"region {name[:80]!r} must be a valid polygon in the bounds; the campaign is damaged"
-        )
