@@ -58,7 +58,6 @@ OPTIONS: Final[dict[str, str]] = {
     "--slices .*:max_per_slice=": "--max-per-slice",
     "--slice ": "--when WINDOW",
     "--slices ": "--when FIRST..LAST",
-    "--sum": "--each slice left out",
     "--read ": "options of their own, such as --x, --y, --time and --time-zone",
 }
 """The new option by the old one and a pattern of the beginning of its value."""

@@ -20,10 +20,12 @@ from ..output.answers import (
     columns_text,
     in_degrees,
     joint_text,
+    note_intervals,
     note_slow_boxes,
     print_answer_columns,
     print_answers,
     print_joint,
+    value_columns_shown,
     warn_of_areas_beyond,
 )
 from ..output.tables import Column, output_format, print_columns, state_source, write_text
@@ -188,6 +190,18 @@ FORMATS = ("table", *TEXTS, *FILES)
 )
 @unreliable_options
 @click.option(
+    "--mean",
+    multiple=True,
+    metavar="VALUE",
+    help="Also answer the mean of a value of the release, such as fare. May be repeated.",
+)
+@click.option(
+    "--sum",
+    multiple=True,
+    metavar="VALUE",
+    help="Also answer the sum of a value of the release. May be repeated.",
+)
+@click.option(
     "--joint",
     is_flag=True,
     help="Answer all regions together: intervals that hold jointly, and covariances.",
@@ -280,6 +294,7 @@ def command(
       psd query wards.psd.parquet --table population.csv --table-id ward -o answers.csv
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --when 2024-03..2024-05
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --each slice
+      psd query fares.psd.parquet --all-regions --mean fare --sum fare
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --explain
       psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
       psd query seoul.psd.parquet --top 10 --size 60 50
@@ -338,6 +353,10 @@ def command(
             "each other"
         )
     asked["outside"] = options["outside"]
+    of_values = {name: options[name] for name in ("mean", "sum")}
+    if kind and any(of_values.values()):
+        raise click.UsageError(f"--mean and --sum must be left out with --{kind}")
+    asked |= of_values
     if hasattr(asked["areas"], "columns"):
         check_columns(asked["areas"], form, COLUMNS)  # before any work
     with show_stage() as stage:
@@ -361,7 +380,9 @@ def command(
             err=True,
         )
     note_slow_boxes(answers)
-    if not kind and unreliable == "keep" and options["box"] and form in ("table", "csv"):
+    has_values = any(of_values.values())
+    is_plain = unreliable == "keep" and form in ("table", "csv") and not has_values
+    if not kind and is_plain and options["box"]:
         _show_boxes(
             answers, loaded.record.source, form, output, overwrite=overwrite, details=details
         )
@@ -383,7 +404,9 @@ def command(
         table = shown
     metadata = answers_metadata(loaded, unreliable, **certainty)
     if form == "table":
-        print_answers(table, EXTRA.get(kind, ()), has_details=details)
+        shown_values = value_columns_shown(of_values, has_details=details)
+        print_answers(table, (*EXTRA.get(kind, ()), *shown_values), has_details=details)
+        note_intervals(table, loaded.record, of_values["mean"])
         if joint is not None:
             print_joint(joint)
         print_explanations(table, explanations)

@@ -87,6 +87,8 @@ def _option(field: Field, **changes: Any) -> Decorator:
         attributes["type"] = click.Choice(field.choices)
     elif field.name != "bounds":
         attributes["metavar"] = field.form
+    if field.words > 1:
+        attributes["nargs"] = field.words
     if field.is_list:
         attributes |= {"multiple": True, "help": f"{field.help} May be repeated."}
     return click.option(field.option, field.name, **{**attributes, **changes})

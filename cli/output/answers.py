@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from psd.query.answer_table import Threshold
     from psd.query.areas import Areas
     from psd.query.joint import Joint
+    from psd.release.record import ReleaseRecord
     from psd.space.domain import Domain
 
 __all__ = [
@@ -35,11 +37,13 @@ __all__ = [
     "identifying_columns",
     "in_degrees",
     "joint_text",
+    "note_intervals",
     "note_slow_boxes",
     "plain_answers",
     "print_answer_columns",
     "print_answers",
     "print_joint",
+    "value_columns_shown",
     "warn_of_areas_beyond",
 ]
 
@@ -125,6 +129,30 @@ def print_answer_columns(
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
 
 
+def value_columns_shown(
+    asked: Mapping[str, Sequence[str]], *, has_details: bool
+) -> tuple[str, ...]:
+    """Columns of means and sums on the screen, by ``mean`` and ``sum`` with the names of values."""
+    errors = ("_perturbation_error", "_nonuniformity_error", "_error") if has_details else ()
+    names = [f"{kind}_{name}" for kind, given in asked.items() for name in given]
+    return tuple(f"{name}{end}" for name in names for end in ("", *errors, "_lower", "_upper"))
+
+
+def note_intervals(table: pandas.DataFrame, record: ReleaseRecord, means: Sequence[str]) -> None:
+    """Say which means have no interval, so that its ends are the bounds of the value."""
+    for name in means:
+        value = record.values[record.value_named(name)]
+        ends = table[f"mean_{name}_lower"], table[f"mean_{name}_upper"]
+        number = int(((ends[0] <= value.lower) & (ends[1] >= value.upper)).sum())
+        if number:
+            means_text = "1 mean has" if number == 1 else f"{number:,} means have"
+            click.echo(
+                f"({means_text} no interval: the noise allows that there is no record, so it goes "
+                f"from {value.lower:g} to {value.upper:g}, the bounds of {printable(name)})",
+                err=True,
+            )
+
+
 def identifying_columns(answers: pandas.DataFrame) -> list[str]:
     """The caller's columns that tell regions apart: ids and names, else whole numbers.
 
@@ -186,6 +214,8 @@ def _value_text(name: str, value: Any) -> str:
         from psd.query.answer_table import relative_text
 
         return relative_text(value) if value > 10 else f"{100 * value:.1f}%"
+    if name.startswith("mean_"):
+        return f"{value:,.4g}"
     return f"{value:,.1f}" if isinstance(value, float) and name != "id" else printable(str(value))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import pandas
 
     from psd.api.publication import Publication
+    from psd.release.record import ReleaseRecord
 
-__all__ = ["Statistic", "answer"]
+__all__ = ["Statistic", "answer", "asked_values"]
 
 # Arguments of each statistic, beside those of every query; `psd query` has them as options.
 _TAKES = {
@@ -142,6 +143,7 @@ def answer(
     guarantee: str,
     confidence: float,
     threshold: Threshold,
+    values: Sequence[tuple[str, int]] = (),
 ) -> Answers:
     """Answer areas, or cells, for all slices together, or for each; see `Release.query`."""
     stated: dict[str, Any] = {
@@ -167,7 +169,27 @@ def answer(
             name: answer_areas([index], areas, confidence=confidence, threshold=threshold)
             for name, index in zip(slices, fitted(list(slices.values())), strict=True)
         }
+    if values:
+        from psd.query.means import value_columns
+
+        for name, block in blocks.items():
+            answered = list(slices.values()) if each is None else [slices[name]]
+            block |= value_columns(answered, areas, values, confidence)
     return Answers(areas=areas, blocks=blocks, **stated)
+
+
+def asked_values(
+    record: ReleaseRecord, **given: str | Sequence[str] | None
+) -> list[tuple[str, int]]:
+    """What is asked of values: ``mean`` or ``sum``, and the number of the value."""
+    asked = []
+    for kind, names in given.items():
+        for name in [names] if isinstance(names, str) else names or ():
+            try:
+                asked.append((kind, record.value_named(str(name))))
+            except ParameterError as error:
+                raise ParameterError(str(error).replace("value", kind, 1), name=kind) from None
+    return asked
 
 
 def _answer_statistic(areas: Areas | None, statistic: Statistic, stated: dict[str, Any]) -> Answers:

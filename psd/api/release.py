@@ -85,6 +85,8 @@ class Release(Publication):
         seed: int | None = None,
         difference: Release | str | os.PathLike[str] | None = None,
         ratio: bool = False,
+        mean: str | Sequence[str] | None = None,
+        sum: str | Sequence[str] | None = None,
     ) -> Answers:
         """Estimate the counts of areas, with predicted errors; or ranks, class breaks, differences.
 
@@ -151,6 +153,12 @@ class Release(Publication):
             Regions by name are found in it by their ids, and must have the same outlines there.
         ratio : bool
             Divide by the counts of `difference` instead.
+        mean, sum : str or sequence of str, optional
+            Values of the release, such as ``"fare"``, whose means or sums are answered beside the
+            counts, as ``mean_fare`` and ``sum_fare`` with ``_perturbation_error,
+            _nonuniformity_error, _error, _lower, _upper``. A value beyond its bounds counted as the
+            nearest bound. The interval of a mean is from bound to bound where the noise allows
+            that there is no record.
 
         Returns
         -------
@@ -210,7 +218,7 @@ class Release(Publication):
         ... ].round(1).values.tolist()
         [[2.0, 2.7]]
         """
-        from psd.api.questions import Statistic, answer
+        from psd.api.questions import Statistic, answer, asked_values
         from psd.query.areas import read_areas
 
         if isinstance(difference, str | os.PathLike):
@@ -230,7 +238,10 @@ class Release(Publication):
             ratio=ratio,
         )
         asked, first = None, self._first
+        values = asked_values(first, mean=mean, sum=sum)
         if statistic.check_others(
+            mean=mean,
+            sum=sum,
             has_areas=areas is not None,
             has_levels=bool(self.levels),
             each=each,
@@ -252,6 +263,7 @@ class Release(Publication):
             guarantee=self.record.guarantee_text,
             confidence=confidence,
             threshold=threshold,
+            values=values,
         )
 
     # --- tables, maps and files ---------------------------------------------------------------

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
@@ -30,6 +31,7 @@ from psd.mechanisms.noisy_counts import count_mechanism
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import NANO, LossMeasure
+from psd.privacy.values import count_factor, part_factor
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.grids import BinGrid
@@ -173,7 +175,11 @@ class Curator:
         self.boundary = boundary
         self.regions = regions
         self.contributions = tally.contributions
+        self._values = 0 if tally.values is None else tally.values.shape[1]
         self.noise = _noise_of(tally, budget.measure, squared_sensitivity)
+        if self._values:  # counts follow from noisy sums, see `count`
+            factor = count_factor(self._values, is_pure=budget.measure.is_pure)
+            self.noise = replace(self.noise, factor=Fraction(factor))
 
     @property
     def spent(self) -> int:
@@ -300,6 +306,20 @@ class Curator:
         noise of sigma^2 = S^2 / (2 rho_c) costs n_c^2 / (2 sigma^2) = n_c^2 rho_c / S^2 in rho
         [2]_.
 
+        P9. With V values, the answers are the counts that follow from noisy sums of weights, each
+        pair of which has all of the loss of the question; a question costs what it costs without
+        values.
+        Proof: a record in the cell adds m_v to the first sum of value v and M - m_v to the second,
+        0 <= m_v <= M, so it changes each pair by M in sum, whatever its values are, and all pairs
+        by M V; k records of a unit, in whichever cells, by at most k M V. Discrete Laplace noise of
+        scale k M V / epsilon on every sum is then epsilon-private. The count is a function of the
+        noisy sums. A record whose weight is w in place of M, users being counted, has m_v of 0 to w
+        and changes a pair by w, and the weights of a user sum to at most k.
+        Proof in rho: m^2 + (M - m)^2 <= M^2, so a record changes the vector of all sums by at most
+        M sqrt(V) in L2, and n_c records of a unit by at most n_c M sqrt(V), by the triangle
+        inequality. Discrete Gaussian noise of sigma^2 = M^2 V S^2 / (2 rho_c) on every sum costs at
+        most n_c^2 rho_c / S^2 in rho [2]_.
+
         References
         ----------
         .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy
@@ -314,8 +334,22 @@ class Curator:
             if growing.loss[cells.nodes].any():
                 raise ParameterError("a cell is counted twice; measure once with the sum")
             self._charge("count", cells, loss)
-            noisy = self._sampler.draw(count_mechanism(self.noise, points.count(cells.nodes), loss))
-            growing.measure(cells.nodes, noisy, loss)
+            true, sums = points.count(cells.nodes), None
+            if self._values:
+                # Of each value the sum of the weights of its records, and what is left of M each.
+                weight, values = self._tally.record_weight, self._values
+                high = np.stack([each.count(cells.nodes) for each in points.values], axis=1)
+                parts = np.stack([high, weight * true[:, None] - high], axis=2)
+                shares = np.repeat(loss, 2 * values)
+                noise = _noise_of_sums(self.noise, weight, values)
+                drawn = self._sampler.draw(count_mechanism(noise, parts.ravel(), shares))
+                # Each noisy pair sums to the count. Rounding reads noisy sums alone; rounded down,
+                # each count would be half a record too small.
+                sums, whole = drawn.reshape(parts.shape), weight * values
+                noisy = (sums.sum(axis=(1, 2)) + whole // 2) // whole
+            else:
+                noisy = self._sampler.draw(count_mechanism(self.noise, true, loss))
+            growing.measure(cells.nodes, noisy, loss, sums)
             counts[inside] = noisy
             return counts
 
@@ -586,7 +620,9 @@ class Curator:
                 f"{measure.name} 0"
             )
         smallest = loss.min(initial=measure.largest, keepdims=True)
-        if self.noise.sensitivity * NANO > int(measure.of_pure(smallest)[0]) * _MAX_SCALE:
+        # Of values, the noise of 2V sums is added up.
+        times = 2 * self._tally.record_weight * self._values**2 if self._values else 1
+        if times * self.noise.sensitivity * NANO > int(measure.of_pure(smallest)[0]) * _MAX_SCALE:
             raise ParameterError(
                 f"{measure.name} {measure.text(int(smallest[0]))} of a question is too small for "
                 f"{self.contributions} records per user; the noise would exceed every count"
@@ -618,6 +654,16 @@ def _noise_of(tally: Tally, measure: LossMeasure, squared_sensitivity: int | Non
             f"got {squared}"
         )
     return CountNoise.gaussian(squared)
+
+
+def _noise_of_sums(noise: CountNoise, weight: int, values: int) -> CountNoise:
+    """Noise of the sums of the weights of V values, where counts that follow have a noise.
+
+    weight: M. Sums have the sensitivity of counts times M V in epsilon, and M sqrt(V) in rho.
+    """
+    times = weight**2 * part_factor(values, is_pure=noise.measure.is_pure)
+    squared = noise.squared_sensitivity * times
+    return replace(noise, squared_sensitivity=squared, factor=Fraction(1))
 
 
 def _unscored(mechanism: UnscoredMechanism, axes: int) -> partial[ScoreMechanism]:

@@ -11,6 +11,7 @@ the time that sorting takes. Parts of the entries run in threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -285,6 +286,11 @@ class Points:
     """
 
     def __init__(self, tally: Tally, order: QuadrantOrder | NDArray[np.int64]) -> None:
+        # The same cells with the sums of the weights of each value in place of counts.
+        sums = () if tally.values is None else tally.values.T
+        self.values = tuple(
+            Points(replace(tally, counts=column, values=None), order) for column in sums
+        )
         self._halves: HalvedNodes | None = None
         # Computed when a question needs it, since the nodes of regions do not.
         self._total: NDArray[np.int64] | None = None
@@ -372,6 +378,8 @@ class Points:
 
     def cut_regions(self, frame: RegionFrame) -> None:
         """Record the entries of each node of a frame, which the root is cut into."""
+        for points in self.values:
+            points.cut_regions(frame)
         size = int(frame.stop[0])
         # Records of each lowest region, (size,); entries are in the order of regions.
         first = np.searchsorted(self._region, np.arange(size))
@@ -391,6 +399,8 @@ class Points:
 
     def cut(self, cut: Cut) -> None:
         """Find the range of each child, or let the cut wait until a node is counted."""
+        for points in self.values:
+            points.cut(cut)
         if self._halves is not None and self._nodes is None:
             ends = self._halves.cut(cut, self.start[cut.nodes], self.stop[cut.nodes])
             if ends is not None:

@@ -286,7 +286,7 @@ def _fit_some(records: Sequence[ReleaseRecord]) -> Iterator[Fit]:
         counts = posterior_counts_together(
             [record.tree for record in records],
             estimates,
-            first.unit.scale,
+            first.scale,
             list(map(_empty_leaves, records)),
             reach=MEDIAN_REACH,
         )
@@ -309,7 +309,7 @@ def fit_least_squares(record: ReleaseRecord) -> Estimates:
     """
     return infer_counts(
         record.tree,
-        record.unit.scale,
+        record.scale,
         _empty_leaves(record),
         settled=record.local is None,
         measured=measure_record(record),
@@ -368,7 +368,7 @@ def _medians(
         return posterior_counts(
             tree,
             estimates,
-            record.unit.scale,
+            record.scale,
             empty,
             reach=MEDIAN_REACH,
             opened=opened,

@@ -444,7 +444,7 @@ def measure_record(record: ReleaseRecord) -> Measurements:
     """Measurements of the nodes of a record."""
     tree, local = record.tree, record.local
     if local is None:
-        return measure_counts(tree, record.unit.scale)
+        return measure_counts(tree, record.scale)
     measured = _measure_at(tree, local, np.zeros(len(tree)))
     for _ in range(_ROUNDS):
         pooled = infer_counts(tree, measured=measured, projected=False).signed

@@ -34,6 +34,7 @@ from psd.query.answer_table import (
 )
 from psd.query.areas import answer_areas, read_areas
 from psd.query.index import QueryIndex
+from psd.query.means import ValueFit, fit_values, node_columns, value_columns
 from psd.query.totals import QueryTotals
 from psd.space.ground_areas import ground_areas, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
@@ -197,19 +198,22 @@ def cells_table(
     If the counts are not of the curator, a column ``release_source`` states it in every row, so
     that every format of a table has it.
     """
-    return _table_of(fit, _select_cells(fit.tree, cells, level), threshold)
+    which = _select_cells(fit.tree, cells, level)
+    return _table_of(fit, fit_values(fit.record), which, threshold)
 
 
 def cell_tables(
     fit: Fit, cells: str, *, level: int | str | None, threshold: Threshold
 ) -> Iterator[geopandas.GeoDataFrame]:
     """Tables of some cells each, one after the other those of `cells_table`; at least one."""
-    which = _select_cells(fit.tree, cells, level)
+    which, values = _select_cells(fit.tree, cells, level), fit_values(fit.record)
     for start in range(0, max(len(which), 1), _ROWS):
-        yield _table_of(fit, which[start : start + _ROWS], threshold)
+        yield _table_of(fit, values, which[start : start + _ROWS], threshold)
 
 
-def _table_of(fit: Fit, which: Integers, threshold: Threshold) -> geopandas.GeoDataFrame:
+def _table_of(
+    fit: Fit, values: list[ValueFit], which: Integers, threshold: Threshold
+) -> geopandas.GeoDataFrame:
     """Table of some cells."""
     tree, estimates = fit.tree, fit.estimates
     count, error = estimates.count[which], np.sqrt(fit.noise_covariance.variance[which])
@@ -229,6 +233,7 @@ def _table_of(fit: Fit, which: Integers, threshold: Threshold) -> geopandas.GeoD
             "relative_error": relative,
             "reliable": reliability.reliable,
             "quality": reliability.quality,
+            **node_columns(values, which, CONFIDENCE),
             **stated,
         },
         geometry=shapely.box(west, south, east, north),
@@ -262,9 +267,11 @@ def named_regions_table(
     """Regions of a level with estimates and polygons; see `Release.to_geopandas`."""
     domain, source = index.record.domain, index.record.source
     regions = read_areas(None, domain, index.record.tree, level=level)
-    answers = regions.table(
-        answer_areas([index], regions, confidence=confidence, threshold=threshold)
-    )
+    columns = answer_areas([index], regions, confidence=confidence, threshold=threshold)
+    numbers = range(len(index.record.values))
+    both = [(kind, number) for number in numbers for kind in ("mean", "sum")]
+    columns |= value_columns([index], regions, both, confidence)
+    answers = regions.table(columns)
     shapes = regions.shapes(domain)
     areas = shape_ground_areas(domain, shapes)
     answers.insert(2, "density", ground_densities(answers["estimate"].to_numpy(), areas))

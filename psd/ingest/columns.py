@@ -82,6 +82,8 @@ class Columns:
         Number that the record bids or is willing to pay, by which strata may count it, see
         `psd.ingest.tally`. A value that is not a finite number is missing; it never stops a
         reading.
+    values : tuple of str
+        Numbers of the records whose sums and means a release has, see `psd.privacy.values`.
     time_zone : str
         Zone to whose local time all times are converted; times without a zone are local.
     geometry : str, optional
@@ -126,6 +128,7 @@ class Columns:
     user: str | None = None
     time: str | None = None
     bid: str | None = None
+    values: tuple[str, ...] = ()
     time_zone: str = "UTC"
     geometry: str | None = None
     layer: str | None = None
@@ -177,8 +180,9 @@ class Columns:
 
     @property
     def filtered(self) -> list[str]:
-        """Columns that the filter reads; they may have other roles too."""
-        return [] if self.filter is None else [*columns_of(self.filter)]
+        """Columns that are read as they are: those of the filter, of any role, and values."""
+        compared = [] if self.filter is None else [*columns_of(self.filter)]
+        return list(dict.fromkeys([*compared, *self.values]))
 
     @property
     def needed(self) -> list[str]:
@@ -213,17 +217,21 @@ def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
     )
     where = columns.where
     if columns.filter is not None:
-        spelled = {name: match_name(name, names) or name for name in columns.filtered}
+        compared = columns_of(columns.filter)
+        spelled = {name: match_name(name, names) or name for name in compared}
         where = str(named_as(columns.filter, spelled))
-    return replace(columns, x=x, y=y, user=user, time=time, wkt=wkt, bid=bid, where=where)
+    values = tuple(match_name(name, names) or name for name in columns.values)
+    return replace(
+        columns, x=x, y=y, user=user, time=time, wkt=wkt, bid=bid, where=where, values=values
+    )
 
 
 def check_roles(what: str, columns: Columns) -> None:
     """Refuse a column with two roles, such as the user ``ID`` and the time ``id``."""
-    if len(set(columns)) < len(list(columns)):
+    if len({*columns, *columns.values}) < len([*columns, *columns.values]):
         raise InputDataError(
-            f"x, y, user, time and bid must be different columns of {what}, got "
-            f"{', '.join(columns)}"
+            f"x, y, user, time, bid and values must be different columns of {what}, got "
+            f"{', '.join([*columns, *columns.values])}"
         )
 
 
@@ -327,10 +335,10 @@ def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> di
     if no time is read, and there is no filter, which may read one.
     """
     reading = {
-        field.name: str(getattr(columns, field.name))
+        field.name: ", ".join(value) if isinstance(value, tuple) else str(value)
         for field in fields(columns)
-        if field.name not in _UNSTATED
-        and (field.name in _STATED or getattr(columns, field.name) != field.default)
+        for value in [getattr(columns, field.name)]
+        if field.name not in _UNSTATED and (field.name in _STATED or value != field.default)
     }
     if columns.time is None and columns.where is None:
         reading.pop("time_zone", None)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.ingest.row_hash import PRIME, row_hashes
+from psd.privacy.values import WEIGHT
 
 if TYPE_CHECKING:
     from psd.privacy.unit import PrivacyUnit
@@ -22,6 +23,7 @@ __all__ = [
     "keep_smallest",
     "number_slices",
     "number_units",
+    "round_weights",
     "rows_per_unit",
     "running_number",
     "smallest_in_order",
@@ -82,30 +84,58 @@ def user_weights(units: NDArray[np.int64], weight: int) -> NDArray[np.int64]:
     return weights
 
 
+def round_weights(
+    weights: NDArray[np.int64],
+    values: NDArray[np.int64],
+    salt: NDArray[np.integer],
+    cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    time: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Weights of values of records that weigh w in place of M: floor(w m / M + u), 0 to w.
+
+    weights: (n,) int64, w of each record, below 2^30; values: (n, V) int64, m of each value, 0 to
+    M; the others as in `keep_smallest`. All private; returns (n, V) int64, private.
+
+    P5. It is a function of the record, of the number of records of its unit and of the key, and at
+    most w. So the weights of a value, and what is left of w, sum to at most the weight of the unit.
+
+    u is a hash of the record in [0, 1), the same for all of its values: rounding down would make
+    every mean too small, by half over w.
+    """
+    first = np.broadcast_to(np.int64(0), len(weights))
+    # Products are below 2^31 2^20 and 2^30 2^20.
+    part = row_hashes(salt, *cells, time, first) * WEIGHT // PRIME
+    rounded: NDArray[np.int64] = (weights[:, None] * values + part[:, None]) // WEIGHT
+    return rounded
+
+
 def keep_smallest(
     units: NDArray[np.int64],
     salt: NDArray[np.integer],
     cells: tuple[NDArray[np.int64], NDArray[np.int64]],
     time: NDArray[np.int64],
     k: int,
+    values: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Return the indices of the k records of each unit with the smallest hashes.
 
     units: (n,) int64, unit of each record, below 2^32; salt: (3, n) int, salts of its user, see
     `psd.ingest.row_hash`; cells: columns and rows of the full lattice, (n,) int64 each; time: (n,)
-    int64, microseconds of local time, 0 without times. All private, k public.
+    int64, microseconds of local time, 0 without times; values: (n, V) int64, or None. All private,
+    k public.
 
     Equal records of a unit are distinguished by their occurrence number, so nothing depends on
-    their positions; records with the same hash are ordered by cell, time and occurrence.
+    their positions; records with the same hash are ordered by cell, time and occurrence. Records
+    that differ in their values alone get their occurrence numbers in the order of these.
     """
+    places = (*cells, time, *_columns_of(values))
     exceeds = (rows_per_unit(units) > k)[units]
     if 2 * np.count_nonzero(exceeds) > len(exceeds):
         # Units with few records keep all of them; to leave these out would copy the others.
-        return _smallest(units, salt, *cells, time, k=k)
+        return _smallest(units, salt, places, k=k)
     crowded = np.flatnonzero(exceeds)
-    smallest = _smallest(
-        units[crowded], salt[:, crowded], *(v[crowded] for v in (*cells, time)), k=k
-    )
+    of_crowded = tuple(each[crowded] for each in places)
+    smallest = _smallest(units[crowded], salt[:, crowded], of_crowded, k=k)
     return np.concatenate([np.flatnonzero(~exceeds), crowded[smallest]])
 
 
@@ -116,6 +146,7 @@ def keep_in_slices(
     cells: tuple[NDArray[np.int64], NDArray[np.int64]],
     time: NDArray[np.int64],
     limits: tuple[int, int],
+    values: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Return the indices of the k smallest records of each user, of the M smallest of each slice.
 
@@ -135,10 +166,11 @@ def keep_in_slices(
     has_more = np.zeros(int(users.max(initial=-1)) + 1, bool)
     has_more[users[exceeds]] = True
     crowded = np.flatnonzero(has_more[users])
-    columns, rows, moments = (values[crowded] for values in (*cells, time))
+    places = tuple(each[crowded] for each in (*cells, time, *_columns_of(values)))
     salts, first = salt[:, crowded], np.broadcast_to(np.int64(0), len(crowded))
+    columns, rows, moments = places[:3]
     hashes = row_hashes(salts, columns, rows, moments, first)
-    order = _order_of_ties(users[crowded], hashes, salts, (columns, rows, moments))
+    order = _order_of_ties(users[crowded], hashes, salts, places)
     smallest = smallest_in_order(order, users[crowded], of_slices[crowded], limits)
     return np.concatenate([np.flatnonzero(~has_more[users]), crowded[smallest]])
 
@@ -167,23 +199,26 @@ def smallest_in_order(
     return left[running_number([users[left]]) < limits[0]]
 
 
+def _columns_of(values: NDArray[np.int64] | None) -> tuple[NDArray[np.int64], ...]:
+    """Columns of the weights of values; none without values."""
+    return () if values is None else tuple(values.T)
+
+
 def _smallest(
     units: NDArray[np.int64],
     salt: NDArray[np.integer],
-    columns: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    time: NDArray[np.int64],
+    places: tuple[NDArray[np.int64], ...],
     *,
     k: int,
 ) -> NDArray[np.int64]:
-    """Indices of the k smallest hashes of each unit.
+    """Indices of the k smallest hashes of each unit; places: columns, rows, times and values.
 
     Sorting keys is much faster than finding their order, and short keys are sorted faster than
     long ones. They give the largest key that each unit keeps. Units with equal short keys need
     their whole hashes, and only units with equal hashes need the order of their records.
     """
-    cells = (columns, rows, time)
-    hashes = row_hashes(salt, *cells, np.broadcast_to(np.int64(0), len(units)))
+    columns, rows, time = places[:3]
+    hashes = row_hashes(salt, columns, rows, time, np.broadcast_to(np.int64(0), len(units)))
     is_kept, has_ties = _kept_by_bits(units, hashes, _short_bits(units), k)
     parts, index = [np.flatnonzero(is_kept & ~has_ties)], np.flatnonzero(has_ties)
     if len(index):
@@ -191,8 +226,8 @@ def _smallest(
         parts.append(index[is_kept & ~has_ties])
         index = index[has_ties]
     if len(index):
-        of_cells = tuple(values[index] for values in cells)
-        smallest = _smallest_of_ties(units[index], hashes[index], salt[:, index], of_cells, k=k)
+        of_ties = tuple(values[index] for values in places)
+        smallest = _smallest_of_ties(units[index], hashes[index], salt[:, index], of_ties, k=k)
         parts.append(index[smallest])
     return np.concatenate(parts)
 
@@ -242,11 +277,11 @@ def _order_of_ties(
     ties: tuple[NDArray[np.int64], ...],
 ) -> NDArray[np.int64]:
     """Order by unit and hash, where equal records get hashes by their occurrence number."""
-    columns, rows, time = ties
+    columns, rows, time = ties[:3]
     order, tied = _sort(units, hashes, ties)
-    # Equal records have equal hashes, so they are among the ties.
+    # Records that are equal but for values have equal hashes, so they are among the ties.
     among = order[tied]
-    occurrence = running_number([units[among], hashes[among], *(v[among] for v in ties)])
+    occurrence = running_number([units[among], hashes[among], *(v[among] for v in ties[:3])])
     again = among[occurrence > 0]
     if len(again):
         more = occurrence[occurrence > 0]

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
     from psd.ingest.columns import Columns
 
-__all__ = ["LARGEST_WHOLE", "SIGNS", "Rules", "matches", "select"]
+__all__ = ["LARGEST_WHOLE", "SIGNS", "Rules", "Values", "matches", "select", "typed_parts"]
 
 LARGEST_WHOLE: Final = 2**53
 """Doubles below it have all their digits."""
@@ -117,7 +117,7 @@ def select(
     """
     rules = Rules() if rules is None else rules
     columns = {
-        name: [(index, _Values(array, rules)) for index, array in _typed_parts(fields[name])]
+        name: [(index, Values(array, rules)) for index, array in typed_parts(fields[name])]
         for name in columns_of(predicate)
     }
     return _decide(predicate, columns)[0]
@@ -165,7 +165,7 @@ def _any(masks: list[_Masks]) -> _Masks:
     return true, false
 
 
-def _decide_leaf(leaf: Comparison | Membership | Pattern | Missing, values: _Values) -> _Masks:
+def _decide_leaf(leaf: Comparison | Membership | Pattern | Missing, values: Values) -> _Masks:
     """Masks of one comparison on values of one type."""
     import pyarrow.compute as pc
 
@@ -187,7 +187,7 @@ _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?
 
 
 @dataclass(frozen=True)
-class _Values:
+class Values:
     """Values of one column and one type, as each kind of literal sees them."""
 
     array: Any
@@ -338,7 +338,7 @@ def _json_text(text: str | None) -> str | None:
 
 
 def _kind_of(array: Any) -> str:
-    """Kind of the values of an Arrow array, as `_Values` treats them."""
+    """Kind of the values of an Arrow array, as `Values` treats them."""
     import pyarrow as pa
 
     kind, types = array.type, pa.types
@@ -353,7 +353,7 @@ def _kind_of(array: Any) -> str:
     return "time" if types.is_timestamp(kind) or types.is_date(kind) else "other"
 
 
-def _typed_parts(values: Any) -> list[tuple[NDArray[np.int64], Any]]:
+def typed_parts(values: Any) -> list[tuple[NDArray[np.int64], Any]]:
     """Positions and Arrow arrays of values of one type; objects are typed one by one."""
     import pyarrow as pa
 

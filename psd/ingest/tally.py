@@ -52,8 +52,11 @@ class Batch:
         Local times in the zone of the columns; NaT if missing. Private.
     bid : ndarray, shape (n,), float64, or None
         Bids; NaN or infinite if missing. Private.
+    values : ndarray, shape (n, V), float64, or None
+        Values whose sums are counted; NaN if missing. Private.
     match : ndarray, shape (n,), bool, or None
-        Whether the filter of the columns selects each record; None without a filter. All records
+        Whether the filter of the columns selects each record, and it has all values; None without
+        both. All records
         are in the batch, so that their form is checked whether they are selected or not. Private.
     """
 
@@ -62,6 +65,7 @@ class Batch:
     user: Any = None
     time: NDArray[np.datetime64] | None = None
     bid: NDArray[np.float64] | None = None
+    values: NDArray[np.float64] | None = None
     match: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
@@ -80,6 +84,7 @@ class Batch:
             user=None if self.user is None else self.user.filter(pa.array(match)),
             time=None if self.time is None else self.time[match],
             bid=None if self.bid is None else self.bid[match],
+            values=None if self.values is None else self.values[match],
         )
 
 
@@ -101,6 +106,12 @@ class Tally:
         Stratum of each count, which is the lowest region unless an app counts by others, see
         `psd.ingest.tally`. A record has one lattice cell and one stratum; the parts of a lattice
         cell in several strata are counted separately.
+    values : ndarray, shape (n, V), int64, or None
+        Sums of the weights m of the V values of a release, see `psd.privacy.values`. Each is 0 to
+        `record_weight` times the count.
+    record_weight : int
+        Weight of a record that counts one: M of `psd.privacy.values`, or 1 where counts are sums of
+        weights themselves.
     report : dict of str to int
         Records read, without coordinates, outside, over the contribution limit. Private; for the
         private report.
@@ -112,6 +123,8 @@ class Tally:
     contributions: int = 1
     slice: NDArray[np.int64] | None = None
     region: NDArray[np.int32] | None = None
+    values: NDArray[np.int64] | None = None
+    record_weight: int = 1
     report: dict[str, int] = field(default_factory=dict)
     _codes: QuadrantCodes | None = field(init=False, default=None)
 
@@ -123,7 +136,8 @@ class Tally:
         """
         tally = object.__new__(cls)
         fields = {"_codes": codes, "contributions": contributions, "report": report}
-        for name, value in {**fields, "slice": None, "region": None}.items():
+        others = {"slice": None, "region": None, "values": None, "record_weight": 1}
+        for name, value in {**fields, **others}.items():
             object.__setattr__(tally, name, value)
         return tally
 
@@ -152,6 +166,10 @@ class Tally:
         if self.region is not None:  # a block has an entry for each of its cells
             columns, rows = blocks.to_blocks(self.columns, 0), blocks.to_blocks(self.rows, 1)
             return replace(self, columns=columns, rows=rows)
+        if self.values is not None:  # codes have no place for sums of values
+            columns, rows = blocks.to_blocks(self.columns, 0), blocks.to_blocks(self.rows, 1)
+            merged = add_tallies([replace(self, columns=columns, rows=rows)])
+            return replace(merged, contributions=self.contributions, report=self.report)
         codes = self._codes
         if codes is None:
             codes = self.quadrant_codes(QuadrantOrder(blocks.lattice))
@@ -164,7 +182,7 @@ _ARRAYS = ("columns", "rows", "counts")
 
 
 def add_tallies(tallies: Sequence[Tally]) -> Tally:
-    """Add counts by slice, region and cell."""
+    """Add counts, and sums of values, by slice, region and cell."""
     first = tallies[0]
     groups = [
         [np.zeros_like(t.counts) if getattr(t, name) is None else getattr(t, name) for t in tallies]
@@ -180,12 +198,18 @@ def add_tallies(tallies: Sequence[Tally]) -> Tally:
     is_first[1:] = np.any([np.diff(values) != 0 for values in keys], axis=0)
     starts = np.flatnonzero(is_first)
     slice_, region, rows, columns = (values[starts] for values in keys)
+    values = None
+    if first.values is not None:
+        values = np.concatenate([t.values for t in tallies if t.values is not None])[order]
+        values = np.add.reduceat(values, starts, axis=0) if len(starts) else values
     return Tally(
         columns=columns.astype(np.int32),
         rows=rows.astype(np.int32),
         counts=np.add.reduceat(counts[order], starts),
         slice=None if first.slice is None else slice_,
         region=None if first.region is None else region.astype(np.int32),
+        values=values,
+        record_weight=first.record_weight,
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +27,7 @@ from psd.ingest.contribution_bounding import (
     keep_smallest,
     number_slices,
     number_units,
+    round_weights,
     rows_per_unit,
     user_weights,
 )
@@ -42,9 +43,11 @@ from psd.ingest.tally import Batch, Tally, split_columns, widen_columns
 from psd.ingest.user_ids import normalise_ids
 from psd.ingest.user_partitions import UserPartition, UserPartitions, UserRows, keep_user_rows
 from psd.privacy.unit import PrivacyUnit
+from psd.privacy.values import WEIGHT, value_weights
 
 if TYPE_CHECKING:
     from psd.ingest.tally import Area, Strata
+    from psd.privacy.values import Value
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
@@ -68,6 +71,7 @@ class FilteredBatch:
     rows: NDArray[np.int32]
     time: NDArray[np.int64] | None  # (m,) int64, or None; microseconds of local time
     stratum: NDArray[np.int32] | None = None  # (m,) int32, or None
+    values: NDArray[np.float64] | None = None  # (m, V) float64, or None; none is missing
 
     def __repr__(self) -> str:
         return "<FilteredBatch: private>"
@@ -114,6 +118,7 @@ class RecordFilter:
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
         bidless = self._count_bidless(batch, inside)
         time = None if batch.time is None else batch.time[inside]
+        values = None if batch.values is None else batch.values[inside]
         stratum = None
         if self.strata is not None:
             bid = None if batch.bid is None else batch.bid[inside]
@@ -123,6 +128,7 @@ class RecordFilter:
             columns, rows = columns[selected], rows[selected]
             time = None if time is None else time[selected]
             stratum = None if stratum is None else stratum[selected]
+            values = None if values is None else values[selected]
             inside[np.flatnonzero(inside)[~selected]] = False
         # Private counts for the holder of the data.
         missing = 0
@@ -145,6 +151,7 @@ class RecordFilter:
             rows=rows,
             time=None if time is None else time.astype("datetime64[us]").astype(np.int64),
             stratum=stratum,
+            values=values,
         )
 
     def _count_bidless(self, batch: Batch, inside: NDArray[np.bool_]) -> int:
@@ -179,8 +186,8 @@ _WORKER_BYTES = 2**29
 # Codes that are split together; few enough for the cache of a processor.
 _CODES_PER_CHUNK = 2**15
 
-Weighted = tuple[NDArray[np.int64], NDArray[np.int64] | None]
-"""Cell codes of records, and their weights if they do not count once each."""
+Weighted = tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64] | None]
+"""Cell codes of records, their weights if they do not count once each, and weights of values."""
 
 
 class TallyBuilder:
@@ -189,7 +196,7 @@ class TallyBuilder:
     Strata, such as regions, are public: records are counted by cell and stratum, at the cost of
     counts by cell, as `psd.ingest.tally.Strata` proves. Records of users get a third of `memory`,
     the limit for records and cells; `limits_cells` tells whether occupied cells that do not fit are
-    refused.
+    refused. Of `values` the weights are summed, each in a counter like that of the records.
 
     P4. Whether a record is dropped (no coordinates, outside the domain, the area, all strata or all
     slices) depends on that record alone, and so do its cell, stratum and slice.
@@ -207,6 +214,7 @@ class TallyBuilder:
         area: Area | None = None,
         slices: TimeSlices | None = None,
         strata: Strata | None = None,
+        values: Sequence[Value] = (),
         memory: int | None = None,
         limits_cells: bool = True,
     ) -> None:
@@ -223,13 +231,17 @@ class TallyBuilder:
         cells = parts * self._columns * self._rows
         memory_for_cells = memory if limits_cells else None
         self._order: QuadrantOrder | None = None
-        if slices is None and not self._strata and not is_dense(cells, memory_for_cells):
+        self.values = tuple(values)
+        # Codes in quadrant order have no place for sums of values.
+        is_sparse = not (slices or self._strata or values) and not is_dense(cells, memory_for_cells)
+        if is_sparse:
             # An adaptive method is drawn on the lattice of these blocks, so they are the cells.
             self._in_blocks = step == domain.cell_step
             lattice = (self._columns, self._rows) if self._in_blocks else domain.lattice
             self._order = QuadrantOrder(lattice)
             cells = 4**self._order.levels
         self._counter = cell_counter(cells, memory_for_cells)
+        self._sums = [cell_counter(cells, memory_for_cells) for _ in self.values]
         self._partitions = UserPartitions(None if memory is None else memory // 3)
         self._workers = os.cpu_count() or 1
         if memory is not None:
@@ -240,13 +252,29 @@ class TallyBuilder:
         """Count records at once if each is its own unit; else store them by user."""
         records = self._filter.filter_batch(batch)
         self._inside += len(records.columns)
+        weights = None
+        if self.values:
+            assert records.values is not None  # the columns of the request name them
+            weights = value_weights(self.values, records.values)
         if not self.unit.has_user:
             cells = records.columns, records.rows, records.time, records.stratum
-            self._counter.add(self._cells(*cells))
+            self._count(self._cells(*cells), None, weights)
             return
         columns = widen_columns(records.columns, records.stratum, self.domain.lattice[0])
         codes = records.rows.astype(np.int64) * self._width + columns
-        self._partitions.add_rows(_ids(batch.user), codes, records.time, records.inside)
+        self._partitions.add_rows(_ids(batch.user), codes, records.time, records.inside, weights)
+
+    def _count(
+        self,
+        codes: NDArray[np.int64],
+        weights: NDArray[np.int64] | None,
+        values: NDArray[np.int64] | None,
+    ) -> None:
+        """Count records, each once or with its weight, and sum the weights of their values."""
+        self._counter.add(codes, weights)
+        if values is not None:
+            for sums, column in zip(self._sums, values.T, strict=True):
+                sums.add(codes, np.ascontiguousarray(column))
 
     @property
     def _width(self) -> int:
@@ -282,8 +310,8 @@ class TallyBuilder:
             counted, partitions = 0, self._partitions.partitions()
             with ThreadPoolExecutor(self._workers) as pool:
                 while batch := list(islice(partitions, self._workers)):
-                    for user_codes, user_weights in pool.map(bound, batch):
-                        self._counter.add(user_codes, user_weights)
+                    for user_codes, user_weights, user_values in pool.map(bound, batch):
+                        self._count(user_codes, user_weights, user_values)
                         counted += len(user_codes)
         report = dict(self._filter.report)
         if unit.has_user and not unit.weight:
@@ -297,6 +325,14 @@ class TallyBuilder:
             return Tally.of_codes(occupied, contributions=unit.contributions, report=report)
         codes, counts = self._counter.counts()
         tally = tally_of_codes(codes, counts, self.domain, self.step, self.slices, self.strata)
+        if self.values:
+            sums = np.zeros((len(codes), len(self.values)), np.int64)
+            for number, counter in enumerate(self._sums):
+                # Cells whose values are all at the lower bound have no sum above 0.
+                filled, total = counter.counts()
+                sums[np.searchsorted(codes, filled), number] = total
+            weight = 1 if unit.weight else WEIGHT
+            tally = replace(tally, values=sums, record_weight=weight)
         return replace(tally, contributions=unit.contributions, report=report)
 
     def user_rows(self, key: bytes) -> UserRows:
@@ -338,22 +374,30 @@ class TallyBuilder:
         return number_units(self.unit, partition.users, partition.time, self.slices)
 
     def _bound_partition(self, unit: PrivacyUnit, key: bytes, partition: UserPartition) -> Weighted:
-        """Cells of the kept records of a partition, and their weights if they have any."""
+        """Cells of the kept records of a partition, with their weights and those of values."""
         units, rows = self._units(partition), partition.codes // self._width
         columns, time = partition.codes - rows * self._width, partition.time
+        values = partition.values
+        salt = None
+        if not unit.weight or values is not None:
+            salts = user_salts(partition.names.to_pylist(), key).astype(np.int32)
+            salt = salts.take(partition.users, axis=1)  # several times as fast as an index
         if unit.weight:
             weights = user_weights(units, unit.weight)
+            if values is not None and salt is not None:
+                values = round_weights(weights, values, salt, (columns, rows), time)
             index = np.flatnonzero(weights)  # a record of weight 0 occupies no cell
-            return self._cells(columns[index], rows[index], time[index]), weights[index]
-        salts = user_salts(partition.names.to_pylist(), key).astype(np.int32)
-        salt = salts.take(partition.users, axis=1)  # several times as fast as an index
+            kept = self._cells(columns[index], rows[index], time[index])
+            return kept, weights[index], None if values is None else values[index]
+        assert salt is not None
         k, limit, cells = unit.max_contributions, unit.max_per_slice, (columns, rows)
         if limit is None or self.slices is None:
-            index = keep_smallest(units, salt, cells, time, k)
+            index = keep_smallest(units, salt, cells, time, k, values)
         else:
             of_slices = number_slices(units, time, self.slices)
-            index = keep_in_slices(units, of_slices, salt, cells, time, (k, limit))
-        return self._cells(columns[index], rows[index], time[index]), None
+            index = keep_in_slices(units, of_slices, salt, cells, time, (k, limit), values)
+        kept = self._cells(columns[index], rows[index], time[index])
+        return kept, None, None if values is None else values[index]
 
 
 def tally_batches(
@@ -366,6 +410,7 @@ def tally_batches(
     area: Area | None = None,
     slices: TimeSlices | None = None,
     strata: Strata | None = None,
+    values: Sequence[Value] = (),
     memory: int | None = None,
 ) -> Tally:
     """Count the records of a source per lattice cell, at most k records per unit.
@@ -390,9 +435,8 @@ def tally_batches(
     locations so that they are kept.
     """
     unit = PrivacyUnit() if unit is None else unit
-    builder = TallyBuilder(
-        domain, unit=unit, step=step, area=area, slices=slices, strata=strata, memory=memory
-    )
+    limits: dict[str, Any] = {"slices": slices, "strata": strata, "values": values}
+    builder = TallyBuilder(domain, unit=unit, step=step, area=area, memory=memory, **limits)
     for batch in batches:
         builder.add_batch(batch)
     return builder.build(key)

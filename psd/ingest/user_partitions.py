@@ -147,6 +147,7 @@ class UserPartition:
     names: Any  # ids by number
     codes: NDArray[np.int64]  # (n,) int64; row * width + column, of the (wider) full lattice
     time: NDArray[np.int64]  # (n,) int64; microseconds of local time; 0 without times
+    values: NDArray[np.int64] | None = None  # (n, V) int64; weights of values
 
     def __repr__(self) -> str:
         return "<UserPartition: private>"
@@ -181,11 +182,12 @@ class UserPartitions:
         codes: NDArray[np.int64],
         time: NDArray[np.int64] | None,
         inside: NDArray[np.bool_] | None = None,
+        values: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add records; all batches have times, or none has.
+        """Add records; all batches have times, or none has, and so with values.
 
-        ids: Arrow texts without nulls; codes, time: (m,) int64, see `UserPartition`; inside: bool,
-        of which ids the codes and times are, by default all. All private.
+        ids: Arrow texts without nulls; codes, time: (m,) int64, and values: (m, V) int64, see
+        `UserPartition`; inside: bool, of which ids the others are, by default all. All private.
         """
         import pyarrow as pa
 
@@ -194,25 +196,24 @@ class UserPartitions:
             numbers, is_short = numbers[inside], is_short[inside]
             if not is_short.all():
                 ids = ids.filter(pa.array(inside))
+        columns = {"code": codes} | ({} if time is None else {"time": time})
+        if values is not None:
+            columns |= {f"value{number}": column for number, column in enumerate(values.T)}
         if is_short.all():
-            self._add(0, to_arrow(numbers), codes, time)
+            self._add(0, to_arrow(numbers), columns)
         else:
             for kind, rows in ((0, np.flatnonzero(is_short)), (1, np.flatnonzero(~is_short))):
                 chosen = ids.take(to_arrow(rows)) if kind else to_arrow(numbers[rows])
-                self._add(kind, chosen, codes[rows], None if time is None else time[rows])
+                self._add(kind, chosen, {name: column[rows] for name, column in columns.items()})
         if max(sum(map(len, waiting)) for waiting in self._waiting) >= self._batch_size:
             self._partition_waiting()
 
-    def _add(
-        self, kind: int, ids: Any, codes: NDArray[np.int64], time: NDArray[np.int64] | None
-    ) -> None:
+    def _add(self, kind: int, ids: Any, columns: dict[str, NDArray[np.int64]]) -> None:
         """Let records with ids of one kind wait."""
         import pyarrow as pa
 
-        columns = {"id": ids, "code": to_arrow(codes)}
-        if time is not None:
-            columns["time"] = to_arrow(time)
-        self._waiting[kind].append(pa.RecordBatch.from_pydict(columns))
+        others = {name: to_arrow(np.ascontiguousarray(each)) for name, each in columns.items()}
+        self._waiting[kind].append(pa.RecordBatch.from_pydict({"id": ids, **others}))
 
     def _partition_waiting(self) -> None:
         """Partition the waiting records."""
@@ -332,12 +333,14 @@ def _join(pieces: list[Any]) -> UserPartition:
     ids = table["id"].dictionary_encode().combine_chunks()
     codes = from_arrow(table["code"])
     has_time = "time" in table.column_names
+    values = [from_arrow(table[name]) for name in table.column_names if name.startswith("value")]
     names = ids.dictionary
     return UserPartition(
         users=from_arrow(ids.indices).astype(np.int64),
         names=short_names(names) if pa.types.is_integer(names.type) else names,
         codes=codes,
         time=from_arrow(table["time"]) if has_time else np.broadcast_to(np.int64(0), len(codes)),
+        values=np.stack(values, axis=1) if values else None,
     )
 
 

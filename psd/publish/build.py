@@ -107,6 +107,7 @@ def build(
     time_zone: str | None = None,
     slices: TimeSlices | str | Sequence[str] | None = None,
     max_per_slice: int | None = None,
+    values: Mapping[str, Sequence[float]] | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     analyst: str | None = None,

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Cost
     from psd.privacy.loss import LossMeasure
+    from psd.privacy.values import Value
     from psd.publish.observer import Observer
     from psd.space.boundary import Boundary
 
@@ -179,6 +180,7 @@ class EngineInput:
         broken_rules = {
             "bounds must be public": isinstance(request.domain, PrivateBounds),
             "max_contributions must be a number": request.contribution_choice is not None,
+            "values must be left out": bool(request.values),
             "where must be left out": request.columns.where is not None
             and not getattr(self.engine, "filters", False),
         }
@@ -262,6 +264,11 @@ class TallyInput:
             got = "none" if terms.regions is None else "others"
             raise ParameterError(
                 f"regions must be those by which the tallies were counted, got {got}"
+            )
+        if terms.values:
+            raise ParameterError(
+                "values must be left out for tallies, which count records alone; build from the "
+                "records"
             )
         if terms.boundary is not None:
             raise ParameterError("boundary must be left out for tallies, which were counted before")
@@ -382,6 +389,7 @@ class _Reading:
         area: Area | None = None,
         on_copy: OnCopy | None = None,
         declared: Domain | None = None,
+        values: Sequence[Value] = (),
     ) -> CountedRows:
         """Read once; choose the bound if there is a budget for it.
 
@@ -397,6 +405,7 @@ class _Reading:
             area=area,
             slices=self.request.slices,
             strata=self.strata,
+            values=values,
             memory=for_rows,
             limits_cells=self.limits_cells,
         )
@@ -455,12 +464,14 @@ def count_rows(
         strata=strata,
     )
     if not isinstance(domain, PrivateBounds):
-        return reader.count(domain, for_choice, step=step, area=area, on_copy=on_copy)
+        how: dict[str, Any] = {"on_copy": on_copy, "values": request.values}
+        return reader.count(domain, for_choice, step=step, area=area, **how)
     assert for_bounds is not None  # private bounds always have a share
     check_repeatable(data)
     first = reader.count(domain.outer, for_choice, on_copy=on_copy, declared=domain.widest)
     chosen_domain = find_bounds(first.tally, domain, for_bounds, sampler)
-    return replace(reader, unit=first.unit).count(chosen_domain, step=step)
+    second = replace(reader, unit=first.unit)
+    return second.count(chosen_domain, step=step, values=request.values)
 
 
 def allot_shares(

@@ -27,6 +27,7 @@ from psd.release.record import CountSource, ReleaseRecord
 from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
+    from psd.privacy.values import Value
     from psd.publish.counting import CountedRows
     from psd.publish.request import BuildRequest
     from psd.regions.hierarchy import RegionHierarchy
@@ -68,6 +69,7 @@ def draw_counts(
         "boundary": inputs.boundary,
         "regions": request.regions,
         "about": request.about,
+        "values": request.values,
         "sampler": sampler,
     }
     if request.slices is None:
@@ -91,6 +93,7 @@ def draw_release(
     boundary: Boundary | None = None,
     regions: RegionHierarchy | None = None,
     about: About | None = None,
+    values: tuple[Value, ...] = (),
     sampler: Sampler | None = None,
 ) -> Release:
     """Draw the release of records that have been tallied: the part of a build after reading.
@@ -164,6 +167,7 @@ def draw_release(
         boundary=boundary is not None,
         source=source,
         about=about,
+        values=values,
     )
     return Release(record)
 
@@ -270,6 +274,8 @@ def slice_tally(counts: Tally, number: int) -> Tally:
         rows=counts.rows[low:high],
         counts=counts.counts[low:high],
         region=None if counts.region is None else counts.region[low:high],
+        values=None if counts.values is None else counts.values[low:high],
+        record_weight=counts.record_weight,
         contributions=counts.contributions,
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import wraps
@@ -26,6 +26,7 @@ from psd.decompositions._workload_shares import CLASSES
 from psd.errors import InputDataError, ParameterError
 from psd.privacy.budget import method_parameters
 from psd.privacy.loss import delta_text
+from psd.privacy.values import Value
 from psd.publish.public_inputs import BoundaryFile, CovariateFile
 from psd.regions.hierarchy import KINDS
 from psd.regions.inputs import CellRegions, RegionFiles
@@ -92,13 +93,63 @@ class Field:
     is_everyday: bool = False  # whether ``--help`` shows it; ``--help-all`` shows all
     of_records: bool = False  # whether it says how records are read, so that tallies refuse it
     files: Callable[[Any], list[str]] | None = None  # files that a value names
+    words: int = 1  # number of words of a value of the option
+    long_option: str = ""  # the option, if it is not the name with hyphens
     # Whether `psd.build` has it; what else a run leaves behind has other functions.
     is_argument: bool = True
 
     @property
     def option(self) -> str:
         """The option of the command line."""
-        return "--" + self.name.replace("_", "-")
+        return self.long_option or "--" + self.name.replace("_", "-")
+
+
+# Values.
+
+
+def _parse_values(name: str, value: Any, folder: Path | None) -> Any:
+    """Values of names with two bounds, or of triples of words."""
+    if isinstance(value, Mapping):
+        value = [(column, *_bounds_of(column, bounds)) for column, bounds in value.items()]
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if not is_list or not all(isinstance(each, Value) or _is_triple(each) for each in value):
+        raise ParameterError(
+            f"values must be bounds by column, such as {{'fare': (0, 60)}}, got {type_text(value)}"
+        )
+    return tuple(each if isinstance(each, Value) else _value_of(*each) for each in value)
+
+
+def _is_triple(value: Any) -> bool:
+    """Whether a value is a name and two bounds."""
+    return isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 3
+
+
+def _bounds_of(column: Any, bounds: Any) -> tuple[Any, Any]:
+    """Two bounds of a column."""
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+        raise ParameterError(
+            f"values must have two bounds for each column, such as {{'fare': (0, 60)}}, got "
+            f"{shown(bounds)} for {str(column)[:80]!r}"
+        )
+    low, high = bounds
+    return low, high
+
+
+def _value_of(column: Any, low: Any, high: Any) -> Value:
+    """A value of a column and two numbers, as such or in text."""
+    try:
+        bounds = float(low), float(high)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(
+            f"values must have two numbers as bounds, got {shown(low)} and {shown(high)} for "
+            f"{str(column)[:80]!r}"
+        ) from None
+    return Value(str(column), *bounds)
+
+
+def _values_value(request: BuildTerms, folder: Path | None) -> Any:
+    """Bounds by column."""
+    return {value.name: [value.lower, value.upper] for value in request.values} or None
 
 
 # Paths.
@@ -634,6 +685,12 @@ FIELDS: Final = (
     Field(name="max_per_slice", group="Time", private=False, of_records=True, form="M",
           parse=_parse_number, value_of=lambda request, folder: request.unit.max_per_slice,
           help="Largest number of records kept of each user in one slice, of the K in all."),
+    Field(name="values", group="Release", private=False, of_records=True, form="COLUMN LOW HIGH",
+          parse=_parse_values, value_of=_values_value, is_list=True, words=3,
+          long_option="--value",
+          help="Also publish sums and means of this column in every area, such as fare 0 60. The "
+               "bounds are public, never from the data; values beyond them count as the nearest "
+               "bound. Counts get sqrt(2) times the noise for the first value."),
     Field(name="ledger", group="Privacy budget", private=True, form="FILE", is_everyday=True,
           parse=_parse_file,
           help="Ledger to charge before noise is drawn; `psd ledger create` makes one."),

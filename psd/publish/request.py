@@ -7,7 +7,7 @@ input, no key and no count, so they may be printed, hashed, stored and published
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
@@ -23,6 +23,7 @@ from psd.ingest.sources import Columns
 from psd.privacy.budget import method_parameters
 from psd.privacy.loss import Loss, delta_text, epsilon_text, parse_delta, parse_epsilon
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
+from psd.privacy.values import Value, check_values
 from psd.publish.noise_choice import Law, NoisePlan, chosen_law
 from psd.publish.public_inputs import (
     BoundaryFile,
@@ -69,6 +70,7 @@ class ReadRequest:
     # Whether the bound holds for all time slices together, or for each of them.
     contribution_scope: ContributionScope = "series"
     slices: TimeSlices | None = None  # time slices that are counted separately
+    values: tuple[Value, ...] = ()  # whose sums are counted; columns name them
 
     def __post_init__(self) -> None:
         """Check the types, and that the fields are consistent."""
@@ -78,6 +80,7 @@ class ReadRequest:
                 "slices", self.slices, TimeSlices, 'psd.TimeSlices.parse("day", "2024-01-01")'
             )
         check_instance("columns", self.columns, Columns, 'psd.Columns(x="lon")')
+        check_values(self.values)
         if not self.is_tallied:
             # Check that users have ids, and that slices and days have times in one zone.
             columns = self.columns
@@ -158,6 +161,7 @@ class BuildTerms:
     contribution_choice: ContributionChoice | None = None
     contribution_scope: ContributionScope = "series"
     slices: TimeSlices | None = None
+    values: tuple[Value, ...] = ()
     covariate: Covariate | CovariateFile | None = None
     boundary: Boundary | BoundaryFile | None = None  # polygons; records outside are dropped
     # Regions that are counted by name; records in none of them are dropped. The method is then
@@ -205,6 +209,9 @@ class BuildTerms:
         object.__setattr__(self, "domain", as_domain(self.domain))
         object.__setattr__(self, "about", about_from_mapping(self.about))
         object.__setattr__(self, "method", as_method(self.method))
+        named = tuple(value.name for value in self.values)
+        if named != self.columns.values:
+            object.__setattr__(self, "columns", replace(self.columns, values=named))
         method_parameters(self.method)  # a method with an undeclared field never sees the data
         _ = self.read_request
         if self.domain is not None and not self.is_tallied:

@@ -160,6 +160,7 @@ class RequestArguments(ReadArguments, total=False):
     density: str | None
     about: Any
     slices: Any
+    values: Any
 
 
 def request_from_toml(text: str, *, folder: Path | None = None) -> BuildRequest:
@@ -560,4 +561,5 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
         "contribution_choice": choice,
         "contribution_scope": "slice" if per == "slice" else "series",
         "slices": slices,
+        "values": given.get("values", ()),
     }

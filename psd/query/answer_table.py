@@ -54,6 +54,7 @@ __all__ = [
     "answer_intervals",
     "check_levels",
     "judge_estimates",
+    "noise_for_intervals",
     "relative_text",
     "relative_to",
     "reliability_limits",
@@ -215,6 +216,15 @@ def answer_columns(
         judged.quality,
     )
     return dict(zip(COLUMNS, values, strict=True))
+
+
+def noise_for_intervals(totals: QueryTotals) -> Floats:
+    """Variance of answers by the noise alone, with what post-processing moved; see below."""
+    taken = np.maximum(totals.perturbation_variance - totals.published_variance, 0.0)
+    moved = (np.maximum(totals.estimate, 0.0) - np.maximum(totals.signed, 0.0)) ** 2 - taken
+    bias = np.clip(moved, 0.0, MAX_BIAS * totals.perturbation_variance)
+    variance: Floats = totals.published_variance + bias
+    return variance
 
 
 def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Floats]:

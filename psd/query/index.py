@@ -199,6 +199,7 @@ class QueryIndex:
 
     record: ReleaseRecord  # what was published
     cache: FitCache | None = None  # where the fit is kept between processes
+    _parts: dict[tuple[int, int], QueryIndex] = field(default_factory=dict, init=False, repr=False)
     is_kept: bool = True  # whether what is computed of a slice is kept for later questions
     _questions: Iterator[int] = field(default_factory=count, init=False, repr=False)
 
@@ -206,6 +207,14 @@ class QueryIndex:
     def fit(self) -> Fit:
         """Fit of all cells."""
         return fit(self.record, cache=self.cache)
+
+    def value_part(self, number: int, side: int) -> QueryIndex:
+        """Index of the weights of a value towards a bound; see `ReleaseRecord.value_part`."""
+        part = self._parts.get((number, side))
+        if part is None:
+            part = QueryIndex(record=self.record.value_part(number, side))
+            self._parts[number, side] = part
+        return part
 
     def fit_near(self, boxes: Floats) -> Fit:
         """Fit that answers some boxes, shape (m, 4), in lattice units.

@@ -19,6 +19,7 @@ from psd._util.declared_parameters import DeclaredParameters
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit
+from psd.privacy.values import Value
 from psd.regions.hierarchy import KINDS, RegionHierarchy, RegionLevel
 from psd.release.about import About
 from psd.release.post_processing import PostProcessing
@@ -57,6 +58,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "about": (About, NoneType),
     "rho": (int, NoneType),
     "delta": (Fraction, NoneType),
+    "values": (tuple,),
+    "part_weight": (int,),
 }
 
 
@@ -83,6 +86,8 @@ def check_release(record: ReleaseRecord) -> None:
             "a release from replayed answers, or from a seed, has no noise and is not saved or "
             "exported"
         )
+    if record.part_weight:
+        raise ParameterError("a part of a value is not saved or exported; save its release")
     if not is_method_name(record.method):
         raise ParameterError(
             f"method must be 1 to 40 small letters, digits and hyphens, got {record.method[:100]!r}"
@@ -92,6 +97,13 @@ def check_release(record: ReleaseRecord) -> None:
         if type(array) is not np.ndarray or array.dtype != dtype:
             raise ParameterError(f"{name} of the tree must be an array of {dtype}")
     _check_exact("noise", record.tree.noise, (CountNoise,))
+    for value in record.values:
+        _check_exact("value", value, (Value,))
+        if (type(value.name), type(value.lower), type(value.upper)) != (str, float, float):
+            raise ParameterError("a value must have a name and two bounds that are floats")
+    sums = record.tree.sums
+    if sums is not None and (type(sums) is not np.ndarray or sums.dtype != "int64"):
+        raise ParameterError("sums of the tree must be an array of int64")
 
 
 def check_series(record: SeriesRecord) -> None:

@@ -18,7 +18,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -28,10 +28,11 @@ import numpy as np
 from psd._util import plugins
 from psd._util.arrays import from_arrow
 from psd._util.strict_json import strict_json
-from psd.errors import ReleaseFormatError
+from psd.errors import ParameterError, ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import RHO, delta_text, is_delta, parse_delta
 from psd.privacy.noise_laws import noise_law
+from psd.privacy.values import MAX_VALUES, Value, check_values
 from psd.regions.hierarchy import RegionHierarchy
 from psd.release.record import ReleaseRecord
 from psd.space.covariate import MAX_SIDE, Covariate
@@ -52,15 +53,18 @@ __all__ = [
     "is_factor",
     "is_noise",
     "is_regions",
+    "is_values",
     "noise_fields",
     "noise_header",
     "pack",
     "pack_covariate",
     "pack_regions",
+    "parse_values",
     "regions_header",
     "regions_of",
     "unpack_covariate",
     "unpack_regions",
+    "values_header",
 ]
 
 
@@ -132,6 +136,35 @@ _LARGEST: Final = 2**62
 # Neither has an exponent: a few characters would state a number that takes minutes to compute.
 _FRACTION: Final = re.compile(r"[0-9]+(/[0-9]+)?")
 _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+
+
+def values_header(record: ReleaseRecord) -> list[dict[str, Any]] | None:
+    """JSON value of the values of a record; None without values."""
+    return [asdict(value) for value in record.values] or None
+
+
+def is_values(value: object) -> bool:
+    """Whether a JSON value is a list of values with their bounds."""
+    try:
+        return len(parse_values(value)) > 0
+    except (ParameterError, KeyError, TypeError):
+        return False
+
+
+def parse_values(value: Any) -> tuple[Value, ...]:
+    """Values of a JSON value; none of None."""
+    if value is None:
+        return ()
+    if not isinstance(value, list) or len(value) > MAX_VALUES:
+        raise ParameterError("values must be a short list")
+    for each in value:
+        if each.keys() != {"name", "lower", "upper"} or type(each["name"]) is not str:
+            raise ParameterError("a value must have a name and two bounds")
+        if not (0 < len(each["name"]) <= 100 and each["name"].isprintable()):
+            raise ParameterError("a value must have a printable name")
+        if not all(type(each[side]) is float for side in ("lower", "upper")):
+            raise ParameterError("bounds of a value must be numbers")
+    return check_values([Value(**each) for each in value])
 
 
 def noise_header(record: ReleaseRecord) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,6 +55,7 @@ from psd.release.codecs import (
 from psd.release.node_reader import (
     MAX_NODES,
     NODE_BYTES,
+    SUMS,
     check_max_nodes,
     check_node_count,
     max_file_bytes,
@@ -90,6 +91,7 @@ __all__ = [
     "read_footer",
     "read_release",
     "regions_footer",
+    "schema_of",
     "series_digest",
     "slice_digest",
     "stated_digest",
@@ -140,7 +142,7 @@ def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes) -> str:
     types = {"boxes": "<i4", "parent": "<i4", "level": "<i2", "count": "<i8", "loss": "<i8"}
     # A missing count is 0.
     nodes = (np.ascontiguousarray(getattr(tree, name), kept) for name, kept in types.items())
-    return _digest(kind, canonical_json(header), *nodes)
+    return _digest(kind, canonical_json(header), *nodes, *columns_of_sums(tree))
 
 
 def slice_digest(name: str, tree: Nodes) -> str:
@@ -205,7 +207,13 @@ SCHEMA = pa.schema(
         pa.field("loss", pa.int64(), nullable=False),
     ]
 )
-"""Names and types of the columns."""
+"""Names and types of the columns; a release with values has those of `schema_of`."""
+
+
+def schema_of(values: int, first: Sequence[pa.Field] = ()) -> pa.Schema:
+    """Names and types of the columns with a pair of sums for each value, after some others."""
+    names = [f"{side}{number}" for number in range(values) for side in SUMS]
+    return pa.schema([*first, *SCHEMA, *(pa.field(name, pa.int64()) for name in names)])
 
 
 def write_release(
@@ -233,9 +241,10 @@ def encode_release(record: ReleaseRecord) -> bytes:
     check_release(record)
     header = record_header(record)
     record_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
-    table = pa.Table.from_arrays(columns_of(record.tree), schema=SCHEMA)
+    schema = schema_of(len(record.values))
+    table = pa.Table.from_arrays(columns_of(record.tree), schema=schema)
     footer = {KEY: canonical_json(header), **regions_footer(record)}
-    return encode_tables([table], SCHEMA, file_footer(footer, digest_of(record), record.covariate))
+    return encode_tables([table], schema, file_footer(footer, digest_of(record), record.covariate))
 
 
 def regions_footer(record: ReleaseRecord) -> dict[bytes, bytes]:
@@ -311,7 +320,15 @@ def columns_of(tree: Tree) -> list[pa.Array]:
         to_arrow(tree.level),
         to_arrow(tree.count, tree.loss != 0),
         to_arrow(tree.loss),
+        *(to_arrow(column, tree.loss != 0) for column in columns_of_sums(tree)),
     ]
+
+
+def columns_of_sums(tree: Nodes) -> Iterator[NDArray[np.int64]]:
+    """Sums of each value towards its upper and its lower bound; none without values."""
+    sums = getattr(tree, "sums", None)
+    if sums is not None:
+        yield from np.ascontiguousarray(sums.reshape(len(sums), -1).T, "<i8")
 
 
 def decode_release(
@@ -328,13 +345,14 @@ def decode_release(
         # All that the footer states is checked before anything large is read.
         header = strict_json(footer[KEY])
         fields = record_fields(header)
-        if not file.schema_arrow.remove_metadata().equals(SCHEMA):
+        values = len(fields["values"])
+        if not file.schema_arrow.remove_metadata().equals(schema_of(values)):
             raise ReleaseFormatError("the columns are not those of a release")
         if file.metadata.num_rows == 0:
             raise ReleaseFormatError(f"a release must have 1 to {MAX_ROWS:,} nodes, got 0")
         check_size(file, content, **NODES, row=NODE_BYTES)
         regions = unpack_fields(fields, footer)
-        tree = read_trees(file, fields.pop("noise"))[0]
+        tree = read_trees(file, fields.pop("noise"), values=values)[0]
         tree = tree if regions is None else named_tree(tree, regions)
         record = ReleaseRecord(tree=tree, **fields)
         return record, check_digest(footer, content_digest(KEY, header, record.tree))

@@ -23,6 +23,7 @@ from psd.space.box_tree import Tree, check_next_nodes
 __all__ = [
     "MAX_NODES",
     "NODE_BYTES",
+    "SUMS",
     "StoredNodes",
     "check_max_nodes",
     "check_node_count",
@@ -35,18 +36,24 @@ __all__ = [
 _ROWS_PER_BATCH = 2**16
 
 _SIDES = ("x0", "y0", "x1", "y1")
+
+SUMS = ("upper", "lower")
+"""Names of the columns of sums of a value, towards its two bounds, before its number."""
+
 _SLICES = "its nodes are not sorted by slice, or a slice has none"
 
 
-def read_trees(file: pq.ParquetFile, noise: CountNoise, slices: int | None = None) -> list[Tree]:
+def read_trees(
+    file: pq.ParquetFile, noise: CountNoise, slices: int | None = None, *, values: int = 0
+) -> list[Tree]:
     """Read the tree of a release, or those of the slices of a series in order.
 
-    The file has the columns of `psd.release.file.SCHEMA`, after ``slice`` in a series, and its
+    The file has the columns of `psd.release.file.schema_of`, after ``slice`` in a series, and its
     sizes were checked. Nodes that are not those of trees are refused at the first part that is not,
     and so is a number of rows that is not that of the footer.
     """
     rows = file.metadata.num_rows
-    nodes = _Nodes.empty(rows, noise)
+    nodes = _Nodes.empty(rows, noise, values)
     starts, stop = [0], 0
     for batch in file.iter_batches(_ROWS_PER_BATCH):
         start, stop = stop, stop + len(batch)
@@ -105,10 +112,11 @@ def nodes_of(table: pa.Table) -> StoredNodes:
 class _Nodes(StoredNodes):
     """Nodes of one tree or of several, one after another."""
 
+    sums: NDArray[np.int64] | None
     noise: CountNoise
 
     @classmethod
-    def empty(cls, rows: int, noise: CountNoise) -> _Nodes:
+    def empty(cls, rows: int, noise: CountNoise, values: int) -> _Nodes:
         """Arrays for this number of nodes; the system allocates memory when they are written."""
         return cls(
             boxes=np.empty((rows, len(_SIDES)), np.int32),
@@ -116,6 +124,7 @@ class _Nodes(StoredNodes):
             level=np.empty(rows, np.int16),
             count=np.empty(rows, np.int64),
             loss=np.empty(rows, np.int64),
+            sums=np.empty((rows, values, len(SUMS)), np.int64) if values else None,
             noise=noise,
         )
 
@@ -126,11 +135,18 @@ class _Nodes(StoredNodes):
             self.boxes[rows, side] = from_arrow(batch[name])
         for name in ("parent", "level", "loss"):
             getattr(self, name)[rows] = from_arrow(batch[name])
-        # Exactly the nodes that were paid for have a count; the others have a null in the file.
-        count, is_null = nulls_as_zeros(batch["count"])
+        self.count[rows] = self._measured(batch["count"], rows)
+        if self.sums is not None:
+            for number, side in np.ndindex(self.sums.shape[1:]):
+                column = batch[f"{SUMS[side]}{number}"]
+                self.sums[rows, number, side] = self._measured(column, rows)
+
+    def _measured(self, column: pa.Array, rows: slice) -> NDArray[np.int64]:
+        """Numbers of the nodes that were paid for; exactly the others have a null in the file."""
+        numbers, is_null = nulls_as_zeros(column)
         if not np.array_equal(is_null, self.loss[rows] == 0):
             raise ReleaseFormatError("counts and epsilons are not on the same nodes")
-        self.count[rows] = count
+        return numbers
 
     def check(self, first: int, start: int, stop: int) -> None:
         """Check nodes of the tree that begins at a row; those before them were checked."""
@@ -141,6 +157,8 @@ class _Nodes(StoredNodes):
     def tree(self, first: int, stop: int) -> Tree:
         """Tree of some of the nodes; its arrays are not copied."""
         arrays = {each.name: getattr(self, each.name) for each in fields(StoredNodes)}
+        if self.sums is not None:
+            arrays["sums"] = self.sums
         for values in arrays.values():
             values.flags.writeable = False
         rows = {name: values[first:stop] for name, values in arrays.items()}

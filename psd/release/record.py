@@ -22,6 +22,7 @@ from psd.errors import ParameterError
 from psd.privacy.budget import TOTALS_FACTOR
 from psd.privacy.loss import MAX_EPSILON, NANO, Loss, epsilon_text, parse_epsilon
 from psd.privacy.unit import PrivacyUnit
+from psd.privacy.values import WEIGHT, Value, check_values, count_factor, part_factor
 from psd.release.about import About
 from psd.release.post_processing import INFERENCE_VERSION, PostProcessing
 from psd.space.box_tree import Tree
@@ -208,6 +209,10 @@ class ReleaseRecord:
     # (epsilon, delta).
     rho: int | None = None
     delta: Fraction | None = None  # delta of a release with a rho
+    values: tuple[Value, ...] = ()  # numbers of records whose weights the tree has sums of
+    # Of a record that was made of the sums of a value, see `value_part`: weight of one record in
+    # its counts. Such a record is asked, and never saved.
+    part_weight: int = 0
 
     @property
     def about_texts(self) -> dict[str, str]:
@@ -235,7 +240,9 @@ class ReleaseRecord:
             raise ParameterError("estimate must not be integer without regions")
         check_cells(self.tree, self.domain.lattice)
         # Give the noise of a tree the sensitivity that follows from the unit of privacy.
-        noise = self.tree.noise.for_contributions(self.unit.contributions)
+        noise = self.tree.noise
+        if not self.part_weight:
+            noise = noise.for_contributions(self.unit.contributions)
         if noise != self.tree.noise:
             object.__setattr__(self, "tree", replace(self.tree, noise=noise))
         if isinstance(self.tree, RegionTree) and self.post_processing.density == "smooth":
@@ -243,6 +250,7 @@ class ReleaseRecord:
                 "density must be uniform or covariate with regions, got smooth; cells on the two "
                 "sides of an outline are not smoothed"
             )
+        self._check_values()
         self._check_local()
         outside = self.outside
         if outside is not None and self.tree.loss[outside].any():
@@ -277,6 +285,58 @@ class ReleaseRecord:
                 f"the counts on a path from the root must spend at most {measure.name} "
                 f"{measure.text(largest)}, got {measure.text(self.tree.max_path_loss)}"
             )
+
+    def _check_values(self) -> None:
+        """Check that the tree has a pair of sums for each value, and the noise that they give."""
+        check_values(self.values)
+        sums, noise = self.tree.sums, self.tree.noise
+        if (0 if sums is None else sums.shape[1]) != len(self.values):
+            raise ParameterError("values must be those that the tree has sums of")
+        if sums is None:
+            return
+        if sums.shape != (len(self.tree), len(self.values), 2):
+            raise ParameterError("sums of values must be two for each node and value")
+        if noise.factor != count_factor(len(self.values), is_pure=noise.measure.is_pure):
+            raise ParameterError("the noise of counts must be that of the sums of their values")
+        if self.local is not None:
+            raise ParameterError("a local release has no values")
+
+    @property
+    def record_weight(self) -> int:
+        """Weight of one record in the sums of values, or of one part of a user that is counted."""
+        return 1 if self.unit.weight else WEIGHT
+
+    def value_named(self, name: str) -> int:
+        """Number of a value of a name."""
+        names = [value.name for value in self.values]
+        if name not in names:
+            raise ParameterError(
+                f"value must be one of {', '.join(names)}, got {name!r}"
+                if names
+                else f"value must be one of the release, which has none, got {name!r}; build with "
+                "values= to have sums and means"
+            )
+        return names.index(name)
+
+    def value_part(self, number: int, side: int) -> ReleaseRecord:
+        """Record whose counts are the weights of a value towards its upper or lower bound.
+
+        number: of the value; side: 0 for the upper bound, 1 for the lower one. One record has the
+        weight `scale` in these counts. All that is done with counts of records is done with them.
+        """
+        sums, noise = self.tree.sums, self.tree.noise
+        assert sums is not None  # a record with values has them
+        times = self.record_weight**2 * part_factor(len(self.values), is_pure=noise.measure.is_pure)
+        noise = replace(
+            noise, squared_sensitivity=noise.squared_sensitivity * times, factor=Fraction(1)
+        )
+        part = replace(self.tree, count=sums[:, number, side], noise=noise, sums=None)
+        return replace(self, tree=part, values=(), part_weight=self.record_weight)
+
+    @property
+    def scale(self) -> int:
+        """What one record, or one user that is counted, adds to a count."""
+        return self.unit.scale * max(self.part_weight, 1)
 
     def _check_local(self) -> None:
         """Check the reports of a local release, or that there are none.

@@ -21,9 +21,12 @@ from psd.release.codecs import (
     is_covariate,
     is_noise,
     is_regions,
+    is_values,
     noise_fields,
     noise_header,
+    parse_values,
     regions_header,
+    values_header,
 )
 from psd.release.post_processing import DENSITIES, REGION_ESTIMATES, PostProcessing
 from psd.release.record import (
@@ -69,6 +72,7 @@ class Field:
     doc: str  # meaning, one line
     is_valid: Callable[[Any], bool]  # whether a JSON value of the file is valid
     value_of: Callable[[ReleaseRecord], Any]  # JSON value of a record
+    is_optional: bool = False  # whether a header leaves it out where its value is None
 
 
 def _is_integer(value: object, low: int, high: int) -> bool:
@@ -282,13 +286,25 @@ FIELDS: Final = (
         is_valid=is_noise,
         value_of=noise_header,
     ),
+    Field(
+        name="values",
+        json="list of objects: name (string), lower, upper (numbers)",
+        doc="numbers of records whose sums of weights the nodes have; left out where there are "
+        "none",
+        is_valid=is_values,
+        value_of=values_header,
+        is_optional=True,
+    ),
 )
 """Every field of the header but `MARK`."""
 
 
 def record_header(record: ReleaseRecord) -> dict[str, Any]:
     """Header of a record."""
-    return {MARK: FORMAT, **{field.name: field.value_of(record) for field in FIELDS}}
+    values = {field.name: field.value_of(record) for field in FIELDS}
+    optional = {field.name for field in FIELDS if field.is_optional}
+    stated = {k: v for k, v in values.items() if not (v is None and k in optional)}
+    return {MARK: FORMAT, **stated}
 
 
 def record_fields(header: Any) -> dict[str, Any]:
@@ -298,11 +314,12 @@ def record_fields(header: Any) -> dict[str, Any]:
     the tree, what `psd.release.codecs.is_regions` accepted.
     """
     check_format(header, MARK, _OLD, "release")
-    if header.keys() != {MARK, *(field.name for field in FIELDS)}:
+    optional = {field.name for field in FIELDS if field.is_optional}
+    if header.keys() | optional != {MARK, *(field.name for field in FIELDS)}:
         raise ReleaseFormatError("its header has other fields than its format")
     values: Mapping[str, Any] = header
     for field in FIELDS:
-        if not field.is_valid(values[field.name]):
+        if field.name in values and not field.is_valid(values[field.name]):
             raise ReleaseFormatError(f"header field {field.name} is not valid")
     unit = ("max_contributions", "weight", "time_zone", "max_per_slice")
     # Domain of a header, whose lattice must be the one that a coordinate resolution gives.
@@ -325,6 +342,7 @@ def record_fields(header: Any) -> dict[str, Any]:
         "epsilon": parse_epsilon(values["epsilon"]),
         "domain": domain,
         "local": parse_local(values["local"]),
+        "values": parse_values(values.get("values")),
         "about": about_from_mapping(values["about"]),
         "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),
         "post_processing": PostProcessing(**values["view"]),

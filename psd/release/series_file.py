@@ -54,6 +54,7 @@ from psd.release.file import (
     file_footer,
     read_footer,
     regions_footer,
+    schema_of,
     series_digest,
     slice_digest,
     stating_path,
@@ -101,7 +102,12 @@ _OLD = ("series", 2)
 MAX_HEADER = 2**24
 
 SERIES_SCHEMA = pa.schema([pa.field("slice", pa.int32(), nullable=False), *SCHEMA])
-"""Names and types of the columns."""
+"""Names and types of the columns; a series with values has those of `_schema_of`."""
+
+
+def _schema_of(values: int) -> pa.Schema:
+    """Columns of a series with values."""
+    return schema_of(values, [SERIES_SCHEMA.field("slice")])
 
 
 def write_series(
@@ -135,9 +141,9 @@ def encode_series(series: SeriesRecord) -> bytes:
     header = series_header(series)
     check_header(header)
     tables = [slice_table(number, record) for number, record in enumerate(series.releases)]
-    covariate = series.releases[0].covariate
+    covariate, schema = series.releases[0].covariate, _schema_of(len(series.releases[0].values))
     footer = {SERIES_KEY: canonical_json(header), **regions_footer(series.releases[0])}
-    return encode_tables(tables, SERIES_SCHEMA, file_footer(footer, digest_of(series), covariate))
+    return encode_tables(tables, schema, file_footer(footer, digest_of(series), covariate))
 
 
 def digest_of(series: SeriesRecord) -> str:
@@ -160,7 +166,8 @@ def check_header(header: Mapping[str, Any]) -> None:
 def slice_table(number: int, release: ReleaseRecord) -> pa.Table:
     """Nodes of a slice."""
     slices = pa.array(np.full(len(release.tree), number, np.int32))
-    return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=SERIES_SCHEMA)
+    schema = _schema_of(len(release.values))
+    return pa.Table.from_arrays([slices, *columns_of(release.tree)], schema=schema)
 
 
 def series_header(series: SeriesRecord) -> dict[str, Any]:
@@ -216,13 +223,14 @@ def decode_series(
         # All that the footer states is checked before anything large is read.
         header = strict_json(footer[SERIES_KEY], MAX_HEADER)
         slices, scope, fields, parameters = _series_fields(header)
-        if not file.schema_arrow.remove_metadata().equals(SERIES_SCHEMA):
+        values = len(fields["values"])
+        if not file.schema_arrow.remove_metadata().equals(_schema_of(values)):
             raise ReleaseFormatError("the columns are not those of a series")
         if file.metadata.num_rows < len(slices):
             raise ReleaseFormatError(f"a series has a node in each slice, and at most {MAX_ROWS:,}")
         check_size(file, content, **NODES, row=NODE_BYTES)
         regions = unpack_fields(fields, footer)
-        trees = read_trees(file, fields.pop("noise"), len(slices))
+        trees = read_trees(file, fields.pop("noise"), len(slices), values=values)
         trees = list(map(_with_factor, trees, parameters))
         if regions is not None:
             trees = [named_tree(tree, regions) for tree in trees]

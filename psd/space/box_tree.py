@@ -72,6 +72,9 @@ class Hierarchy:
         1e-12 of rho; 0 where the node is not measured.
     noise : CountNoise
         Noise of the counts.
+    sums : ndarray, shape (n, V, 2), int64, or None
+        Noisy sums of the weights of V values towards their upper and lower bounds, see
+        `psd.privacy.values`; 0 where the node is not measured.
     """
 
     parent: NDArray[np.int32]
@@ -79,12 +82,15 @@ class Hierarchy:
     count: NDArray[np.int64]
     loss: NDArray[np.int64]
     noise: CountNoise = CountNoise()  # noqa: RUF009 - frozen
+    sums: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Give every array its type and make it read-only."""
         types = {"parent": "int32", "level": "int16", "count": "int64", "loss": "int64"}
         for name, dtype in types.items():
             object.__setattr__(self, name, read_only_copy(getattr(self, name), dtype))
+        if self.sums is not None:
+            object.__setattr__(self, "sums", read_only_copy(self.sums, "int64"))
 
     def __len__(self) -> int:
         return len(self.parent)

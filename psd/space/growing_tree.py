@@ -127,6 +127,7 @@ class GrowingTree:
         self.level = np.array([0])
         self.count = np.array([0])
         self.loss = np.array([0])
+        self._sums: NDArray[np.int64] | None = None  # (at most n, V, 2), see `measure`
         self.spans = np.array([[0, 0]])
         self.regions: Regions | None = None
         # Shares inside the region, of the nodes for which they were computed; else NaN.
@@ -247,24 +248,41 @@ class GrowingTree:
         return self._inside[nodes]
 
     def measure(
-        self, nodes: NDArray[np.int64], counts: NDArray[np.int64], loss: NDArray[np.int64]
+        self,
+        nodes: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        loss: NDArray[np.int64],
+        sums: NDArray[np.int64] | None = None,
     ) -> None:
-        """Store the noisy counts of nodes, and the loss that was paid for each."""
+        """Store the noisy counts of nodes, the loss that was paid for each, and sums of values.
+
+        sums: (n, V, 2) int64, noisy sums of weights, or None without values.
+        """
         self.count[nodes] = counts
         self.loss[nodes] = loss
+        if sums is not None:
+            if self._sums is None:
+                self._sums = np.zeros((len(self.parent), *sums.shape[1:]), np.int64)
+            grown = len(self.parent) - len(self._sums)
+            if grown:  # nodes that were made since the last question
+                self._sums = np.pad(self._sums, ((0, grown), (0, 0), (0, 0)))
+            self._sums[nodes] = sums
 
     def tree(self, noise: CountNoise = _NOISE) -> Tree:
         """Sort the nodes into level order, each family together; their counts have this noise."""
         if self.curve:
             raise ParameterError("a tree of a curve has no boxes; count squares on a lattice")
         boxes, parent, level = self.boxes, self.parent, self.level
-        count, loss = self.count, self.loss
+        count, loss, sums = self.count, self.loss, self._sums
+        if sums is not None:
+            sums = np.pad(sums, ((0, len(parent) - len(sums)), (0, 0), (0, 0)))
         # Whether the nodes are in level order, each family together.
         if not bool((np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all()):
             order = self._level_order()
             rank = np.empty_like(order)
             rank[order] = np.arange(len(order))
             boxes, level, count, loss = boxes[order], level[order], count[order], loss[order]
+            sums = None if sums is None else sums[order]
             parent = np.where(parent[order] < 0, -1, rank[parent[order]])
         arrays: dict[str, Any] = {
             "boxes": boxes.astype(np.int32),
@@ -273,6 +291,7 @@ class GrowingTree:
             "count": count,
             "loss": loss,
             "noise": noise,
+            "sums": sums,
         }
         return (
             Tree(**arrays) if self.regions is None else RegionTree(**arrays, regions=self.regions)

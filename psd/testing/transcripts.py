@@ -386,7 +386,7 @@ def compare_runs(first: Run, second: Run) -> None:
             raise LeakError("questions about other cells than on the other data set")
     if curator.declared != other.declared:
         raise LeakError("the method declares another choice than on the other data set")
-    for name in ("boxes", "parent", "count", "loss", "noise"):
+    for name in ("boxes", "parent", "count", "loss", "noise", "sums"):
         if not np.array_equal(getattr(tree, name), getattr(other_tree, name)):
             raise LeakError(f"{name} of the tree depend on the data")
 

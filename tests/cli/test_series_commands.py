@@ -197,7 +197,7 @@ REFUSED = [
     (2, f"query s {BOX} --when 2024-1", "--when must be a month, week, day or hour"),
     (2, f"query s {BOX} --slice 2024-01", "--slice is now --when WINDOW"),
     (2, f"query s {BOX} --slices 2024-01", "--slices is now --when FIRST..LAST"),
-    (2, f"query s {BOX} --sum", "--sum is now --each slice left out"),
+    (2, f"query s {BOX} --sum fare", "--sum must be one of the release, which has none"),
     (2, f"query one {BOX} --when 2024-01", "--when must be left out, got '2024-01'"),
     (2, f"query one {BOX} --each slice", "--each must be left out, got 'slice'"),
     (2, f"query s {BOX} --joint", "--when must be one time slice for joint answers"),

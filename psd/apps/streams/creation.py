@@ -62,6 +62,10 @@ def create_stream(
     warn_of_request(request)
     if counter is not None and not totals:
         raise ParameterError("counter must be given with totals=True, which it computes")
+    if request.values:
+        raise ParameterError(
+            "values must be left out for a stream, which counts records alone; build a series"
+        )
     settled = settled_noise(request, counter or AUTO if totals else None)
     if counter == "toeplitz" and account is not None:
         raise ParameterError(

@@ -27,9 +27,9 @@ from psd.ingest.points import (
     srid_of,
     stated_crs,
 )
-from psd.ingest.selection import matches
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
+from psd.ingest.value_columns import selected_values
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -89,7 +89,7 @@ class Layout:
             if columns.time is None
             else wall_clock(fields[columns.time], columns.time_zone, column=columns.time),
             bid=None if columns.bid is None else bids(fields[columns.bid]),
-            match=matches(columns, fields, is_json=self.is_json),
+            **selected_values(columns, fields, is_json=self.is_json),
         )
 
     def _coordinates(self, fields: Mapping[str, Any]) -> Coordinates:

@@ -26,7 +26,6 @@ from psd.errors import InputDataError, InternalError, PsdError, ResourceError
 from psd.ingest import input_paths
 from psd.ingest.memory_limit import apply_settings, open_session
 from psd.ingest.points import MISSING, SPACES, Projection, column_projection, number_rule, srid_of
-from psd.ingest.selection import matches
 from psd.ingest.sources._arrow import fault_class
 from psd.ingest.sources._csv_file import (
     CsvContent,
@@ -39,6 +38,7 @@ from psd.ingest.sources._csv_file import (
 )
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
+from psd.ingest.value_columns import selected_values
 
 if TYPE_CHECKING:
     import duckdb
@@ -398,7 +398,7 @@ def _batch(
         time = wall_clock(batch.column("time"), columns.time_zone, column=columns.time)
     bid = from_arrow(batch.column("bid")) if columns.bid else None
     filtered = {name: batch.column(f"f{index}") for index, name in enumerate(columns.filtered)}
-    return Batch(x=x, y=y, user=user, time=time, bid=bid, match=matches(columns, filtered))
+    return Batch(x=x, y=y, user=user, time=time, bid=bid, **selected_values(columns, filtered))
 
 
 def _all_missing(texts: Any) -> bool:

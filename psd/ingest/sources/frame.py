@@ -19,10 +19,10 @@ from psd.ingest.points import (
     srid_of,
     stated_crs,
 )
-from psd.ingest.selection import matches
 from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
+from psd.ingest.value_columns import selected_values
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -110,7 +110,7 @@ def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) ->
         if columns.time is None
         else wall_clock(data[columns.time], columns.time_zone, column=columns.time),
         bid=None if columns.bid is None else _bids(data[columns.bid]),
-        match=matches(columns, {name: data[name] for name in columns.filtered}),
+        **selected_values(columns, {name: data[name] for name in columns.filtered}),
     )
 
 

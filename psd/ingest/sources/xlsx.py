@@ -34,10 +34,10 @@ from psd.ingest.points import (
     number_rule,
     srid_of,
 )
-from psd.ingest.selection import matches
 from psd.ingest.sources._arrow import check_names, fault_class
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
+from psd.ingest.value_columns import selected_values
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -214,7 +214,7 @@ def _batch(
         time = wall_clock(texts, columns.time_zone, column=columns.time)
     user = None if columns.user is None else _ids(path, cells[columns.user], columns.user)
     bid = None if columns.bid is None else _bids(cells[columns.bid], columns.decimal)
-    return Batch(x=x, y=y, user=user, time=time, bid=bid, match=matches(columns, cells))
+    return Batch(x=x, y=y, user=user, time=time, bid=bid, **selected_values(columns, cells))
 
 
 def _bids(cells: list[Any], decimal: str) -> NDArray[np.float64]:

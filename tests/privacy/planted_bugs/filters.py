@@ -20,7 +20,7 @@ EVERYWHERE = CLAIMS + "test_places_are_known_of_rows_of_text_and_all_others_are_
 
 
 @planted(test=ALONE, like="readers that find the type of a column by its values")
-@around("psd.ingest.selection._Values.numbers")
+@around("psd.ingest.selection.Values.numbers")
 def a_column_is_of_numbers_if_all_values_are(original, self):
     """One record with a word in a column changes how the filter compares all others."""
     values = original(self)
@@ -28,7 +28,7 @@ def a_column_is_of_numbers_if_all_values_are(original, self):
 
 
 @planted(test=UNDECIDED, like="a cast that fails, as WHERE age::int > 18 does")
-@around("psd.ingest.selection._Values.compare")
+@around("psd.ingest.selection.Values.compare")
 def a_record_that_cannot_be_decided_is_refused(original, self, *arguments):
     """One record that a filter cannot decide stops the build of all others."""
     true, false = original(self, *arguments)
@@ -38,7 +38,7 @@ def a_record_that_cannot_be_decided_is_refused(original, self, *arguments):
 
 
 @planted(test=GEOJSON, like="a library that types a property by all features")
-@around("psd.ingest.sources._arrow.matches")
+@around("psd.ingest.value_columns.matches")
 def properties_compare_by_the_type_that_gdal_found(original, columns, fields, *, is_json):
     """A feature with text in a property changes which numbers of others the filter selects."""
     return original(columns, fields, is_json=False)

@@ -17,6 +17,7 @@ _MODULES = {
     "Domain and rows": ("domain",),
     "Filters": ("filters",),
     "Units and bounding": ("units",),
+    "Values": ("values",),
     "Tallies and merging": ("tallies",),
     "Time slices": ("slices",),
     "Streams": ("streams",),

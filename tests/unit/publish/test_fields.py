@@ -63,7 +63,8 @@ def test_every_field_is_described_once(subtests):
             assert field.help.endswith(".")
             assert field.group
             assert isinstance(field.private, bool)
-            assert field.option == f"--{field.name.replace('_', '-')}"
+            words = field.name.replace("_", "-")
+            assert field.option == (f"--{words}" if not field.long_option else "--value")
             # No request holds a private value; of the others, `values_of_request` states all but
             # the CRS of the numbers, which are then those of the CRS of the release.
             assert (field.value_of is None) == (field.private or field.name == "bounds_crs")
@@ -124,6 +125,7 @@ REQUESTS = {
         "domain": PrivateBounds(crs="EPSG:5179", coordinate_resolution="0.10")
     },
     "a method": {"method": Quadtree(height=3, prune=32)},
+    "values": {"values": {"fare": (0, 60), "balance": (-5, 5.5)}},
     "settings": {"method": "quadtree", "set": ["height=3", "prune=32"]},
     "a workload": {"method": Quadtree(height=1, budget="workload", workload="1 3")},
     "users": USER,

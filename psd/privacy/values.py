@@ -1,0 +1,138 @@
+"""Values: numbers of records, such as fares, whose sums and means a release has. Public.
+
+A value in public bounds is two whole weights, m towards the upper bound and M - m towards the lower
+one, that together are one record. With A the sum of m over the records of a cell and B that of
+M - m, the cell has N = (A + B) / M records, the sum of their values is (upper A + lower B) / M, and
+their mean lower + (upper - lower) A / (A + B). See `psd.curator.curator.Curator.count` for what A
+and B cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers
+from psd.errors import ParameterError
+
+__all__ = [
+    "MAX_VALUES",
+    "WEIGHT",
+    "Value",
+    "check_values",
+    "count_factor",
+    "part_factor",
+    "value_weights",
+]
+
+WEIGHT: Final = 720_720
+"""Whole weight of a record, M; values of 1 to 16 equal steps have exact weights."""
+
+MAX_VALUES: Final = 6
+"""Values of one release; each gets an equal part of epsilon."""
+
+_LARGEST = 1e15
+
+# Bounds are apart by so much of the larger one, so that floats between them differ.
+_LEAST_WIDTH = 2.0**-30
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A number of each record, and the public bounds to which it is clamped.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, which the release states.
+    lower, upper : float
+        Bounds in the unit of the column; public, so never those of the data.
+
+    Raises
+    ------
+    ParameterError
+        If the bounds are not finite, not in order, or too near to each other for floats.
+
+    Examples
+    --------
+    >>> Value("fare", 0, 60).weights(np.array([-1.0, 0, 15, 60, 99])).tolist()
+    [0, 0, 180180, 720720, 720720]
+    """
+
+    name: str
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        """Check the bounds."""
+        bounds = float(self.lower), float(self.upper)
+        for side, bound in zip(("lower", "upper"), bounds, strict=True):
+            object.__setattr__(self, side, bound)
+        if not (all(map(math.isfinite, bounds)) and max(map(abs, bounds)) <= _LARGEST):
+            raise ParameterError(
+                f"value {self.name!r} must have bounds of at most {_LARGEST:g} in magnitude, got "
+                f"{self.lower:g} and {self.upper:g}"
+            )
+        if not self.upper - self.lower > _LEAST_WIDTH * max(map(abs, bounds)):
+            raise ParameterError(
+                f"value {self.name!r} must have a lower and a larger upper bound, got "
+                f"{self.lower:g} and {self.upper:g}; were they exchanged?"
+            )
+
+    @property
+    def width(self) -> float:
+        """Upper less lower bound."""
+        return self.upper - self.lower
+
+    def weights(self, values: Floats) -> Integers:
+        """Weight m of each value towards the upper bound, 0 to `WEIGHT`.
+
+        values: (n,) float64, none missing, private; returns (n,) int64, private. A function of this
+        value and of public numbers.
+        """
+        share = (np.clip(values, self.lower, self.upper) - self.lower) / self.width
+        weights: Integers = np.floor(share * WEIGHT).astype(np.int64)
+        return np.clip(weights, 0, WEIGHT)
+
+
+def count_factor(values: int, *, is_pure: bool) -> int:
+    """Variance of counts that follow from sums of V values, over that of counts without values.
+
+    Each of the 2V sums is in records a count whose variance is `part_factor` times as large, and a
+    count is the mean over the values of two of them.
+    """
+    return 2 * part_factor(values, is_pure=is_pure) // values
+
+
+def part_factor(values: int, *, is_pure: bool) -> int:
+    """Variance of a sum of weights in records, over that of a count without values.
+
+    V^2 in epsilon, whose noise grows with the L1 distance, and V in rho.
+    """
+    return values**2 if is_pure else values
+
+
+def check_values(values: Sequence[Value]) -> tuple[Value, ...]:
+    """Refuse too many values, and two of one name."""
+    if len(values) > MAX_VALUES:
+        raise ParameterError(
+            f"values must be at most {MAX_VALUES}, got {len(values)}; each gets an equal part of "
+            "epsilon, so make several releases"
+        )
+    names = [value.name for value in values]
+    if len(set(names)) < len(names):
+        raise ParameterError(f"values must have different names, got {', '.join(names)}")
+    return tuple(values)
+
+
+def value_weights(values: Sequence[Value], numbers: NDArray[np.float64]) -> Integers:
+    """Weights of all values of records, (n, V) int64; numbers: (n, V) float64, private."""
+    weights = np.zeros(numbers.shape, np.int64)
+    for column, value in enumerate(values):
+        weights[:, column] = value.weights(numbers[:, column])
+    return weights

@@ -1,0 +1,243 @@
+"""Sums and means of values in areas, with both errors and intervals.
+
+A value is two counts of weights, A towards its upper bound and B towards its lower one, see
+`psd.privacy.values`. Both are answered as counts of records are, each by its own estimates, so both
+are at least 0 and the mean stays within its bounds: lower + width A / (A + B).
+
+The interval of a mean is that of Fieller [1]_: all p for which A - p (A + B), whose variance is
+(1 - p)^2 V(A) + p^2 V(B) - 2 p (1 - p) C, is within z standard deviations of 0. The noise of both
+counts is independent. What cells that are cut hold is not: C follows from the non-uniformity of A,
+of B and of their sum, the number of records. Where even A + B may be 0 there is no interval, and
+its ends are the bounds.
+
+.. [1] Fieller. "Some Problems in Interval Estimation." Journal of the Royal Statistical Society B
+   16(2), 1954.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers
+from psd.estimation.fit import Fit, fit, predicts_published
+from psd.query.answer_table import noise_for_intervals
+from psd.query.areas import Areas
+from psd.query.index import QueryIndex
+from psd.query.totals import sum_over_slices
+
+if TYPE_CHECKING:
+    from psd.privacy.values import Value
+    from psd.release.record import ReleaseRecord
+
+__all__ = [
+    "ValueFit",
+    "ValueTotals",
+    "fit_values",
+    "mean_columns",
+    "node_columns",
+    "sum_columns",
+    "value_columns",
+    "value_totals",
+]
+
+
+_LEAST_RECORDS = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ValueTotals:
+    """Counts of weights of a value in areas, in records; variances (areas,) float64."""
+
+    bounds: tuple[float, float]
+    upper: Floats  # count of weights towards the upper bound, A
+    lower: Floats  # towards the lower one, B
+    # Variances of A and of B by the noise, as errors predict them and as intervals need them.
+    predicted: tuple[Floats, Floats]
+    noise: tuple[Floats, Floats]
+    uneven: tuple[Floats, Floats]  # variances of A and of B by non-uniformity
+    common: Floats  # their covariance
+
+    @property
+    def records(self) -> Floats:
+        """Number of records by this value alone."""
+        return self.upper + self.lower
+
+    @property
+    def share(self) -> Floats:
+        """Place of the mean between the bounds, 0 to 1; half where there is no record."""
+        records, half = self.records, np.full(len(self.upper), 0.5)
+        share: Floats = np.divide(self.upper, records, out=half, where=records > 0)
+        return share
+
+
+def value_totals(slices: Sequence[QueryIndex], areas: Areas, number: int) -> ValueTotals:
+    """Count the weights of a value in areas, for all slices together."""
+    value = slices[0].record.values[number]
+    upper, lower, count = (
+        sum_over_slices([areas.totals(index) for index in indexes])
+        for indexes in (
+            [index.value_part(number, 0) for index in slices],
+            [index.value_part(number, 1) for index in slices],
+            slices,
+        )
+    )
+    record, parts = slices[0].record, (upper, lower)
+    uneven = tuple(part.nonuniformity_variance for part in parts)
+    # V(A + B) = V(A) + V(B) + 2 C, and no correlation is beyond 1.
+    largest = np.sqrt(uneven[0] * uneven[1])
+    common = np.clip((count.nonuniformity_variance - sum(uneven)) / 2, -largest, largest)
+    return ValueTotals(
+        bounds=(value.lower, value.upper),
+        upper=np.maximum(upper.estimate, 0.0),
+        lower=np.maximum(lower.estimate, 0.0),
+        predicted=_pair(part.noise_variance(predicts_published(record)) for part in parts),
+        noise=_pair(map(noise_for_intervals, parts)),
+        uneven=_pair(uneven),
+        common=common,
+    )
+
+
+def _pair(values: Any) -> tuple[Any, Any]:
+    """Two values of an iterable."""
+    first, second = values
+    return first, second
+
+
+def mean_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
+    """Mean, both errors, and the ends of the interval; (areas,) float64 each.
+
+    Where there is no interval its ends are the bounds, and the mean is their middle if there is no
+    record.
+    """
+    (low, high), p, records = totals.bounds, totals.share, totals.records
+    width = high - low
+    # Of almost no records every error is that of a number anywhere between the bounds.
+    square = (width / np.maximum(records, _LEAST_RECORDS)) ** 2
+    weights = (1 - p) ** 2, p**2
+    noise = square * sum(w * v for w, v in zip(weights, totals.predicted, strict=True))
+    shape = sum(w * v for w, v in zip(weights, totals.uneven, strict=True))
+    shape = square * np.maximum(shape - 2 * p * (1 - p) * totals.common, 0.0)
+    noise, shape = (np.minimum(np.sqrt(v), width / 2) for v in (noise, shape))
+    first, last = _fieller(totals, confidence)
+    return {
+        "": low + width * p,
+        "_perturbation_error": noise,
+        "_nonuniformity_error": shape,
+        "_error": np.minimum(np.hypot(noise, shape), width / 2),
+        "_lower": low + width * np.minimum(first, p),
+        "_upper": low + width * np.maximum(last, p),
+    }
+
+
+def sum_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
+    """Sum, both errors, and the ends of the interval; (areas,) float64 each."""
+    low, high = totals.bounds
+    total = high * totals.upper + low * totals.lower
+    weights = high**2, low**2
+    predicted, noise, uneven = (
+        sum(w * v for w, v in zip(weights, pair, strict=True))
+        for pair in (totals.predicted, totals.noise, totals.uneven)
+    )
+    shape = np.maximum(uneven + 2 * high * low * totals.common, 0.0)
+    half = _deviates(confidence) * np.sqrt(noise + shape)
+    # No record is below the lower bound or above the upper one.
+    least = total - half if low < 0 else np.maximum(total - half, 0.0)
+    most = total + half if high > 0 else np.minimum(total + half, 0.0)
+    return {
+        "": total,
+        "_perturbation_error": np.sqrt(predicted),
+        "_nonuniformity_error": np.sqrt(shape),
+        "_error": np.sqrt(predicted + shape),
+        "_lower": least,
+        "_upper": most,
+    }
+
+
+def value_columns(
+    slices: Sequence[QueryIndex],
+    areas: Areas,
+    asked: Sequence[tuple[str, int]],
+    confidence: float,
+) -> dict[str, Floats]:
+    """Columns of sums and means, such as ``mean_fare`` and ``mean_fare_error``.
+
+    asked: ``mean`` or ``sum``, and the number of the value.
+    """
+    totals = {number: value_totals(slices, areas, number) for _, number in asked}
+    columns: dict[str, Floats] = {}
+    for kind, number in asked:
+        made = (mean_columns if kind == "mean" else sum_columns)(totals[number], confidence)
+        name = f"{kind}_{slices[0].record.values[number].name}"
+        columns |= {f"{name}{ending}": values for ending, values in made.items()}
+    return columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ValueFit:
+    """Fits of the two counts of weights of a value."""
+
+    value: Value
+    upper: Fit
+    lower: Fit
+
+
+def fit_values(record: ReleaseRecord) -> list[ValueFit]:
+    """Fit the counts of weights of all values of a release."""
+    return [
+        ValueFit(
+            value=value,
+            upper=fit(record.value_part(number, 0)),
+            lower=fit(record.value_part(number, 1)),
+        )
+        for number, value in enumerate(record.values)
+    ]
+
+
+def node_columns(fits: Sequence[ValueFit], nodes: Integers, confidence: float) -> dict[str, Floats]:
+    """Means and sums of all values in nodes of a tree, with error and interval, (nodes,) each."""
+    columns: dict[str, Floats] = {}
+    for each in fits:
+        nothing, parts = np.zeros(len(nodes)), (each.upper, each.lower)
+        # Nodes are whole, so that nothing is uneven.
+        variances = _pair(part.noise_covariance.variance[nodes] for part in parts)
+        counts = _pair(np.maximum(part.estimates.count[nodes], 0.0) for part in parts)
+        totals = ValueTotals(
+            bounds=(each.value.lower, each.value.upper),
+            upper=counts[0],
+            lower=counts[1],
+            predicted=variances,
+            noise=variances,
+            uneven=(nothing, nothing),
+            common=nothing,
+        )
+        for kind, made in (("mean", mean_columns), ("sum", sum_columns)):
+            answers = made(totals, confidence)
+            kept = ("", "_error", "_lower", "_upper")
+            columns |= {f"{kind}_{each.value.name}{end}": answers[end] for end in kept}
+    return columns
+
+
+def _deviates(confidence: float) -> float:
+    """Standard deviations to each side of an interval."""
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
+
+
+def _fieller(totals: ValueTotals, confidence: float) -> tuple[Floats, Floats]:
+    """Ends of the interval of the share, 0 and 1 where there is none."""
+    square, count = _deviates(confidence) ** 2, totals.records
+    first, second = (n + u for n, u in zip(totals.noise, totals.uneven, strict=True))
+    # a p^2 + b p + c <= 0.
+    a = count**2 - square * (first + second + 2 * totals.common)
+    b = -2 * totals.upper * count + 2 * square * (first + totals.common)
+    c = totals.upper**2 - square * first
+    root = b**2 - 4 * a * c
+    exists = (a > 0) & (root >= 0)
+    root, double = np.sqrt(np.where(exists, root, 0.0)), 2 * np.where(exists, a, 1.0)
+    low = np.where(exists, (-b - root) / double, 0.0)
+    high = np.where(exists, (-b + root) / double, 1.0)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

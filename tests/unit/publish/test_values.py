@@ -1,0 +1,175 @@
+"""Releases of values: what is read, dropped and refused, what a file keeps, and how users weigh."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd.errors import InputDataError, ParameterError
+from psd.privacy.values import WEIGHT
+from psd.testing import SCRIPTS, RecordingSampler
+
+BOUNDS = (0, 0, 8, 8)
+HOW = {"bounds": BOUNDS, "crs": "EPSG:3857", "lattice": (8, 8), "method": "grid", "epsilon": 10}
+
+
+def city(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.uniform(0.01, 7.99, (n, 2)), columns=["x", "y"])
+    return frame.assign(fare=rng.uniform(-5, 70, n), tip=rng.uniform(0, 2, n), u=np.arange(n) % 90)
+
+
+def true_sums(release, name):
+    """Sums of a value by a release without noise, at the root of its tree."""
+    number = release.record.value_named(name)
+    value, sums = release.record.values[number], release.record.tree.sums
+    measured = np.flatnonzero(release.record.tree.loss)
+    leaf = release.record.tree.is_leaf[measured]
+    high, low = sums[measured[leaf], number].sum(axis=0) / release.record.record_weight
+    return value.upper * high + value.lower * low
+
+
+def echo(data, **how):
+    given = {"x": "x", "y": "y", "set": {"size": 4}, **HOW, **how}
+    return psd.build(data, sampler=RecordingSampler(SCRIPTS[0]), **given)
+
+
+def test_sums_are_those_of_values_clamped_to_their_bounds():
+    data = city()
+    release = echo(data, values={"fare": (0, 60), "tip": (0, 1)})
+    for name, low, high in (("fare", 0, 60), ("tip", 0, 1)):
+        expected = data[name].clip(low, high).sum()
+        assert true_sums(release, name) == pytest.approx(expected, rel=1e-5)
+    assert release.query([BOUNDS])["estimate"].iloc[0] == pytest.approx(len(data))
+
+
+def test_answers_have_sums_and_means():
+    data = city()
+    answers = echo(data, values={"fare": (0, 60)}).query([BOUNDS], mean="fare", sum=["fare"])
+    expected = data.fare.clip(0, 60)
+    assert answers["mean_fare"].iloc[0] == pytest.approx(expected.mean(), rel=1e-4)
+    assert answers["sum_fare"].iloc[0] == pytest.approx(expected.sum(), rel=1e-4)
+
+
+@pytest.mark.parametrize("unit", [{}, {"user": "u", "max_contributions": 100}])
+def test_records_without_a_value_are_left_out_before_anything_is_bounded(unit):
+    data = city()
+    data.loc[::3, "fare"] = np.nan
+    release = echo(data, values={"fare": (0, 60)}, **unit)
+    kept = data.dropna()
+    assert release.query([BOUNDS])["estimate"].iloc[0] == pytest.approx(len(kept))
+    assert true_sums(release, "fare") == pytest.approx(kept.fare.clip(0, 60).sum(), rel=1e-5)
+
+
+def test_a_bound_of_records_keeps_values_of_kept_records_in_any_order():
+    data = pd.DataFrame({"x": 1.5, "y": 1.5, "u": "ann", "fare": [0.0, 10, 20, 30, 40, 50]})
+    how = {"user": "u", "max_contributions": 2, "values": {"fare": (0, 60)}}
+    from psd.ingest.sources import Columns, read
+    from psd.ingest.tally_builder import tally_batches
+    from psd.privacy.unit import PrivacyUnit
+    from psd.privacy.values import Value
+    from psd.space.domain import Domain
+
+    domain = Domain(bounds=BOUNDS, crs="EPSG:3857", lattice=(8, 8))
+    columns = Columns(x="x", y="y", user="u", values=("fare",))
+    unit = PrivacyUnit(kind="user", max_contributions=2)
+    seen = set()
+    for seed in range(40):
+        key = seed.to_bytes(16, "little")
+        sums = set()
+        for order in (data, data.iloc[::-1], data.sample(frac=1, random_state=seed)):
+            batches = read(order.reset_index(drop=True), columns, domain)
+            tally = tally_batches(
+                batches, domain, unit=unit, key=key, values=[Value("fare", 0, 60)]
+            )
+            assert tally.counts.tolist() == [2]
+            sums.add(int(tally.values[0, 0]))
+        assert len(sums) == 1  # whatever the order of the records
+        seen |= sums
+    assert len(seen) > 5  # and all pairs are possible
+    assert how["max_contributions"] == 2
+
+
+def test_users_weigh_equally_and_means_are_not_rounded_down():
+    """A floor alone would make a small mean of users with many records too small."""
+    rng = np.random.default_rng(1)
+    n = 4000
+    data = pd.DataFrame(rng.uniform(0.01, 7.99, (n, 2)), columns=["x", "y"])
+    data = data.assign(u=np.arange(n) % 2, fare=0.1)  # 2,000 records of each user
+    release = echo(data, user="u", count="users", values={"fare": (0, 1)})
+    assert release.record.record_weight == 1
+    sums = release.record.tree.sums[release.record.tree.is_leaf].sum(axis=0)[0]
+    assert sums.sum() == release.record.tree.count[release.record.tree.is_leaf].sum()
+    assert sums[0] / sums.sum() == pytest.approx(0.1, abs=0.002)
+    assert sums.sum() <= 2 * WEIGHT
+
+
+@pytest.mark.parametrize(
+    ("column", "is_read"),
+    [
+        (["1", " 2.5 ", "NA", "", None], True),
+        ([1, 2, 3, 4, 5], True),
+        ([True, False, True, False, True], True),
+        (["1", "2 EUR", "3", "4", "5"], False),
+        (["1", "2,5", "3", "4", "5"], False),
+        ([1.0, np.inf, 2.0, 3.0, 4.0], False),
+        (["1", "1e400", "3", "4", "5"], False),
+        (pd.to_datetime(["2024-01-01"] * 5), False),
+    ],
+)
+def test_values_are_numbers_wherever_the_records_lie(column, is_read):
+    for x in ([1.0] * 5, [99.0] * 5):  # inside of the bounds, and outside
+        data = pd.DataFrame({"x": x, "y": 1.0, "fare": column})
+        if is_read:
+            echo(data, values={"fare": (0, 60)})
+        else:
+            with pytest.raises(InputDataError, match="column 'fare' must hold finite numbers"):
+                echo(data, values={"fare": (0, 60)})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"fare": (60, 0)}, "value 'fare' must have a lower and a larger upper bound"),
+        ({"fare": (0, 0)}, "value 'fare' must have a lower and a larger upper bound"),
+        ({"fare": (0, float("inf"))}, "value 'fare' must have bounds of at most"),
+        ({"fare": (0, 10**300)}, "value 'fare' must have bounds of at most"),
+        ({"fare": 60}, "values must have two bounds for each column"),
+        ({"fare": ("low", "high")}, "values must have two numbers as bounds"),
+        (["fare", 0, 60], "values must"),
+        ({f"v{number}": (0, 1) for number in range(20)}, "values must be at most 6"),
+        ({"x": (0, 60)}, "must be different columns"),
+        ({"nothing": (0, 60)}, "no column 'nothing'"),
+    ],
+)
+def test_wrong_values_are_refused_in_one_sentence(values, message):
+    with pytest.raises((ParameterError, InputDataError), match=message):
+        echo(city(20), values=values)
+
+
+def test_a_file_keeps_sums_and_a_release_without_values_keeps_its_bytes(tmp_path):
+    with_values = psd.build(city(), x="x", y="y", values={"fare": (0, 60)}, **HOW)
+    path = tmp_path / "r.psd.parquet"
+    with_values.save(path)
+    loaded = psd.load(path)
+    assert loaded.digest == with_values.digest
+    assert loaded.record.values == with_values.record.values
+    assert (loaded.record.tree.sums == with_values.record.tree.sums).all()
+    asked = {"areas": [(0, 0, 4, 4)], "mean": "fare"}
+    assert (
+        loaded.query(**asked)["mean_fare"].tolist()
+        == with_values.query(**asked)["mean_fare"].tolist()
+    )
+    plain = psd.build(city(), x="x", y="y", **HOW)
+    plain.save(tmp_path / "p.psd.parquet")
+    assert psd.load(tmp_path / "p.psd.parquet").record.values == ()
+
+
+def test_a_series_has_values_of_each_slice(tmp_path):
+    data = city().assign(t=["2024-01-03", "2024-02-04"] * 200)
+    slices = {"time": "t", "slices": "2024-01..2024-02"}
+    series = psd.build(data, x="x", y="y", values={"fare": (0, 60)}, **slices, **HOW)
+    series.save(tmp_path / "s.psd.parquet")
+    answers = psd.load(tmp_path / "s.psd.parquet").query([BOUNDS], each="slice", mean="fare")
+    expected = data.groupby("t").fare.apply(lambda fares: fares.clip(0, 60).mean()).tolist()
+    assert np.allclose(answers["mean_fare"], expected, atol=2)
