@@ -423,8 +423,11 @@ _walk = _compile_walk(_formula_digest())
 
 
 def _walk_down(*arguments: Any) -> None:
-    """Run the walk; run it again if the compiled code cannot be cached."""
+    """Run the walk; run it again if the compiled code cannot be cached, or the cache is stale."""
     try:
         _walk(*arguments)
     except OSError:  # the cache cannot be written; the compiled code is in memory
+        _walk(*arguments)
+    except (ImportError, AttributeError):  # it names types where another version has them
+        _walk._cache.flush()  # noqa: SLF001 - numba has no public name for it
         _walk(*arguments)

@@ -174,6 +174,20 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     assert max(kept, default=0) <= 1000
 
 
+def test_a_cache_of_a_version_with_other_modules_is_replaced(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    script = [sys.executable, "-c", TOTAL]
+    subprocess.run(script, check=True, env=environment)
+    indexes = list(tmp_path.rglob("*.nbi"))
+    old, other = b"psd.query.index", b"psd.query.gones"
+    stale = [index.read_bytes().replace(old, other) for index in indexes]
+    assert stale != [index.read_bytes() for index in indexes]
+    for index, content in zip(indexes, stale, strict=True):
+        index.write_bytes(content)
+    subprocess.run(script, check=True, env=environment)
+    assert [index.read_bytes() for index in indexes] != stale
+
+
 TOTAL = """
 import numpy, psd
 release = psd.testing.release_from_counts(numpy.arange(16).reshape(4, 4))
