@@ -21,6 +21,7 @@ from . import module_of_app
 
 if TYPE_CHECKING:
     from psd.api.release import Release
+    from psd.release.record import ReleaseRecord
     from psd.release.series import SeriesRecord
     from psd.space.domain import Domain
 
@@ -162,6 +163,7 @@ def _release_facts(release: Release) -> dict[str, Any]:
         "source": release.record.source,
         **_local_facts(release),
         "counts": release.record.counted_text,
+        **_value_facts(record),
         "max_contributions": release.unit.max_contributions,
         "time_zone": release.unit.time_zone or "none",
         **_domain_facts(release.domain),
@@ -190,6 +192,12 @@ def _domain_facts(domain: Domain) -> dict[str, Any]:
         "coordinate_resolution": domain.coordinate_resolution or "none",
         "min_cell": domain.min_cell or "none",
     }
+
+
+def _value_facts(record: ReleaseRecord) -> dict[str, Any]:
+    """Values of a release and their bounds; of other releases there are none."""
+    bounds = (f"{value.name} {value.lower:g} to {value.upper:g}" for value in record.values)
+    return {"values": ", ".join(bounds)} if record.values else {}
 
 
 def loss_facts(metadata: dict[str, str]) -> dict[str, str]:
@@ -305,6 +313,7 @@ def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
         "guarantee": series.record.guarantee_text,
         "source": series.record.source,
         "counts": record.counted_text,
+        **_value_facts(first),
         "max_contributions": series.unit.max_contributions,
         "max_per_slice": series.unit.max_per_slice or "none",
         "bound_per": record.scope,

@@ -41,6 +41,7 @@ __all__ = [
     "raster_suffixes",
     "release_metadata",
     "suffixes",
+    "values_text",
     "write_answers",
     "write_cells",
 ]
@@ -109,10 +110,17 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
         "unit_of_privacy": record.unit_text,
         "source": record.source + guarantee_note(record.source),
         "counts": record.counted_text,
+        **({"values": values_text(record)} if record.values else {}),
         "method": record.method,
         "library": f"psd {record.library}",
         **({"digest": digest} if digest else {}),
     }
+
+
+def values_text(record: ReleaseRecord) -> str:
+    """Values of a release with their bounds, for people."""
+    bounds = (f"{value.name} from {value.lower:g} to {value.upper:g}" for value in record.values)
+    return f"{', '.join(bounds)}; a value beyond its bounds counts as the nearest bound"
 
 
 def counted_unit(counts: str) -> str:

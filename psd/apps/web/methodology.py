@@ -215,6 +215,8 @@ def _summary_section(release: Release) -> str:
         crs = str(parse_crs(crs).name)
     bounds = ", ".join(f"{side:.9g}" for side in release.domain.bounds)
     rows = [*stated, ("Counts", release.record.counted_text), ("Area", f"{bounds} ({crs})")]
+    if "values" in release.metadata:
+        rows.insert(-1, ("Sums and means", release.metadata["values"]))
     if slices is not None:
         first, last = slices.names[0], slices.names[-1]
         text = f"{len(slices.names)} by {slices.by}, from {first} to {last}"

@@ -173,3 +173,12 @@ def test_a_series_has_values_of_each_slice(tmp_path):
     answers = psd.load(tmp_path / "s.psd.parquet").query([BOUNDS], each="slice", mean="fare")
     expected = data.groupby("t").fare.apply(lambda fares: fares.clip(0, 60).mean()).tolist()
     assert np.allclose(answers["mean_fare"], expected, atol=2)
+
+
+def test_a_release_says_which_values_it_has_and_their_bounds(tmp_path):
+    release = psd.build(city(), x="x", y="y", values={"fare": (0, 60)}, **HOW)
+    assert release.metadata["values"].startswith("fare from 0 to 60;")
+    assert "values" not in psd.build(city(), x="x", y="y", **HOW).metadata
+    table = release.to_geopandas()
+    assert {"mean_fare", "mean_fare_error", "sum_fare_lower"} <= set(table.columns)
+    assert ((table.mean_fare >= 0) & (table.mean_fare <= 60)).all()
