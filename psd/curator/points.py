@@ -76,7 +76,8 @@ class EntryNodes:
         for cut in reversed(cuts):
             again = cut.nodes >= first
             for child in cut.child[again].T:
-                number[cut.nodes[again] - first] += np.where(child < 0, 0, number[child - first])
+                there = child >= 0
+                number[cut.nodes[again][there] - first] += number[child[there] - first]
         return number
 
     def _divide(self, parts_of: _Quadrants | _Grids) -> NDArray[np.int64]:

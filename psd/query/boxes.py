@@ -35,8 +35,8 @@ __all__ = [
 # Queries traversed together by numpy; bounds the memory, not the answers.
 _BOXES_PER_BATCH = 512
 
-# Pairs of a box and a cell met together, about 250 MB, unless a single box meets more.
-_PAIRS_PER_BATCH = 2**21
+# Pairs of a box and a cell met together, about 125 MB, unless a single box meets more.
+_PAIRS_PER_BATCH = 2**20
 
 # Pairs of a box and a cell measured together.
 _PAIRS_PER_CHUNK = 2**13

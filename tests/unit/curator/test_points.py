@@ -201,6 +201,17 @@ def test_cells_of_even_grids_get_their_records_without_the_levels_between(
         assert counted(points, tree) == by_boxes(tree, tally)
 
 
+def test_few_cells_below_many_nodes_are_counted_too():
+    """A quadrant that is empty has no number; fewer children than nodes before showed that."""
+    for tally in tallies((60, 45)):
+        tree, points = GrowingTree((60, 45)), Points(tally, QuadrantOrder((60, 45)))
+        cut = cut_waits(points, tree)
+        cells = cut_grids(cut, tree.root(), np.array([[16, 12]]))
+        assert counted(points, tree) == by_boxes(tree, tally)
+        cut_grids(cut, cells[:2], np.array([[3, 3], [3, 3]]))
+        assert counted(points, tree) == by_boxes(tree, tally)
+
+
 def test_several_cuts_that_make_no_even_grid_are_counted_one_by_one(monkeypatch):
     monkeypatch.setattr(module, "_CHUNK", 7)
     for tally in tallies((60, 45)):
