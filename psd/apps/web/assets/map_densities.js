@@ -5,79 +5,104 @@ const psdDensities = (() => {
   const { clamp } = psdAxes;
   const { clipRings, coveredShare } = psdShapes;
   const PARTS = 4;
-  const AROUND = [[0, 0], [1, 0], [0, 1], [1, 1]];
 
+  /** Lines of the raster between which a surface bends nowhere, as in psd/estimation/density.py. */
+  class RasterMesh {
+    /** From which lines are used along each axis. */
+    constructor(used) {
+      this.lines = used.map((each) => Float64Array.from(each.keys()).filter((line) => each[line]));
+      this.before = this.lines.map((lines) => {
+        const before = new Int32Array(lines[lines.length - 1] + 1);
+        for (let i = 1; i < lines.length - 1; i++) before.fill(i, lines[i]);
+        return before;
+      });
+    }
+
+    /** Index of the line before a position, and its share of the way to the next one. */
+    place(axis, position) {
+      const lines = this.lines[axis], line = this.before[axis][Math.trunc(position)];
+      return { line, share: (position - lines[line]) / (lines[line + 1] - lines[line]) };
+    }
+  }
+
+  // All sums are in the order of psd/estimation/density.py, and so the same to the last bit.
   class SmoothDensity {
     constructor(model) {
       this.model = model;
       this.side = model.meta.smooth.side;
       this.least = model.meta.smooth.rounding * Math.max(model.count[0], 0);
       this.scale = [0, 1].map((axis) => this.side / model.meta.lattice[axis]);
-      this.surface = this.sums(1, (leaf, mass) => { mass[0] = this.points(leaf); });
+      this.leaves = model.leaves.filter((leaf) => model.count[leaf] > 0);
+      this.sum(1, () => [1]);
       for (let pass = 1; pass < model.meta.smooth.passes; pass++) {
-        this.surface = this.sums(PARTS, (leaf, mass) => {
-          const shares = this.shares(leaf), points = this.points(leaf);
-          for (let i = 0; i < mass.length; i++) mass[i] = shares[i] * points;
-        });
+        this.sum(PARTS, (leaf) => this.shares(leaf));
       }
     }
 
-    points(leaf) {
-      return Math.max(this.model.count[leaf], 0);
-    }
-
-    /** Mass south and west of the raster lines; see _summed_mass in psd/estimation/density.py. */
-    sums(parts, fill) {
-      const { model, side } = this, row = side + 2;
-      const leaves = model.leaves, size = parts * parts;
-      const all = new Float64Array(leaves.length * size);
-      leaves.forEach((leaf, i) => fill(leaf, all.subarray(i * size, (i + 1) * size)));
-      const corners = new Float64Array(row * row), around = new Float64Array(row * row);
-      const ends = [new Float64Array(2 * parts), new Float64Array(2 * parts)];
-      const touched = new Int32Array(all.length);
-      for (const [x, y, sign] of [[0, 0, 1], [1, 0, -1], [0, 1, -1], [1, 1, 1]]) {
-        for (const [right, above] of AROUND) {
-          let next = 0;
-          for (let i = 0; i < leaves.length; i++) {
-            this.stripEnds(leaves[i], 0, parts, ends[0]);
-            this.stripEnds(leaves[i], 1, parts, ends[1]);
-            for (let j = 0; j < parts; j++) {
-              const south = ends[1][2 * j], north = ends[1][2 * j + 1];
-              const ty = y ? north : south, lineY = Math.min(Math.floor(ty), side);
-              const dy = ty - lineY, along = above ? dy : 1 - dy;
-              for (let k = 0; k < parts; k++) {
-                const west = ends[0][2 * k], east = ends[0][2 * k + 1];
-                const slope = all[i * size + j * parts + k] / ((east - west) * (north - south));
-                const tx = x ? east : west, lineX = Math.min(Math.floor(tx), side);
-                const dx = tx - lineX, across = slope * (right ? dx : 1 - dx);
-                const at = (lineY + above) * row + lineX + right;
-                around[at] += across * along;
-                touched[next++] = at;
+    /** Mass south and west of the lines of a mesh; see _summed_mass in psd/estimation/density.py. */
+    sum(parts, sharesOf) {
+      const mesh = this.meshOf(parts), [x, y] = mesh.lines;
+      const columns = x.length, corners = new Float64Array(columns * y.length);
+      for (const leaf of this.leaves) {
+        const shares = sharesOf(leaf), points = this.model.count[leaf];
+        const across = this.ramps(mesh, leaf, 0, parts), along = this.ramps(mesh, leaf, 1, parts);
+        for (let j = 0; j < parts; j++) {
+          for (const tall of along[j]) {
+            for (let i = 0; i < parts; i++) {
+              const weight = shares[j * parts + i] * points * tall.slope;
+              for (const wide of across[i]) {
+                corners[tall.line * columns + wide.line] += weight * wide.slope;
               }
             }
           }
-          for (const at of touched) {
-            corners[at] += sign * around[at];
-            around[at] = 0;
-          }
         }
       }
-      for (let turn = 0; turn < 2; turn++) {
-        for (let i = row; i < corners.length; i++) corners[i] += corners[i - row];
-        for (let j = 0; j < row; j++) {
-          for (let i = j * row + 1; i < (j + 1) * row; i++) corners[i] += corners[i - 1];
+      addUp(corners, columns);
+      const surface = new Float64Array(corners.length);
+      for (let j = 1; j < y.length; j++) {
+        for (let i = 1; i < columns; i++) {
+          const slope = corners[(j - 1) * columns + i - 1];
+          surface[j * columns + i] = slope * (x[i] - x[i - 1]) * (y[j] - y[j - 1]);
         }
       }
-      const surface = new Float64Array((side + 1) * (side + 1));
-      for (let j = 0; j < side; j++) {
-        surface.set(corners.subarray(j * row, j * row + side), (j + 1) * (side + 1) + 1);
-      }
-      return surface;
+      addUp(surface, columns);
+      this.mesh = mesh;
+      this.surface = surface;
     }
 
-    stripEnds(leaf, axis, parts, ends) {
+    /** Lines beside which strips of the leaves begin and end. */
+    meshOf(parts) {
+      return new RasterMesh([0, 1].map((axis) => {
+        const used = new Uint8Array(this.side + 1);
+        used[0] = used[this.side] = 1;
+        for (const leaf of this.leaves) {
+          for (const ends of this.stripEnds(leaf, axis, parts)) {
+            for (const end of ends) used[Math.floor(end)] = used[Math.ceil(end)] = 1;
+          }
+        }
+        return used;
+      }));
+    }
+
+    /** Lines where the ramps of each strip of a leaf begin, and their slopes; see _ramps. */
+    ramps(mesh, leaf, axis, parts) {
+      return this.stripEnds(leaf, axis, parts).map(([low, high]) => {
+        const slope = 1 / (high - low), first = [], second = [];
+        for (const [end, rise] of [[low, slope], [high, -slope]]) {
+          if (end >= this.side) continue; // a ramp that begins on the last line rises nowhere
+          const { line, share } = mesh.place(axis, end);
+          first.push({ line, slope: rise * (1 - share) });
+          if (share > 0) second.push({ line: line + 1, slope: rise * share });
+        }
+        return [...first, ...second];
+      });
+    }
+
+    /** Low and high ends of the strips of a leaf; strips thinner than a raster cell are widened. */
+    stripEnds(leaf, axis, parts) {
       const low = this.model.boxes[axis][leaf] * this.scale[axis];
       const high = this.model.boxes[axis + 2][leaf] * this.scale[axis];
+      const strips = [];
       for (let i = 0; i < parts; i++) {
         let a = parts === 1 ? low : low + (high - low) * (i / parts);
         let b = parts === 1 ? high : low + (high - low) * ((i + 1) / parts);
@@ -85,19 +110,18 @@ const psdDensities = (() => {
           a = Math.min(Math.floor(a), this.side - 1);
           b = a + 1;
         }
-        ends[2 * i] = a;
-        ends[2 * i + 1] = b;
+        strips.push([a, b]);
       }
+      return strips;
     }
 
+    /** Mass south and west of a place in the mesh. */
     at(x, y) {
-      const { surface, side } = this;
-      const column = Math.min(Math.trunc(x), side - 1), row = Math.min(Math.trunc(y), side - 1);
-      const dx = x - column, dy = y - row, index = row * (side + 1) + column;
-      const south = surface[index] * (1 - dx) + surface[index + 1] * dx;
-      const next = index + side + 1;
-      const north = surface[next] * (1 - dx) + surface[next + 1] * dx;
-      return south * (1 - dy) + north * dy;
+      const { surface } = this, columns = this.mesh.lines[0].length;
+      const index = y.line * columns + x.line, next = index + columns;
+      const south = surface[index] * (1 - x.share) + surface[index + 1] * x.share;
+      const north = surface[next] * (1 - x.share) + surface[next + 1] * x.share;
+      return south * (1 - y.share) + north * y.share;
     }
 
     /** Shares of the parts of a leaf, rows from the south, columns from the west. */
@@ -112,11 +136,14 @@ const psdDensities = (() => {
           high[axis].push(clamp(start + width * (middle + 0.5), 0, this.side));
         }
       }
+      const place = (ends) => ends.map(
+        (of, axis) => of.map((position) => this.mesh.place(axis, position)));
+      const [west, south] = place(low), [east, north] = place(high);
       const density = new Float64Array(PARTS * PARTS);
       for (let j = 0; j < PARTS; j++) {
         for (let i = 0; i < PARTS; i++) {
-          let mass = this.at(high[0][i], high[1][j]) - this.at(low[0][i], high[1][j]);
-          mass += this.at(low[0][i], low[1][j]) - this.at(high[0][i], low[1][j]);
+          let mass = this.at(east[i], north[j]) - this.at(west[i], north[j]);
+          mass += this.at(west[i], south[j]) - this.at(east[i], south[j]);
           const area = (high[1][j] - low[1][j]) * (high[0][i] - low[0][i]);
           density[j * PARTS + i] = (mass > this.least ? mass : 0) / area;
         }
@@ -256,6 +283,14 @@ const psdDensities = (() => {
           if (part[0] < part[2] && part[1] < part[3]) this.cover(clipped, part, total);
         }
       }
+    }
+  }
+
+  /** Add up rows of numbers from the south, and then each row from the west. */
+  function addUp(values, columns) {
+    for (let i = columns; i < values.length; i++) values[i] += values[i - columns];
+    for (let i = 1; i < values.length; i++) {
+      if (i % columns) values[i] += values[i - 1];
     }
   }
 
