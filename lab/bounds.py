@@ -18,9 +18,9 @@ from psd.apps.evaluation.true_errors import class_errors, geometric_mean
 from psd.apps.evaluation.workload import draw_workload
 from psd.curator.contribution_choice import (
     ContributionChoice,
-    _users_over,
     candidate_bounds,
     choose_contribution_bound,
+    count_misses,
 )
 from psd.decompositions import method
 from psd.ingest.sources import Columns, read
@@ -89,7 +89,7 @@ def chances(data, choice, epsilon):
     """Probability of every bound."""
     bounds = candidate_bounds(choice.most)
     over = len(data.sizes) - np.searchsorted(np.sort(data.sizes), bounds, side="right")
-    gap = _users_over(over, choice.target(epsilon))
+    gap = count_misses(over, choice.target(epsilon))
     weight = np.exp(-price(choice, epsilon) / 1e9 * (gap - gap.min()) / 2)
     return bounds, weight / weight.sum()
 

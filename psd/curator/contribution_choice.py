@@ -107,14 +107,11 @@ def choose_contribution_bound(
     bounds = candidate_bounds(choice.limit)
     # Units with more records than each bound, (bounds,).
     over = len(rows) - np.searchsorted(np.sort(rows), bounds, side="right")
-    # Units by which too many exceed each bound, or too few exceed the next smaller one.
-    too_few = np.append(0, target - over[:-1])
-    misses = np.maximum(np.maximum(over - target, too_few), 0)
     candidates = Candidates(
         group=np.zeros(len(bounds), np.int64),
         first=bounds,
         length=np.ones(len(bounds), np.int64),
-        score=-misses,
+        score=-count_misses(over, target),
     )
     budget.spend(price)
     selection = ExponentialMechanism(
@@ -123,6 +120,16 @@ def choose_contribution_bound(
         sensitivity=np.array([1]),
     )
     return int(sampler.draw(selection)[0])
+
+
+def count_misses(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
+    """Units by which too many exceed each bound, or too few exceed the next smaller one.
+
+    over: (bounds,) int64, units with more records than each bound, private; target: public.
+    """
+    too_few = np.append(0, target - over[:-1])
+    misses: NDArray[np.int64] = np.maximum(np.maximum(over - target, too_few), 0)
+    return misses
 
 
 def _epsilon_of(budget: Budget) -> int:

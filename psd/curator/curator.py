@@ -49,6 +49,9 @@ __all__ = ["ChargedQuestion", "Curator"]
 # At scales below it, noise exceeds 62 bits with a probability under exp(-2^20).
 _MAX_SCALE = 2**42
 
+# Laplace noise has scales whose parts are at most so large, and losses are parts of `NANO`.
+_MAX_SENSITIVITY = (2**63 - 1) // NANO
+
 # What the curator alone states of a choice.
 _FILLED_IN = ("scores", "epsilon", "sensitivity", "is_monotone")
 
@@ -180,6 +183,7 @@ class Curator:
         if self._values:  # counts follow from noisy sums, see `count`
             factor = count_factor(self._values, is_pure=budget.measure.is_pure)
             self.noise = replace(self.noise, factor=Fraction(factor))
+            _check_values(tally, self._values, budget.measure)
 
     @property
     def spent(self) -> int:
@@ -654,6 +658,16 @@ def _noise_of(tally: Tally, measure: LossMeasure, squared_sensitivity: int | Non
             f"got {squared}"
         )
     return CountNoise.gaussian(squared)
+
+
+def _check_values(tally: Tally, values: int, measure: LossMeasure) -> None:
+    """Refuse more records of a unit than noise of the sums of their values can have a scale for."""
+    most = _MAX_SENSITIVITY // (tally.record_weight * values)
+    if measure.is_pure and tally.contributions > most:
+        raise ParameterError(
+            f"max_contributions must be at most {most} with values, got {tally.contributions}; "
+            "give a lower limit, or fewer values"
+        )
 
 
 def _noise_of_sums(noise: CountNoise, weight: int, values: int) -> CountNoise:

@@ -62,5 +62,7 @@ def _are_marks(array: Any, odd: NDArray[np.bool_]) -> bool:
     """Whether all of some values are the usual marks of a missing number, such as NA."""
     import pyarrow as pa
 
+    if not pa.types.is_large_string(array.type):  # text has this type, see `typed_parts`
+        return False
     texts = array.filter(pa.array(odd)).unique().to_pylist()
-    return all(isinstance(text, str) and text.strip(SPACES).lower() in MISSING for text in texts)
+    return all(text.strip(SPACES).lower() in MISSING for text in texts)

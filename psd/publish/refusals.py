@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from psd.curator.curator import Curator
 from psd.curator.private_bounds import PrivateBounds
@@ -132,7 +132,8 @@ def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) 
     unit = counted_unit(request.unit, request.contribution_scope)
     regions = request.regions
     squared = squared_of(budget, request.unit, request.contribution_scope, request.slices)
-    counts = TallyBuilder(domain, unit=unit, slices=request.slices, strata=regions).build()
+    how: dict[str, Any] = {"slices": request.slices, "strata": regions, "values": request.values}
+    counts = TallyBuilder(domain, unit=unit, **how).build()
     if request.slices is not None:
         shares = (len(request.slices), request.unit, request.contribution_scope)
         counts, budget = slice_tally(counts, 0), slice_budgets(budget, *shares)[0]

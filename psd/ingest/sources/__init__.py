@@ -110,6 +110,8 @@ def read(
             for batch in batches:
                 if columns.where is not None and batch.match is None:
                     raise InternalError("a source has read records without their filter")
+                if columns.values and batch.values is None:
+                    raise InternalError("a source has read records without their values")
                 yield batch
     except HeaderError as error:
         pattern = pattern_of_mixed_folder(items)

@@ -107,3 +107,13 @@ def test_bounds_of_values_are_checked():
         check_values([Value("fare", 0, 1), Value("fare", 0, 2)])
     with pytest.raises(ParameterError, match="at most 6"):
         check_values([Value(str(number), 0, 1) for number in range(20)])
+
+
+def test_more_records_of_a_unit_than_noise_has_a_scale_for_are_refused():
+    for values in (1, 6):
+        most = (2**63 - 1) // (NANO * WEIGHT * values)
+        tally = tally_of(2, [0], [(1,) * values], k=most)
+        asked = curator(tally, 2, SecureSampler(), NANO + 7)
+        assert len(asked.count(asked.root(), NANO + 7)) == 1
+        with pytest.raises(ParameterError, match=f"at most {most} with values, got {most + 1}"):
+            curator(replace(tally, contributions=most + 1), 2, SecureSampler())

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import psd
 from psd.errors import InputDataError, ParameterError
+from psd.ledger.ledger import Ledger
 from psd.privacy.values import WEIGHT
 from psd.testing import SCRIPTS, RecordingSampler
 
@@ -182,3 +184,35 @@ def test_a_release_says_which_values_it_has_and_their_bounds(tmp_path):
     table = release.to_geopandas()
     assert {"mean_fare", "mean_fare_error", "sum_fare_lower"} <= set(table.columns)
     assert ((table.mean_fare >= 0) & (table.mean_fare <= 60)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 1e-6}, "too small"),
+        ({"user": "u", "max_contributions": 13_000}, "at most 12797 with values"),
+    ],
+    ids=["epsilon", "users"],
+)
+def test_values_are_refused_before_a_charge(tmp_path, change, message):
+    city().to_csv(tmp_path / "rides.csv")
+    ledger = Ledger.create(tmp_path / "l")
+    has_users = "user" in change
+    columns = psd.Columns(x="x", y="y", user="u" if has_users else None, values=("fare",))
+    unit = {"unit": "user"} if has_users else {}
+    ledger.register("rides", budget=100, columns=columns, **unit)
+    how = {**HOW, "x": "x", "y": "y", "values": {"fare": (0, 60)}, **change}
+    with pytest.raises(ParameterError, match=message):
+        psd.build(tmp_path / "rides.csv", ledger=ledger, dataset="rides", **how)
+    assert not ledger.state().charges
+
+
+@pytest.mark.parametrize(
+    "column",
+    [[[1]] * 3, [{"a": 1}] * 3, pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int8()))],
+    ids=["lists", "structs", "maps"],
+)
+def test_nested_values_are_refused_as_other_values(column):
+    table = pa.table({"x": [1.5] * 3, "y": [1.5] * 3, "fare": column})
+    with pytest.raises(InputDataError, match="'fare' must hold finite numbers"):
+        echo(table, values={"fare": (0, 60)})
