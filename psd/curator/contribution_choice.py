@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget
 
-__all__ = ["ContributionChoice", "candidate_bounds", "choose_contribution_bound"]
+__all__ = [
+    "ContributionChoice",
+    "candidate_bounds",
+    "choose_contribution_bound",
+    "count_misses",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
