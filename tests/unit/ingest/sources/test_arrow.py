@@ -83,6 +83,25 @@ def test_what_is_refused():
     assert not list(read(reader, Columns(), DOMAIN))  # a stream is read once
 
 
+def test_a_missing_column_is_explained_by_names_that_are_no_values():
+    naming = (
+        "name it by x=NAME, y=NAME, user=NAME, time=NAME or geometry=NAME, or correct it in where="
+    )
+    twenty = [f"c{number}" for number in range(20)]
+    for names, cause in (
+        (["lat", "X", " x "], "it has 'X', ' x '; choose one by its exact name"),
+        (["lat"], f"its columns are lat; {naming}"),
+        (twenty, f"its columns are {', '.join(twenty)}; {naming}"),
+        ([*twenty, "more"], f"its columns are {', '.join(twenty)}, ...; {naming}"),
+        ([], f"its columns are none; {naming}"),
+        (["127.5", "37.5"], naming),
+    ):
+        data = pa.table({name: [1.0] for name in names})
+        assert refused(data, x="x", y="lat") == f"the Table has no column 'x'; {cause}"
+    twice = pa.table([[127.0], [37.0], [1.0]], ["lon", "lat", "lon"])
+    assert refused(twice) == "the Table has 2 columns named 'lon'"
+
+
 def test_what_is_no_number_is_no_bid(subtests):
     """Whatever a column of bids holds is read, so that no record stops a reading."""
     texts = ["2.5", "x", None]
