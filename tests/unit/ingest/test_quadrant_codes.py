@@ -1,4 +1,4 @@
-"""Tallies of codes, against the cells that the codes stand for."""
+"""Tallies of codes, against the cells that the codes stand for, and counters of codes."""
 
 from collections import Counter
 from dataclasses import replace
@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
+from psd.errors import ResourceError
+from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder, cell_counter, is_dense
 from psd.ingest.tally import Tally
 from psd.space.domain import Blocks
 
@@ -80,3 +81,70 @@ def test_blocks_have_the_records_of_their_cells(lattice, step):
         (row * step[1], column * step[0]) for row, column, _ in expected
     }
     assert forms[2].quadrant_codes(order).counts.sum() == 300
+
+
+# --- counters ---------------------------------------------------------------------------------
+
+DENSE = 2**24  # cells that are counted in an array without a limit of memory
+
+
+def test_an_array_of_all_cells_takes_an_eighth_of_the_memory():
+    assert is_dense(DENSE)
+    assert not is_dense(DENSE + 1)
+    assert not is_dense(DENSE + 1, 2**40)
+    for cells in (1, 2**20):
+        assert is_dense(cells, 64 * cells)
+        assert not is_dense(cells, 64 * cells - 1)
+    few = cell_counter(4, 64 * 4), cell_counter(4, 64 * 4 - 1)
+    for counter, kind in zip(few, ("_Dense", "_Sparse"), strict=True):
+        assert type(counter).__name__ == kind
+
+
+def test_codes_of_records_take_little_until_they_are_sorted(monkeypatch):
+    monkeypatch.setattr("psd.ingest.quadrant_codes._FIRST_BUFFER", 1)
+    for cells, kind in ((2**32, np.uint32), (2**32 + 1, np.int64)):
+        counter = cell_counter(cells, 64_000)  # 500 codes wait
+        for start, size in ((0, 3), (3, 297), (300, 200)):
+            counter.add(np.arange(start, start + size)[::-1] // 2)
+        codes, counts = counter.entries()
+        assert codes.dtype == kind
+        assert sorted(codes.tolist()) == [code // 2 for code in range(500)]
+        assert counts is None
+        counter.add(np.array([249]))
+        codes, counts = counter.entries()
+        assert codes.dtype == counts.dtype == np.int64
+        assert codes.tolist() == list(range(250))
+        assert counts.tolist() == [2] * 249 + [3]
+
+
+def test_sorted_codes_stay_when_more_are_added():
+    for codes in ([5, 7, 9], [5, 7, 7]):
+        for limit, cells in product((1, 2, 10), (2**32, 2**40)):
+            counter = cell_counter(cells, 10**6)
+            counter._limit = limit
+            counter.add(np.array(codes))
+            counter.add(np.array([3]))
+            found = counter.counts()
+            assert [values.dtype for values in found] == [np.int64] * 2
+            assert dict(zip(*map(np.ndarray.tolist, found), strict=True)) == Counter([*codes, 3])
+
+
+def test_weighted_records_wait_no_longer_than_others():
+    counter = cell_counter(2**40, 1_280)  # ten codes wait
+    for wait in (6, 0, 6):
+        counter.add(np.arange(6), np.full(6, 2))
+        assert sum(len(codes) for codes, _ in counter._weighted) == wait
+    counter.add(np.arange(3))
+    assert counter.counts()[1].tolist() == [7] * 3 + [6] * 3
+
+
+def test_occupied_cells_fill_the_memory_and_no_more():
+    for weights, number in product((None, np.ones), (100, 101)):
+        counter = cell_counter(2**40, 6_400)
+        codes = np.arange(number)
+        if number == 101:
+            with pytest.raises(ResourceError, match="raise memory="):
+                counter.add(codes, weights and weights(number, np.int64))
+        else:
+            counter.add(codes, weights and weights(number, np.int64))
+            assert len(counter.counts()[0]) == number

@@ -48,7 +48,16 @@ def test_the_codes_of_lines_and_of_large_lattices_are_their_paths(subtests):
         with subtests.test(cells=cells):
             assert codes.dtype == np.int64
             assert codes.tolist() == expected
-            assert np.array_equal(order.cells(codes), [column, row])
+            found = np.array(order.cells(codes))
+            assert found.dtype == np.int64
+            assert np.array_equal(found, [column, row])
+
+
+def test_codes_are_the_same_in_blocks(monkeypatch):
+    order, column = QuadrantOrder((1201, 900)), np.arange(0, 900, 9)
+    at_once = order.codes(column, column[::-1])
+    monkeypatch.setattr("psd.ingest.quadrant_codes._AT_ONCE", 16)
+    np.testing.assert_array_equal(order.codes(column, column[::-1]), at_once)
 
 
 @pytest.mark.parametrize("lattice", [(8, 8), (5, 7), (1, 1), (16, 3), (1, 9), (13, 64), (100, 37)])

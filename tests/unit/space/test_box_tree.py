@@ -244,10 +244,40 @@ def test_no_node_has_five_children_and_no_tree_is_deeper_than_256_levels():
     strips = np.array([[0, 0, 5, 1], *([i, 0, i + 1, 1] for i in range(5))])
     wide = strips, np.array([-1, *(0 * kids)]), np.array([0, *(0 * kids + 1)]), zeros[:6]
     deep = np.tile([0, 0, 9, 9], (257, 1)), chain - 1, chain, zeros
-    for parts, start, says in ((wide, 0, "four children"), (deep, 250, "256 levels")):
+    for parts, start, says in ((wide, 0, RULES[9]), (deep, 250, RULES[4])):
         check_next_nodes(*(values[:-1] for values in parts), 0, EPSILON)
-        with pytest.raises(ReleaseFormatError, match=says):
+        with pytest.raises(ReleaseFormatError, match=f" {says}; "):
             check_next_nodes(*parts, start, EPSILON)
+
+
+def test_nodes_follow_those_that_were_checked_before(subtests):
+    """Each rule is broken at one place, which is found from there and before, and not after it."""
+    root, order, level = RULES[1], RULES[2], RULES[3]
+    epsilon, empty, tile = RULES[5], RULES[8], RULES[10]
+    names = ("boxes", "parent", "level", "loss")
+    for name, node, value, rule in (
+        ("loss", 6, 10**12, None),
+        ("parent", 0, 0, root),
+        ("level", 0, 1, root),
+        *(("parent", node, value, order) for node, value in ((1, -1), (1, 1), (6, 6), (6, 3))),
+        *(("level", node, value, level) for node, value in ((1, 0), (4, 2), (6, 3))),
+        *(("loss", node, value, epsilon) for node in (0, 3, 6) for value in (-1, 10**12 + 1)),
+        *(("boxes", node, [2, 2, 2, 4], empty) for node in (0, 4, 6)),
+        *(("boxes", 6, box, tile) for box in ([3, 2, 5, 4], [1, 2, 4, 4], [3, 1, 4, 4])),
+        ("boxes", 1, [0, 0, 2, 5], tile),
+    ):
+        arrays = sound()
+        arrays[name][node] = value
+        for start in range(node + 1 if rule else 7):
+            with subtests.test(name=name, node=node, value=value, start=start):
+                if rule:
+                    with pytest.raises(ReleaseFormatError, match=f"cells: {rule}; "):
+                        check_next_nodes(*map(arrays.get, names), start, EPSILON)
+                else:
+                    check_next_nodes(*map(arrays.get, names), start, EPSILON)
+    arrays = sound()
+    arrays["loss"][2], arrays["boxes"][2] = -1, [2, 0, 2, 2]
+    check_next_nodes(*map(arrays.get, names), 3, EPSILON)
 
 
 def test_boxes_without_an_area_and_boxes_beyond_others_are_found():

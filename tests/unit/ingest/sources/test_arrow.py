@@ -1,6 +1,7 @@
 """Arrow streams of any library and relations of DuckDB."""
 
 import importlib
+from decimal import Decimal
 from itertools import product
 
 import duckdb
@@ -15,6 +16,8 @@ from psd.ingest.sources import Columns, read
 from support.batches import DOMAIN, SECRET, one, refused
 
 TABLE = pa.table({"lon": [127.5, None], "lat": [37.5, 37.5], "id": [2**53 + 1, None]})
+
+TEXTS = pa.string(), pa.large_string(), pa.string_view()
 
 
 class Capsules:
@@ -78,6 +81,47 @@ def test_what_is_refused():
     reader = TABLE.to_reader()
     assert len(one(reader).x) == 2
     assert not list(read(reader, Columns(), DOMAIN))  # a stream is read once
+
+
+def test_a_missing_column_is_explained_by_names_that_are_no_values():
+    naming = (
+        "name it by x=NAME, y=NAME, user=NAME, time=NAME or geometry=NAME, or correct it in where="
+    )
+    twenty = [f"c{number}" for number in range(20)]
+    for names, cause in (
+        (["lat", "X", " x "], "it has 'X', ' x '; choose one by its exact name"),
+        (["lat"], f"its columns are lat; {naming}"),
+        (twenty, f"its columns are {', '.join(twenty)}; {naming}"),
+        ([*twenty, "more"], f"its columns are {', '.join(twenty)}, ...; {naming}"),
+        ([], f"its columns are none; {naming}"),
+        (["127.5", "37.5"], naming),
+    ):
+        data = pa.table({name: [1.0] for name in names})
+        assert refused(data, x="x", y="lat") == f"the Table has no column 'x'; {cause}"
+    twice = pa.table([[127.0], [37.0], [1.0]], ["lon", "lat", "lon"])
+    assert refused(twice) == "the Table has 2 columns named 'lon'"
+
+
+def test_what_is_no_number_is_no_bid(subtests):
+    """Whatever a column of bids holds is read, so that no record stops a reading."""
+    texts = ["2.5", "x", None]
+    for values, found in (
+        (pa.array([2, None], pa.int32()), [2, np.nan]),
+        (pa.array([2.5, np.inf]), [2.5, np.inf]),
+        (pa.array([2**63], pa.uint64()), [2.0**63]),
+        (pa.array([2**53 + 1]), [2.0**53]),
+        (pa.array([Decimal("2.5"), None]), [2.5, np.nan]),
+        *((pa.array(texts, kind), [2.5, np.nan, np.nan]) for kind in TEXTS),
+        (pa.array(texts).dictionary_encode(), [2.5, np.nan, np.nan]),
+        (pa.array([True, False]), [np.nan] * 2),
+        (pa.array([0], pa.timestamp("us")), [np.nan]),
+        (pa.nulls(3), [np.nan] * 3),
+    ):
+        with subtests.test(type=str(values.type)):
+            places = np.full(len(values), 127.5)
+            batch = one(pa.table({"lon": places, "lat": places - 90, "bid": values}), bid="bid")
+            assert batch.bid.dtype == np.float64
+            np.testing.assert_array_equal(batch.bid, found)
 
 
 # --- geometries -------------------------------------------------------------------------------
