@@ -46,10 +46,9 @@ from psd.apps.evaluation.workload import draw_workload
 from psd.apps.local import device
 from psd.apps.local.aggregation import counted_groups, release_of
 from psd.apps.local.answer_tables import BINS, estimate_distribution
-from psd.apps.local.campaign_design import design
+from psd.apps.local.campaign_design import design, grid_cells
 from psd.apps.local.collection import PartWriter, Reports, collect
 from psd.apps.local.counting import GroupCounts, count_support
-from psd.apps.local.partitions import grid_cells
 from psd.apps.local.protocols import protocol_class, protocol_of
 from psd.apps.local.randomization import (
     ManyWords,

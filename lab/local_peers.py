@@ -14,10 +14,15 @@ from dataclasses import replace
 import numpy as np
 
 from psd.api.release import Release
-from psd.apps.local.campaign_design import campaign_content, grid_level, open_group, sigma
+from psd.apps.local.campaign_design import (
+    campaign_content,
+    grid_cells,
+    grid_level,
+    open_group,
+    sigma,
+)
 from psd.apps.local.campaigns import campaign_of
 from psd.apps.local.device import SHARES
-from psd.apps.local.partitions import grid_cells
 from psd.apps.local.protocols import best_protocol
 from psd.apps.planning.local_plan import draw_campaign
 from psd.privacy.loss import parse_epsilon

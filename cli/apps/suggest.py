@@ -92,8 +92,8 @@ def train(
           --epsilon 0.3 --delta 1e-6 -o city.weights.json --ledger city.ledger --dataset visits
     """  # noqa: D301
     from psd._util.atomic_write import check_free
+    from psd.apps.suggest.models import write_weights
     from psd.apps.suggest.training import train_weights
-    from psd.apps.suggest.weights import write_weights
     from psd.privacy.loss import epsilon_decimal, parse_epsilon
     from psd.publish.counting import inputs_of
     from psd.publish.request_warnings import warn_of_large_epsilon
@@ -139,8 +139,8 @@ def rank_places(
     Examples:
       psd suggest places own.csv --release city.psd.parquet --weights city.weights.json -k 20
     """  # noqa: D301
+    from psd.apps.suggest.models import read_weights
     from psd.apps.suggest.places import read_places, suggest_places
-    from psd.apps.suggest.weights import read_weights
 
     shared = read_weights(weights)
     suggested = suggest_places(read_places(own_places, x, y), _load(release), shared, k)

@@ -27,7 +27,7 @@ from psd.ingest.tally import Tally
 from psd.mechanisms import mechanisms
 from psd.mechanisms.base import MAX_SENSITIVITY, Sampler, ScoreMechanism, UnscoredMechanism
 from psd.mechanisms.exponential_mechanism import Candidates, ExponentialMechanism
-from psd.mechanisms.noisy_counts import count_mechanism
+from psd.mechanisms.sampler import count_mechanism
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import NANO, LossMeasure

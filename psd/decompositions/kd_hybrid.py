@@ -13,8 +13,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.declared_parameters import check_parameters, integer_between, public_field
+from psd.decompositions._base import build_kd
 from psd.decompositions._constants import KD_PRIVATE_LEVELS, KD_STRUCTURE_SHARE
-from psd.decompositions._kd import build_kd
 from psd.privacy.budget import share
 from psd.release.post_processing import PostProcessing
 

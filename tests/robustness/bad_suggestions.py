@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import psd
-from psd.apps.suggest.models import FEATURES, RegionGrid
-from psd.apps.suggest.weights import SharedWeights, write_weights
+from psd.apps.suggest.models import FEATURES, RegionGrid, SharedWeights, write_weights
 from robustness.commands import file, refused, taken
 
 RELEASE, WEIGHTS, OWN, VISITS = "city.psd.parquet", "city.weights.json", "own.csv", "visits.csv"

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from psd._util.declared_parameters import NO_PARAMETERS
 from psd.api.release import Release
-from psd.apps.local.campaign_design import regions_of_campaign
+from psd.apps.local.campaign_design import grow_tree, regions_of_campaign
 from psd.apps.local.campaigns import explain_device, load_campaign
 from psd.apps.local.counting import GroupCounts, count_support
 from psd.apps.local.device import DEPTH, PLACES, Campaign, Group, check_group
-from psd.apps.local.partitions import grow_tree
 from psd.apps.local.protocols import protocol_of
 from psd.errors import InputDataError, ParameterError
 from psd.privacy.unit import PrivacyUnit

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from psd.api.release import Release
 from psd.apps.local.aggregation import Counted, aggregate_campaign, counted_content
-from psd.apps.local.campaign_design import PLANS, open_group, sigma
+from psd.apps.local.campaign_design import PLANS, grid_cells, open_group, sigma
 from psd.apps.local.campaigns import campaign_of, load_campaign
 from psd.apps.local.device import DEPTH, MAX_ANSWERS, SHARES, Campaign
-from psd.apps.local.partitions import grid_cells
 from psd.errors import ParameterError
 from psd.estimation.least_squares import measure_record
 

@@ -11,9 +11,16 @@ from __future__ import annotations
 from typing import Any
 
 from psd import _apps
-from psd.apps.suggest.models import FEATURES, FactorModel, RegionGrid, learn_weights
+from psd.apps.suggest.models import (
+    FEATURES,
+    FactorModel,
+    RegionGrid,
+    SharedWeights,
+    learn_weights,
+    read_weights,
+    write_weights,
+)
 from psd.apps.suggest.places import suggest_places
-from psd.apps.suggest.weights import SharedWeights, read_weights, write_weights
 from psd.privacy.noisy_sums import NoisySums, PersonPart, Statistic
 
 __all__ = [

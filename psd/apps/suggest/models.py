@@ -8,6 +8,9 @@ The model of factors [1]_ is the general one: it knows no distance and no densit
 person are solved from the person's regions and the factors of all regions, inside the question for
 the sums, or on the device; they are never published.
 
+Weights are kept in a file of strict JSON, with the promise under which they were learnt; every
+field is checked on reading.
+
 References
 ----------
 .. [1] Chien, Jain, Krichene, Rendle, Song, Thakurta, Zhang. "Private Alternating Least Squares:
@@ -16,7 +19,10 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+import os
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -24,8 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
+from psd._util.atomic_write import write_file
 from psd._util.declared_parameters import integer_between
-from psd.errors import DomainError, ParameterError
+from psd._util.strict_json import strict_json
+from psd.errors import DomainError, ParameterError, ReleaseFormatError
+from psd.privacy.loss import parse_delta, parse_epsilon
 from psd.privacy.noisy_sums import NoisySums, Statistic, deviation, fill_symmetric, triangle
 from psd.space.crs import explain_proj_errors, offline, parse_crs
 from psd.space.domain import Domain
@@ -39,14 +48,16 @@ __all__ = [
     "FEATURES",
     "FactorModel",
     "RegionGrid",
+    "SharedWeights",
     "differences",
     "features",
     "learn_factors",
     "learn_weights",
     "person_part",
+    "read_weights",
     "solve_weights",
+    "write_weights",
 ]
-
 
 CELLS = integer_between(5, 100)
 """Regions in a row and in a column."""
@@ -353,3 +364,127 @@ def learn_weights(people: NoisySums, grid: RegionGrid) -> Floats:
     rho = people.rho
     gramian, right = people.sums(partial(person_part, grid), _STATISTICS, rho)
     return solve_weights(gramian[0], right[0], deviation(_STATISTICS, 0, rho))
+
+
+_FORMAT = 1
+_LONGEST = 2**16
+_DIGEST = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedWeights:
+    """Shared weights, with the promise under which they were learnt. Public.
+
+    Guarantees
+    ----------
+    - The fields are noisy answers and public parameters, and there are no others.
+
+    Parameters
+    ----------
+    weights : dict of float
+        Weight of each of `psd.apps.suggest.FEATURES`.
+    release : str
+        Digest of the release whose density and area they belong to.
+    cells : int
+        Regions in a row and in a column of its area.
+    epsilon, delta : str
+        What they cost, for adding or removing one user.
+    max_contributions : int
+        Largest number of records of a user that were read.
+    ledger, charge : str, optional
+        Random ids of the ledger and of the charge that paid.
+
+    Raises
+    ------
+    ParameterError
+        If a field is malformed.
+    """
+
+    weights: dict[str, float]
+    release: str
+    cells: int
+    epsilon: str
+    delta: str
+    max_contributions: int
+    ledger: str | None = None
+    charge: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        if not isinstance(self.weights, dict) or tuple(self.weights) != FEATURES:
+            raise ParameterError(f"weights must be those of {', '.join(FEATURES)}, in this order")
+        if not all(isinstance(weight, float) for weight in self.weights.values()):
+            raise ParameterError("weights must be numbers with a decimal point")
+        if not all(math.isfinite(weight) for weight in self.weights.values()):
+            raise ParameterError("weights must be finite")
+        if not _is_text(self.release, _DIGEST) or len(self.release) != _DIGEST:
+            raise ParameterError("release must be a digest of 64 hexadecimal digits")
+        for name in ("ledger", "charge"):
+            if getattr(self, name) is not None and not _is_text(getattr(self, name), _DIGEST):
+                raise ParameterError(f"{name} must be the random id of a ledger")
+        CELLS("cells", self.cells)
+        if not isinstance(self.epsilon, str) or not isinstance(self.delta, str):
+            raise ParameterError("epsilon and delta must be texts")
+        parse_epsilon(self.epsilon)
+        parse_delta(self.delta)
+        if type(self.max_contributions) is not int or self.max_contributions < 1:
+            raise ParameterError("max_contributions must be an integer of at least 1")
+
+    def check_grid(self, grid: RegionGrid) -> None:
+        """Refuse a release that the weights were not learnt with.
+
+        Raises
+        ------
+        ParameterError
+            If its digest is another one.
+        """
+        if grid.digest != self.release:
+            raise ParameterError(
+                f"release must be the one that the weights were learnt with, of digest "
+                f"{self.release[:16]}..., got {grid.digest[:16]}...; is it of another area or date?"
+            )
+
+
+def write_weights(
+    weights: SharedWeights, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write a file of weights, whole or not at all."""
+    stated = {name: value for name, value in asdict(weights).items() if value is not None}
+    text = json.dumps({"psd_weights": _FORMAT, **stated}, indent=1, allow_nan=False) + "\n"
+    write_file(path, text.encode(), overwrite=overwrite)
+
+
+def read_weights(path: str | os.PathLike[str]) -> SharedWeights:
+    """Read a file of weights, and check every field.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If the file is missing, is not strict JSON, or has other fields or values than it may.
+    """
+    try:
+        with open(path, "rb") as file:
+            fields = strict_json(file.read(_LONGEST + 1), _LONGEST)
+        if not isinstance(fields, dict) or fields.pop("psd_weights", None) != _FORMAT:
+            raise ReleaseFormatError("psd_weights must be 1")
+        optional = {"ledger", "charge"}
+        required = set(SharedWeights.__dataclass_fields__) - optional
+        if not required <= fields.keys() <= required | optional:
+            raise ReleaseFormatError("it must have exactly the fields of format 1")
+        return SharedWeights(**fields)
+    except FileNotFoundError:
+        raise ReleaseFormatError(
+            f"{path} does not exist; `psd suggest train` writes a file of weights", path=path
+        ) from None
+    except OSError as error:
+        reason = error.strerror or "cannot be read"
+    except (ParameterError, ReleaseFormatError) as error:
+        reason = str(error)
+    raise ReleaseFormatError(f"{path} is not a file of weights: {reason}", path=path)
+
+
+def _is_text(value: object, longest: int) -> bool:
+    """Whether a value is a short text of hexadecimal digits."""
+    return (
+        isinstance(value, str) and 0 < len(value) <= longest and not value.strip("0123456789abcdef")
+    )

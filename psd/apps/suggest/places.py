@@ -14,8 +14,7 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd._util.declared_parameters import integer_between
-from psd.apps.suggest.models import FEATURES, RegionGrid, features
-from psd.apps.suggest.weights import SharedWeights
+from psd.apps.suggest.models import FEATURES, RegionGrid, SharedWeights, features
 from psd.errors import InputDataError, ParameterError
 
 if TYPE_CHECKING:

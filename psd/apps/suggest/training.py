@@ -9,8 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from psd._util.arrays import Integers
-from psd.apps.suggest.models import FEATURES, FactorModel, RegionGrid, learn_factors, learn_weights
-from psd.apps.suggest.weights import SharedWeights
+from psd.apps.suggest.models import (
+    FEATURES,
+    FactorModel,
+    RegionGrid,
+    SharedWeights,
+    learn_factors,
+    learn_weights,
+)
 from psd.curator.person_sums import PersonSums
 from psd.errors import ParameterError
 from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory

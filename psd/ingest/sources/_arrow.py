@@ -27,9 +27,9 @@ from psd.ingest.points import (
     srid_of,
     stated_crs,
 )
+from psd.ingest.selection import selected_values
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
-from psd.ingest.value_columns import selected_values
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

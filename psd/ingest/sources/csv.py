@@ -26,6 +26,7 @@ from psd.errors import InputDataError, InternalError, PsdError, ResourceError
 from psd.ingest import input_paths
 from psd.ingest.memory_limit import apply_settings, open_session
 from psd.ingest.points import MISSING, SPACES, Projection, column_projection, number_rule, srid_of
+from psd.ingest.selection import selected_values
 from psd.ingest.sources._arrow import fault_class
 from psd.ingest.sources._csv_file import (
     CsvContent,
@@ -38,7 +39,6 @@ from psd.ingest.sources._csv_file import (
 )
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
-from psd.ingest.value_columns import selected_values
 
 if TYPE_CHECKING:
     import duckdb

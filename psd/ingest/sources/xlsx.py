@@ -34,10 +34,10 @@ from psd.ingest.points import (
     number_rule,
     srid_of,
 )
+from psd.ingest.selection import selected_values
 from psd.ingest.sources._arrow import check_names, fault_class
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
-from psd.ingest.value_columns import selected_values
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns

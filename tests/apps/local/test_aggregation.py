@@ -11,9 +11,8 @@ from shapely import box
 
 import psd
 from psd.apps.local.aggregation import counted_groups, release_of
-from psd.apps.local.campaign_design import design
+from psd.apps.local.campaign_design import design, grid_cells
 from psd.apps.local.device import NANO
-from psd.apps.local.partitions import grid_cells
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError
 from psd.estimation.least_squares import measure_record, share_variance
 from psd.privacy.unit import PrivacyUnit

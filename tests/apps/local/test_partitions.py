@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psd.apps.local.partitions import box_of, grid_cells, grow_tree
+from psd.apps.local.campaign_design import box_of, grid_cells, grow_tree
 from psd.errors import ParameterError
 from psd.space.box_tree import Tree, check_tree
 

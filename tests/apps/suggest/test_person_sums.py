@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from psd.accounting import rho_of
-from psd.apps.suggest.models import learn_factors
+from psd.apps.suggest.models import learn_factors, write_weights
 from psd.apps.suggest.training import train_weights
-from psd.apps.suggest.weights import write_weights
 from psd.curator.person_sums import PersonSums
 from psd.privacy.budget import Budget
 from psd.testing import RecordingSampler

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from psd.apps.suggest.models import FEATURES, RegionGrid, features
+from psd.apps.suggest.models import FEATURES, RegionGrid, SharedWeights, features
 from psd.apps.suggest.places import read_places, suggest_places
-from psd.apps.suggest.weights import SharedWeights
 from psd.errors import InputDataError, ParameterError
 from support.suggestions import city_release
 

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from psd.apps.suggest.models import FEATURES, RegionGrid
-from psd.apps.suggest.weights import SharedWeights, read_weights, write_weights
+from psd.apps.suggest.models import FEATURES, RegionGrid, SharedWeights, read_weights, write_weights
 from psd.errors import ParameterError, ReleaseFormatError, WriteError
 from support.suggestions import city_release
 

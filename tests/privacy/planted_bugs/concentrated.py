@@ -17,7 +17,7 @@ CAP = "the bound of one slice taken for that of all, or the reverse"
 
 
 def gaussian_counts_by(counts):
-    return replaced("psd.mechanisms.noisy_counts.GaussianMechanism", counts)
+    return replaced("psd.mechanisms.sampler.GaussianMechanism", counts)
 
 
 @planted(test=COUNTS + "test_the_mechanism_has_the_law_that_readers_are_told[discrete-gaussian]")

@@ -38,7 +38,7 @@ def a_record_that_cannot_be_decided_is_refused(original, self, *arguments):
 
 
 @planted(test=GEOJSON, like="a library that types a property by all features")
-@around("psd.ingest.value_columns.matches")
+@around("psd.ingest.selection.matches")
 def properties_compare_by_the_type_that_gdal_found(original, columns, fields, *, is_json):
     """A feature with text in a property changes which numbers of others the filter selects."""
     return original(columns, fields, is_json=False)

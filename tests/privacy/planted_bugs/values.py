@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from privacy.planted_bugs.bug import around, instead, planted
-from psd.mechanisms.noisy_counts import count_mechanism
+from psd.mechanisms.sampler import count_mechanism
 from psd.privacy.values import WEIGHT
 
 TESTS = "tests/privacy/test_values.py::"

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from psd.decompositions import hilbert_rtree, htf
-from psd.decompositions._kd import kd_shares
+from psd.decompositions._base import kd_shares
 from psd.decompositions.grid import guideline_size, tiny_size
 from psd.decompositions.htree import granularity
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psd._util import plugins
-from psd.mechanisms.noisy_counts import count_mechanism
+from psd.mechanisms.sampler import count_mechanism
 from psd.privacy.count_noise import CountNoise
 
 LOSS = np.array([10**9, 3 * 10**9])
