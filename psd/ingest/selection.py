@@ -11,7 +11,7 @@ What is compared is decided by the literal, not by the type of the column:
 
 All other pairs cannot be decided, and neither can a missing value: NULL, NaN, or an empty text.
 AND, OR and NOT are those of SQL with its third value, and a record is selected if the filter is
-true for it. So a record about which it cannot be decided is left out, and none is ever refused.
+true for it. So a record about which it cannot be decided is left out, and a filter refuses none.
 
 Sensitivity
 -----------
