@@ -383,9 +383,16 @@ def command(
     has_values = any(of_values.values())
     is_plain = unreliable == "keep" and form in ("table", "csv") and not has_values
     if not kind and is_plain and options["box"]:
-        _show_boxes(
-            answers, loaded.record.source, form, output, overwrite=overwrite, details=details
-        )
+        # Show answers to boxes of options without pandas, whose import takes as long as they do.
+        source = loaded.record.source
+        columns = answers.arrays
+        if source != "curator":
+            columns["release_source"] = [source] * len(answers)
+        if form == "table":
+            identifying: list[str] = [name for name in ("slice", "id") if name in columns]
+            print_answer_columns(columns, identifying, has_details=details)
+        else:
+            write_text(columns_text(columns), output, overwrite=overwrite)
         _note_unit(loaded, form)
         return
 
@@ -436,26 +443,6 @@ def _select_kind(**flags: bool) -> str:
             "be given"
         )
     return kinds[0] if kinds else ""
-
-
-def _show_boxes(
-    answers: Answers,
-    source: str,
-    form: str,
-    output: str | None,
-    *,
-    overwrite: bool,
-    details: bool,
-) -> None:
-    """Show answers to boxes of options without pandas, whose import takes as long as they do."""
-    columns = answers.arrays
-    if source != "curator":
-        columns["release_source"] = [source] * len(answers)
-    if form == "table":
-        identifying: list[str] = [name for name in ("slice", "id") if name in columns]
-        print_answer_columns(columns, identifying, has_details=details)
-    else:
-        write_text(columns_text(columns), output, overwrite=overwrite)
 
 
 def _note_unit(loaded: Any, form: str) -> None:

@@ -88,11 +88,21 @@ def _field(command: str, parameter: click.Parameter) -> dict[str, Any]:
     if isinstance(default, bool) or not isinstance(default, str | int | float):
         default = None
     required = parameter.required or (command, name) == ("query", "output")
+    # Name of a field: the words of the option, and what one value is.
+    words = (
+        max(parameter.opts, key=len).lstrip("-") if isinstance(parameter, click.Option)
+        else str(parameter.name)
+    ).replace("-", " ")  # fmt: skip
+    group = parameter.group if isinstance(parameter, GroupedOption) else ""
+    form = str(parameter.metavar or "") if isinstance(parameter, click.Option) else ""
+    lines = ", one on each line" if parameter.multiple else ""
+    note = f" ({form}{lines})" if form and not isinstance(parameter, BoundsOption) else ""
+    label = f"{group}: {words}{note}" if group else f"{words[0].upper()}{words[1:]}{note}"
     return {
         "name": name,
         "option": max(parameter.opts, key=len) if option else "",
         "kind": kind,
-        "label": _label(parameter),
+        "label": label,
         "help": " ".join(str(getattr(parameter, "help", "") or "").split()),
         "choices": list(parameter.type.choices) if isinstance(parameter.type, click.Choice) else [],
         "default": default,
@@ -132,16 +142,3 @@ def _kind(command: str, parameter: click.Parameter) -> str:
         return "crs"
     is_single = parameter.nargs == 1 and parameter.type.name in ("integer", "number")
     return parameter.type.name if is_single else "text"
-
-
-def _label(parameter: click.Parameter) -> str:
-    """Name of a field: the words of the option, and what one value is."""
-    words = (
-        max(parameter.opts, key=len).lstrip("-") if isinstance(parameter, click.Option)
-        else str(parameter.name)
-    ).replace("-", " ")  # fmt: skip
-    group = parameter.group if isinstance(parameter, GroupedOption) else ""
-    form = str(parameter.metavar or "") if isinstance(parameter, click.Option) else ""
-    lines = ", one on each line" if parameter.multiple else ""
-    note = f" ({form}{lines})" if form and not isinstance(parameter, BoundsOption) else ""
-    return f"{group}: {words}{note}" if group else f"{words[0].upper()}{words[1:]}{note}"

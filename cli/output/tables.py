@@ -246,26 +246,22 @@ def _fit(
         single = [c for c in single if heading is None or _words(heading) not in c.names]
         fitting = single
         if _least_width(fitting, 1) > width:
-            fitting = _stack(single, pairs)
+            # Put the second column of each pair below the first one.
+            by_name = {name: column for column in single for name in column.names}
+            below = {
+                _words(upper): by_name[_words(lower)]
+                for upper, lower in pairs.items()
+                if _words(upper) in by_name and _words(lower) in by_name
+            }
+            lower = [column.names[0] for column in below.values()]
+            fitting = [
+                _above(column, below[column.names[0]]) if column.names[0] in below else column
+                for column in single
+                if column.names[0] not in lower
+            ]
         if _least_width(fitting, 1) <= width:
             break
     return fitting, 1
-
-
-def _stack(columns: Sequence[Column], pairs: Mapping[str, str]) -> list[Column]:
-    """Put the second column of each pair below the first one."""
-    by_name = {name: column for column in columns for name in column.names}
-    below = {
-        _words(upper): by_name[_words(lower)]
-        for upper, lower in pairs.items()
-        if _words(upper) in by_name and _words(lower) in by_name
-    }
-    lower = [column.names[0] for column in below.values()]
-    return [
-        _above(column, below[column.names[0]]) if column.names[0] in below else column
-        for column in columns
-        if column.names[0] not in lower
-    ]
 
 
 def _above(upper: Column, lower: Column) -> Column:

@@ -111,7 +111,30 @@ def common_variance_by_width(
             (pairs, np.ones(len(first))),
         ):
             total += np.bincount(halved[first], values, WIDTHS)[:WIDTHS]
-    return _profile(product, counts, np.sqrt(square), pairs)
+    # Common variance by width: the pattern that fits the products best, if it is seen.
+    error = np.sqrt(square)
+    usable = np.flatnonzero((pairs >= PAIRS_ENOUGH) & (counts > 0) & (error > 0))
+    mean, deviation = product[usable] / counts[usable], error[usable] / counts[usable]
+    share, best, strength = 0.0, np.zeros(WIDTHS), LINE_ERRORS
+    # From one width more than the widest on, patterns are multiples of each other at all widths.
+    for saturated in range(1, min(int(usable.max(initial=-1)) + 2, WIDTHS)):
+        # All of the variance in cells of some width and narrower ones, a quarter of it for each
+        # doubling.
+        pattern = MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(WIDTHS) - saturated, 0)
+        for fitted in (usable >= saturated, np.ones(len(usable), bool)):
+            expected = np.where(fitted, pattern[usable], 0.0) / deviation
+            length = float(np.sqrt((expected**2).sum()))
+            # How many standard errors the means have along the pattern, of `length` for all
+            # records.
+            along = float((expected * mean / deviation).sum()) / length if length > 0 else 0.0
+            if along > strength and along < LINE_SHARES[1] * length:
+                share, best, strength = along / length, pattern, along
+    if share < LINE_SHARES[0]:
+        return np.zeros(WIDTHS)
+    result = min(share, 1.0) * best
+    seen = mean > PAIRS_ERRORS * deviation
+    result[usable] = np.maximum(result[usable], np.where(seen, mean, 0.0))
+    return np.minimum(result, MAX_SHARE_VARIANCE)
 
 
 def has_unshared_lines(
@@ -136,32 +159,6 @@ def has_unshared_lines(
         for first, _ in _pairs(tree, divided, axis, lattice)
     )
     return pairs < APART_PAIRS * number
-
-
-def _profile(product: Floats, counts: Floats, error: Floats, pairs: Floats) -> Floats:
-    """Common variance by width: the pattern that fits the products best, if it is seen."""
-    usable = np.flatnonzero((pairs >= PAIRS_ENOUGH) & (counts > 0) & (error > 0))
-    mean, deviation = product[usable] / counts[usable], error[usable] / counts[usable]
-    share, best, strength = 0.0, np.zeros(WIDTHS), LINE_ERRORS
-    # From one width more than the widest on, patterns are multiples of each other at all widths.
-    for saturated in range(1, min(int(usable.max(initial=-1)) + 2, WIDTHS)):
-        # All of the variance in cells of some width and narrower ones, a quarter of it for each
-        # doubling.
-        pattern = MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(WIDTHS) - saturated, 0)
-        for fitted in (usable >= saturated, np.ones(len(usable), bool)):
-            expected = np.where(fitted, pattern[usable], 0.0) / deviation
-            length = float(np.sqrt((expected**2).sum()))
-            # How many standard errors the means have along the pattern, of `length` for all
-            # records.
-            along = float((expected * mean / deviation).sum()) / length if length > 0 else 0.0
-            if along > strength and along < LINE_SHARES[1] * length:
-                share, best, strength = along / length, pattern, along
-    if share < LINE_SHARES[0]:
-        return np.zeros(WIDTHS)
-    result = min(share, 1.0) * best
-    seen = mean > PAIRS_ERRORS * deviation
-    result[usable] = np.maximum(result[usable], np.where(seen, mean, 0.0))
-    return np.minimum(result, MAX_SHARE_VARIANCE)
 
 
 def _pairs(
@@ -515,27 +512,7 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     where the families of a column, or of a row, are one term: where all records lie on one line,
     those along it deviate together and tell as much as one.
     """
-    families = _measured_families(tree, estimates, share, domain)
-    best, strength = CoordinateStep(step=0.0, share=0.0), STEP_ERRORS
-    # Powers of ten between the narrowest leaf and a part of the domain.
-    west, south, east, north = domain.bounds
-    size = np.array([east - west, north - south])
-    leaves = tree.boxes[tree.is_leaf]
-    narrow = ((leaves[:, 2:] - leaves[:, :2]).min(axis=0) / np.array(domain.lattice) * size).min()
-    first = math.ceil(math.log10(narrow / 2))
-    last = math.floor(math.log10(size.min() / STEPS_ACROSS))
-    for step in [10.0**power for power in range(first, last + 1)]:
-        slope, ratio, by_column = _regress(families, step)
-        seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
-        if seen and STEP_SHARES[0] < slope < STEP_SHARES[1]:
-            best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio
-    return best
-
-
-def _measured_families(
-    tree: Tree, estimates: Estimates, share: Floats, domain: Domain
-) -> _Families:
-    """Children of cells of which all children are measured."""
+    # Children of cells of which all children are measured.
     parents = np.flatnonzero(~tree.is_leaf)
     parents = parents[:: max(1, -(-len(parents) // _MAX_FAMILIES))]
     child, owner = children_of(tree, parents)
@@ -550,7 +527,7 @@ def _measured_families(
     # The column (or row) that each cell is in, together with all cells of the same two sides.
     edges = tree.boxes[parents].astype(np.int64)
     columns = [distinct_values(edges[:, axis] << 32 | edges[:, axis + 2])[1] for axis in (0, 1)]
-    return _Families(
+    families = _Families(
         number=len(parents),
         family=owner,
         share=g,
@@ -561,6 +538,20 @@ def _measured_families(
         of_cell=domain.from_lattice(tree.boxes[parents[owner]]),
         columns=columns,
     )
+    best, strength = CoordinateStep(step=0.0, share=0.0), STEP_ERRORS
+    # Powers of ten between the narrowest leaf and a part of the domain.
+    west, south, east, north = domain.bounds
+    size = np.array([east - west, north - south])
+    leaves = tree.boxes[tree.is_leaf]
+    narrow = ((leaves[:, 2:] - leaves[:, :2]).min(axis=0) / np.array(domain.lattice) * size).min()
+    first = math.ceil(math.log10(narrow / 2))
+    last = math.floor(math.log10(size.min() / STEPS_ACROSS))
+    for step in [10.0**power for power in range(first, last + 1)]:
+        slope, ratio, by_column = _regress(families, step)
+        seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
+        if seen and STEP_SHARES[0] < slope < STEP_SHARES[1]:
+            best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio
+    return best
 
 
 def _regress(families: _Families, step: float) -> tuple[float, float, float]:

@@ -373,6 +373,8 @@ def _polygon_areas(given: Any, domain: Domain, crs: Any, outside: str) -> Polygo
     import geopandas as gpd
     import shapely
 
+    from psd._util.column_kinds import kind_of
+
     if crs is None and isinstance(given, shapely.Geometry) and not shapely.get_srid(given):
         crs = domain.crs
     _check_free(given, COLUMNS)
@@ -381,7 +383,11 @@ def _polygon_areas(given: Any, domain: Domain, crs: Any, outside: str) -> Polygo
         given = given.set_geometry(shapes)
     elif isinstance(given, gpd.GeoSeries):
         given = shapes
-    names = _names_of(given)
+    # The caller's ids: a column ``id``, else texts of which no two are equal.
+    columns = [name for name in getattr(given, "columns", ()) if name != given.geometry.name]
+    ids = [name for name in columns if str(name).lower() == "id"]
+    texts = [name for name in columns if kind_of(given[name]) == "text" and given[name].is_unique]
+    names = given[(ids or texts)[0]].astype(str).tolist() if ids or texts else None
     polygons = to_release_crs(shapes, domain, names=names)
     if outside == "refuse":
         return PolygonAreas(given=given, polygons=polygons, names=names)
@@ -400,18 +406,10 @@ def _polygon_areas(given: Any, domain: Domain, crs: Any, outside: str) -> Polygo
     )
 
 
-def _names_of(given: Any) -> list[str] | None:
-    """The caller's ids: a column ``id``, else texts of which no two are equal."""
-    from psd._util.column_kinds import kind_of
-
-    columns = [name for name in getattr(given, "columns", ()) if name != given.geometry.name]
-    ids = [name for name in columns if str(name).lower() == "id"]
-    texts = [name for name in columns if kind_of(given[name]) == "text" and given[name].is_unique]
-    return given[(ids or texts)[0]].astype(str).tolist() if ids or texts else None
-
-
 def _named_areas(given: Any, tree: Tree, level: int | str | None, column: str | None) -> NamedAreas:
     """Regions by name: all of a level, those of ids, or those of a column of a table."""
+    from psd.regions.hierarchy import id_texts
+
     if not isinstance(tree, RegionTree):
         raise ParameterError(
             "areas must be given, as boxes, polygons or a file of them; the release counts no "
@@ -420,28 +418,21 @@ def _named_areas(given: Any, tree: Tree, level: int | str | None, column: str | 
             else _NO_REGIONS
         )
     if column is not None:
-        ids: Any = _ids_in(given, column)
+        if not hasattr(given, "columns"):
+            raise ParameterError(
+                f"areas must be a DataFrame, or a file of a table, with id=, got {type_text(given)}"
+            )
+        if column not in given.columns:
+            names = ", ".join(map(str, given.columns))
+            raise ParameterError(
+                f"id must be one of the columns of areas ({names[:200] or 'none'}), got "
+                f"{str(column)[:80]!r}"
+            )
+        ids: Any = id_texts(given[column], column)
         _check_free(given, COLUMNS)
     else:
         ids = [given] if isinstance(given, str) else given
     return NamedAreas(given=given, tree=tree, queries=find_named_regions(tree, level, ids))
-
-
-def _ids_in(table: Any, column: str) -> list[str]:
-    """Ids of regions in a column of a table."""
-    from psd.regions.hierarchy import id_texts
-
-    if not hasattr(table, "columns"):
-        raise ParameterError(
-            f"areas must be a DataFrame, or a file of a table, with id=, got {type_text(table)}"
-        )
-    if column not in table.columns:
-        names = ", ".join(map(str, table.columns))
-        raise ParameterError(
-            f"id must be one of the columns of areas ({names[:200] or 'none'}), got "
-            f"{str(column)[:80]!r}"
-        )
-    return id_texts(table[column], column)
 
 
 def _are_names(given: Any, tree: Tree, level: int | str | None) -> bool:

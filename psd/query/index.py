@@ -22,7 +22,7 @@ from psd.estimation.fit_cache import LEAST_NODES, FitCache
 from psd.estimation.nonuniformity import cell_ceiling
 from psd.query.traversal import Mesh, leaf_mesh
 from psd.release.record import ReleaseRecord
-from psd.space.box_tree import MAX_CHILDREN, Tree
+from psd.space.box_tree import MAX_CHILDREN
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
@@ -118,10 +118,17 @@ def flatten_tree(fit: Fit) -> FlatTree:
     other_slope, other_variance = _recursion_arrays(fit.published_covariance)
     none = np.zeros((2, 0))
     none.flags.writeable = False  # as arrays of a fit are: the walk is compiled for one kind
+    # Nodes that the walk goes on to from each node if it need not stop at every level.
+    start, stop = children
+    inner = np.concatenate([[0], np.cumsum(~tree.is_leaf)])
+    divided = ~tree.is_leaf & (inner[stop] - inner[start] == tree.children)
+    first = start[np.minimum(start, len(tree) - 1)]
+    last = np.maximum(stop[np.maximum(stop, 1) - 1], first)
+    skip = divided & (last - first <= MAX_CHILDREN)
     return FlatTree(
         boxes=np.ascontiguousarray(tree.boxes),
         children=children,
-        descendants=_descendants(tree, children),
+        descendants=ChildRanges(np.where(skip, first, start), np.where(skip, last, stop)),
         levels=len(tree.levels),
         inside=_leaf_density(fit),
         errors=Errors(
@@ -157,17 +164,6 @@ def _column_records(fit: Fit) -> Floats:
     columns = np.zeros((2, 0 if fit.line_deviation is None else len(fit.tree)))
     columns.flags.writeable = False
     return columns
-
-
-def _descendants(tree: Tree, children: ChildRanges) -> ChildRanges:
-    """Nodes that the walk goes on to from each node if it need not stop at every level."""
-    start, stop = children
-    inner = np.concatenate([[0], np.cumsum(~tree.is_leaf)])
-    divided = ~tree.is_leaf & (inner[stop] - inner[start] == tree.children)
-    first = start[np.minimum(start, len(tree) - 1)]
-    last = np.maximum(stop[np.maximum(stop, 1) - 1], first)
-    skip = divided & (last - first <= MAX_CHILDREN)
-    return ChildRanges(np.where(skip, first, start), np.where(skip, last, stop))
 
 
 def _leaf_density(fit: Fit) -> LeafDensity:

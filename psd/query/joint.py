@@ -364,23 +364,16 @@ def simultaneous_level(correlation: Floats, confidence: float) -> float:
     def beyond(c: float) -> float:
         return float(stats.chi.cdf(c / longest, size).mean()) - confidence
 
-    single, apart = (_critical_value(level) for level in (confidence, confidence ** (1 / size)))
+    # The c of one estimate alone, and of independent ones, between which that of all lies.
+    levels = confidence, confidence ** (1 / size)
+    single, apart = (-NormalDist().inv_cdf((1 - level) / 2) for level in levels)
     if beyond(single) >= 0 or single >= apart:
         return confidence
     if beyond(apart) <= 0:
-        return float(confidence ** (1 / size))
+        return float(levels[1])
     critical = optimize.brentq(beyond, single, apart, xtol=1e-6)
-    return float(np.clip(_level_of(critical), confidence, confidence ** (1 / size)))
-
-
-def _critical_value(level: float) -> float:
-    """The c of a level."""
-    return -NormalDist().inv_cdf((1 - level) / 2)
-
-
-def _level_of(critical: float) -> float:
-    """The level of a c."""
-    return 1 - 2 * NormalDist().cdf(-critical)
+    level = 1 - 2 * NormalDist().cdf(-critical)
+    return float(np.clip(level, *levels))
 
 
 def _largest_components(correlation: Floats) -> Floats:

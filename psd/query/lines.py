@@ -186,7 +186,22 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
 
     shapes: (m,), valid polygons and multi-polygons in the CRS of the domain.
     """
-    outlines = _find_outlines(shapes, domain)
+    import shapely
+
+    # Outlines of polygons in lattice units, between two corners each.
+    parts, of_shape = shapely.get_parts(shapes, return_index=True)
+    rings, of_part = shapely.get_rings(parts, return_index=True)
+    points, of_ring = shapely.get_coordinates(rings, return_index=True)
+    # A point and the next one are the ends of a part, unless a ring ends between them.
+    within = np.flatnonzero(np.diff(of_ring) == 0)
+    ring = of_ring[within]
+    outer = np.append(True, np.diff(of_part) > 0)[: len(rings)]
+    outlines = _Outlines(
+        region=of_shape[of_part[ring]],
+        ring=ring,
+        ends=domain.to_lattice(np.concatenate([points[within], points[within + 1]], axis=1)),
+        left=np.where(shapely.is_ccw(rings) == outer, 1.0, -1.0)[ring],
+    )
     change = outlines.ends[:, 2:] - outlines.ends[:, :2]
     number, line, weight, straight_on = 0, [], [], []
     for axis in (0, 1):
@@ -197,7 +212,11 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
         sign = np.sign(along) * outlines.left * (1.0 if axis == 0 else -1.0)
         kind = np.where(straight, 1, np.where(slanting, 2, 0))
         run = _runs(outlines.ring, kind, sign)
-        position = _run_means(run, (outlines.ends[:, axis] + outlines.ends[:, 2 + axis]) / 2, along)
+        # Mean position of each run, weighted by length, for each of its members, (sides,).
+        size = np.abs(along)
+        total = np.maximum(np.bincount(run, size), np.finfo(float).tiny)
+        middle = (outlines.ends[:, axis] + outlines.ends[:, 2 + axis]) / 2
+        position: Floats = (np.bincount(run, size * middle) / total)[run]
         key = np.where(straight, np.round(position, LINE_PLACES), run)
         _, numbers = np.unique(np.stack([kind, key]), axis=1, return_inverse=True)
         line.append(number + numbers.ravel())
@@ -210,25 +229,6 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
         line=np.stack(line),
         weight=np.stack(weight),
         straight=np.stack(straight_on),
-    )
-
-
-def _find_outlines(shapes: NDArray[np.object_], domain: Domain) -> _Outlines:
-    """Outlines of polygons in lattice units, between two corners each."""
-    import shapely
-
-    parts, of_shape = shapely.get_parts(shapes, return_index=True)
-    rings, of_part = shapely.get_rings(parts, return_index=True)
-    points, of_ring = shapely.get_coordinates(rings, return_index=True)
-    # A point and the next one are the ends of a part, unless a ring ends between them.
-    within = np.flatnonzero(np.diff(of_ring) == 0)
-    ring = of_ring[within]
-    outer = np.append(True, np.diff(of_part) > 0)[: len(rings)]
-    return _Outlines(
-        region=of_shape[of_part[ring]],
-        ring=ring,
-        ends=domain.to_lattice(np.concatenate([points[within], points[within + 1]], axis=1)),
-        left=np.where(shapely.is_ccw(rings) == outer, 1.0, -1.0)[ring],
     )
 
 
@@ -246,14 +246,6 @@ def _runs(ring: Integers, kind: Integers, sign: Floats) -> Integers:
     return number[run]
 
 
-def _run_means(run: Integers, values: Floats, weight: Floats) -> Floats:
-    """Mean of each run, for each of its members."""
-    size = np.abs(weight)
-    total = np.maximum(np.bincount(run, size), np.finfo(float).tiny)
-    means: Floats = (np.bincount(run, size * values) / total)[run]
-    return means
-
-
 def side_matrix(
     fit: Fit, region: Integers, node: Integers, sides: Sides, regions: int
 ) -> sparse.csr_array | None:
@@ -263,10 +255,18 @@ def side_matrix(
     (regions, lines) float64, such that Z Z' is the covariance; None where no records lie along
     lines.
     """
+    import shapely
+
     if fit.line_deviation is None:
         return None
     cells = fit.tree.boxes[node].astype(np.float64)
-    pair, side = _meetings(region, cells, sides, fit.domain.lattice[0])
+    # Pairs of a cell of a region and a side of the same region that may meet it.
+    # Regions lie beside each other here, so that a search finds sides of the same one alone.
+    east, both = 2.0 * fit.domain.lattice[0], np.array([1, 0, 1, 0])
+    ends = sides.ends + (east * sides.region)[:, None] * both
+    moved = cells + (east * region)[:, None] * both
+    tree = shapely.STRtree(shapely.linestrings(ends.reshape(-1, 2, 2)))
+    pair, side = tree.query(shapely.box(*moved.T))
     parts = _parts_inside(sides.ends[side], cells[pair])
     rows, columns, values = [], [], []
     for axis in (0, 1):
@@ -289,21 +289,6 @@ def side_variance(fit: Fit, region: Integers, node: Integers, sides: Sides, regi
         return np.zeros(regions)
     variance: Floats = np.asarray(matrix.power(2).sum(axis=1), np.float64)
     return variance
-
-
-def _meetings(
-    region: Integers, cells: Floats, sides: Sides, width: int
-) -> tuple[Integers, Integers]:
-    """Pairs of a cell of a region and a side of the same region that may meet it."""
-    import shapely
-
-    # Regions lie beside each other here, so that a search finds sides of the same one alone.
-    east, both = 2.0 * width, np.array([1, 0, 1, 0])
-    ends = sides.ends + (east * sides.region)[:, None] * both
-    moved = cells + (east * region)[:, None] * both
-    tree = shapely.STRtree(shapely.linestrings(ends.reshape(-1, 2, 2)))
-    pair, side = tree.query(shapely.box(*moved.T))
-    return pair, side
 
 
 def _parts_inside(ends: Floats, cells: Floats) -> Floats:

@@ -497,23 +497,19 @@ def _open_text(path: Path, encoding: str, skipped: int) -> Iterator[io.TextIOWra
     try:
         with open_content(path, find_compression(path)) as file:
             text = io.TextIOWrapper(file, encoding=_CODECS[encoding], newline="")
-            _skip_lines(path, text, skipped)
+            # Read the lines above the header; a quote in them has no meaning.
+            for _ in range(skipped):
+                line = text.readline(_MAX_LINE)
+                if len(line) == _MAX_LINE and not line.endswith(("\r", "\n")):
+                    raise HeaderError(f"{path} has a line of more than 1 MB above the header")
+                if not line:
+                    raise HeaderError(f"{path} must have more lines than skip_rows={skipped}")
             yield text
         return
     except UnicodeError:
         pass  # raised below, so that no context carries the message, which quotes bytes
     name = _NAMES.get(encoding, "UTF-8")
     raise InputDataError(f'{path} is not in {name}; state its own, such as encoding="windows-1252"')
-
-
-def _skip_lines(path: Path, text: io.TextIOWrapper, skipped: int) -> None:
-    """Read the lines above the header; a quote in them has no meaning."""
-    for _ in range(skipped):
-        line = text.readline(_MAX_LINE)
-        if len(line) == _MAX_LINE and not line.endswith(("\r", "\n")):
-            raise HeaderError(f"{path} has a line of more than 1 MB above the header")
-        if not line:
-            raise HeaderError(f"{path} must have more lines than skip_rows={skipped}")
 
 
 @contextmanager
