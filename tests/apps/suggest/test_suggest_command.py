@@ -83,7 +83,7 @@ def test_the_table_has_the_ranks_of_the_own_places(room):
     assert "never" in cli("suggest --help").out
 
 
-DESCRIBED = ["fields", "public_files", "raster_files"]
+DESCRIBED = ["fields", "public_inputs"]
 """Modules of the table of options, which read no record and draw nothing."""
 
 
