@@ -71,7 +71,7 @@ def large(tmp_path_factory):
 
 
 FULL = """
-import sys, psd
+import resource, sys, psd
 resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
 psd.load(sys.argv[1]).export(sys.argv[2])
 """
