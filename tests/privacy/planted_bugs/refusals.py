@@ -69,11 +69,11 @@ def ids_are_checked_inside_alone():
     """A record without an id is refused only if it lies inside the bounds."""
 
     @around("psd.ingest.user_partitions.UserPartitions.add_rows")
-    def add_rows(original, self, ids, codes, time, inside):
+    def add_rows(original, self, ids, codes, time, inside, values):
         ids = ids.filter(pa.array(inside))
         if ids.null_count:
             raise InputDataError("records have no user id")
-        original(self, ids, codes, time)
+        original(self, ids, codes, time, None, values)
 
     return together(replaced("psd.ingest.tally_builder._ids", normalise_ids), add_rows())
 

@@ -69,6 +69,6 @@ def users_bounded_in_each_region(self, partition):
 @planted(test=KEYS + "test_order_and_batches_have_no_effect[all-user]")
 @like("bounding by the order or the partition of a file")
 @around("psd.ingest.tally_builder.keep_smallest")
-def regions_left_out_of_the_hash(original, units, salt, cells, time, k):
+def regions_left_out_of_the_hash(original, units, salt, cells, time, k, values):
     """Records of a cell in two regions are equal where records of a user are selected."""
-    return original(units, salt, (cells[0] % 2, cells[1]), time, k)
+    return original(units, salt, (cells[0] % 2, cells[1]), time, k, values)

@@ -25,7 +25,7 @@ CHOICE = "choices by the data that are not charged in full"
 
 
 @instead("psd.ingest.tally_builder.keep_smallest")
-def kept_by_row_numbers(units, salt, cells, time, k):
+def kept_by_row_numbers(units, salt, cells, time, k, values):
     hashes = (np.arange(len(units)) + 3) * 7919 % 31
     order = np.lexsort((hashes, units))
     starts = np.flatnonzero(np.diff(units[order], prepend=-1))
@@ -72,7 +72,7 @@ def days_bounded_batch_by_batch():
 
 @planted(test=REMOVED + "[False-user]", like="global limits and samples")
 @instead("psd.ingest.tally_builder.keep_smallest")
-def a_quota_for_all(units, salt, cells, time, k):
+def a_quota_for_all(units, salt, cells, time, k, values):
     """A limited number of rows is kept in all, the first of the file."""
     return np.arange(min(len(units), 2 * k))
 
