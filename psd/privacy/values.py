@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
+from psd.privacy.unit import WEIGHT
 
 __all__ = [
     "MAX_VALUES",
@@ -29,9 +30,6 @@ __all__ = [
     "part_factor",
     "value_weights",
 ]
-
-WEIGHT: Final = 720_720
-"""Whole weight of a record, M; values of 1 to 16 equal steps have exact weights."""
 
 MAX_VALUES: Final = 6
 """Values of one release; each gets an equal part of epsilon."""

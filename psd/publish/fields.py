@@ -129,7 +129,7 @@ def _bounds_of(column: Any, bounds: Any) -> tuple[Any, Any]:
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
         raise ParameterError(
             f"values must have two bounds for each column, such as {{'fare': (0, 60)}}, got "
-            f"{shown(bounds)} for {str(column)[:80]!r}"
+            f"{type_text(bounds)} for {str(column)[:80]!r}"
         )
     low, high = bounds
     return low, high

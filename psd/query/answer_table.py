@@ -218,10 +218,15 @@ def answer_columns(
     return dict(zip(COLUMNS, values, strict=True))
 
 
+def _taken(totals: QueryTotals) -> Floats:
+    """Variance of the noise that post-processing took from the signed answers."""
+    return np.maximum(totals.perturbation_variance - totals.published_variance, 0.0)
+
+
 def noise_for_intervals(totals: QueryTotals) -> Floats:
     """Variance of answers by the noise alone, with what post-processing moved; see below."""
-    taken = np.maximum(totals.perturbation_variance - totals.published_variance, 0.0)
-    moved = (np.maximum(totals.estimate, 0.0) - np.maximum(totals.signed, 0.0)) ** 2 - taken
+    moved = (np.maximum(totals.estimate, 0.0) - np.maximum(totals.signed, 0.0)) ** 2
+    moved -= _taken(totals)
     bias = np.clip(moved, 0.0, MAX_BIAS * totals.perturbation_variance)
     variance: Floats = totals.published_variance + bias
     return variance
@@ -255,14 +260,13 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
     """
     z = -NormalDist().inv_cdf((1 - confidence) / 2)
     estimate = np.maximum(totals.estimate, 0.0)
-    taken = np.maximum(totals.perturbation_variance - totals.published_variance, 0.0)
-    moved = (estimate - np.maximum(totals.signed, 0.0)) ** 2 - taken
-    bias = np.clip(moved, 0.0, MAX_BIAS * totals.perturbation_variance)
+    taken = _taken(totals)
+    moved = noise_for_intervals(totals)
     uneven = totals.nonuniformity_variance
     # Outside a boundary counts are exactly 0.
     unknown = (totals.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)
     rounding = np.where(unknown, ROUNDING_VARIANCE, _TINY)
-    variance = totals.published_variance + bias + uneven + rounding
+    variance = moved + uneven + rounding
     # Factor of the term in the third cumulant, and part of the variance that is restored.
     square = max(z**2 - 1, 0.0)
     tail = square / SKEW_DIVISOR * min(square / (TAIL_SQUARE - 1), 1.0)
@@ -270,6 +274,6 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
     skew = tail * uneven**2 / (np.maximum(estimate, 1.0) * variance)
     lower = np.maximum(estimate - z * np.sqrt(variance), 0.0)
     upper = estimate + z * np.sqrt(variance + restored * taken) + skew
-    noise = totals.published_variance + bias + rounding + restored * taken
+    noise = moved + rounding + restored * taken
     upper = np.minimum(upper, estimate + totals.beyond + z * np.sqrt(noise))
     return lower, np.where(unknown, upper, 0.0)
