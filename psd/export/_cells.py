@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import geopandas as gpd
@@ -31,6 +30,7 @@ from psd.query.answer_table import (
     judge_estimates,
     relative_to,
     reliability_limits,
+    two_sided_quantile,
 )
 from psd.query.areas import answer_areas, read_areas
 from psd.query.index import QueryIndex
@@ -154,7 +154,7 @@ def judge_nodes(fit: Fit, nodes: Integers, relative: Floats, limits: Limits) -> 
 
 def judge_raster(raster: Raster, limits: Limits) -> Reliability:
     """Classify the counts of a raster; their intervals are those of their errors alone."""
-    reach = -NormalDist().inv_cdf((1 - CONFIDENCE) / 2)
+    reach = two_sided_quantile(CONFIDENCE)
     relative = relative_to(raster.count, raster.error)
     return judge_estimates(relative, raster.count - reach * raster.error, limits)
 

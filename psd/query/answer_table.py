@@ -58,6 +58,7 @@ __all__ = [
     "relative_text",
     "relative_to",
     "reliability_limits",
+    "two_sided_quantile",
 ]
 
 
@@ -218,6 +219,11 @@ def answer_columns(
     return dict(zip(COLUMNS, values, strict=True))
 
 
+def two_sided_quantile(confidence: float) -> float:
+    """Standard deviations to each side of a two-sided normal interval."""
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
+
+
 def _taken(totals: QueryTotals) -> Floats:
     """Variance of the noise that post-processing took from the signed answers."""
     return np.maximum(totals.perturbation_variance - totals.published_variance, 0.0)
@@ -258,7 +264,7 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
     limit, so the upper end is at most the answer, what these cells may hold outside the query, and
     z standard deviations of the noise.
     """
-    z = -NormalDist().inv_cdf((1 - confidence) / 2)
+    z = two_sided_quantile(confidence)
     estimate = np.maximum(totals.estimate, 0.0)
     taken = _taken(totals)
     moved = noise_for_intervals(totals)

@@ -20,7 +20,12 @@ from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
-from psd.query.answer_table import Threshold, answer_columns, check_levels
+from psd.query.answer_table import (
+    Threshold,
+    answer_columns,
+    check_levels,
+    two_sided_quantile,
+)
 from psd.query.lines import divides_records
 from psd.query.region_overlaps import Regions, check_size, cut_leaves
 from psd.query.traversal import Traversal, TraversalLevel
@@ -44,7 +49,6 @@ __all__ = [
     "perturbation_covariance",
     "records_moved",
     "simultaneous_level",
-    "two_sided_quantile",
 ]
 
 
@@ -241,11 +245,6 @@ class Derived:
     upper: float
 
 
-def two_sided_quantile(confidence: float) -> float:
-    """Standard deviations to each side of a two-sided normal interval."""
-    return -NormalDist().inv_cdf((1 - confidence) / 2)
-
-
 def combine_answers(
     estimates: Floats, parts: Sequence[Floats], weights: Floats, confidence: float
 ) -> Derived:
@@ -366,7 +365,7 @@ def simultaneous_level(correlation: Floats, confidence: float) -> float:
 
     # The c of one estimate alone, and of independent ones, between which that of all lies.
     levels = confidence, confidence ** (1 / size)
-    single, apart = (-NormalDist().inv_cdf((1 - level) / 2) for level in levels)
+    single, apart = map(two_sided_quantile, levels)
     if beyond(single) >= 0 or single >= apart:
         return confidence
     if beyond(apart) <= 0:

@@ -4,31 +4,28 @@ A value is two counts of weights, A towards its upper bound and B towards its lo
 `psd.privacy.values`. Both are answered as counts of records are, each by its own estimates, so both
 are at least 0 and the mean stays within its bounds: lower + width A / (A + B).
 
-The interval of a mean is that of Fieller [1]_: all p for which A - p (A + B), whose variance is
-(1 - p)^2 V(A) + p^2 V(B) - 2 p (1 - p) C, is within z standard deviations of 0. The noise of both
-counts is independent. What cells that are cut hold is not: C follows from the non-uniformity of A,
-of B and of their sum, the number of records. Where even A + B may be 0 there is no interval, and
-its ends are the bounds.
-
-.. [1] Fieller. "Some Problems in Interval Estimation." Journal of the Royal Statistical Society B
-   16(2), 1954.
+The interval of a mean is that of a ratio, see `psd.query.joint.fieller_interval`: all p for which
+A - p (A + B), whose variance is (1 - p)^2 V(A) + p^2 V(B) - 2 p (1 - p) C, is within z standard
+deviations of 0. The noise of both counts is independent. What cells that are cut hold is not: C
+follows from the non-uniformity of A, of B and of their sum, the number of records. Where even A + B
+may be 0 there is no interval, and its ends are the bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd.estimation.fit import Fit, fit, predicts_published
-from psd.query.answer_table import noise_for_intervals
+from psd.query.answer_table import noise_for_intervals, two_sided_quantile
 from psd.query.areas import Areas
 from psd.query.index import QueryIndex
-from psd.query.totals import sum_over_slices
+from psd.query.joint import fieller_interval
+from psd.query.totals import QueryTotals, sum_over_slices
 
 if TYPE_CHECKING:
     from psd.privacy.values import Value
@@ -75,18 +72,19 @@ class ValueTotals:
         return share
 
 
-def value_totals(slices: Sequence[QueryIndex], areas: Areas, number: int) -> ValueTotals:
-    """Count the weights of a value in areas, for all slices together."""
+def value_totals(
+    slices: Sequence[QueryIndex], areas: Areas, number: int, count: QueryTotals
+) -> ValueTotals:
+    """Count the weights of a value in areas, for all slices together.
+
+    count: totals of the records of the same slices in these areas.
+    """
     value = slices[0].record.values[number]
-    upper, lower, count = (
-        sum_over_slices([areas.totals(index) for index in indexes])
-        for indexes in (
-            [index.value_part(number, 0) for index in slices],
-            [index.value_part(number, 1) for index in slices],
-            slices,
-        )
-    )
-    record, parts = slices[0].record, (upper, lower)
+    record = slices[0].record
+    parts = upper, lower = [
+        sum_over_slices([areas.totals(index.value_part(number, side)) for index in slices])
+        for side in (0, 1)
+    ]
     uneven = tuple(part.nonuniformity_variance for part in parts)
     # V(A + B) = V(A) + V(B) + 2 C, and no correlation is beyond 1.
     largest = np.sqrt(uneven[0] * uneven[1])
@@ -144,7 +142,7 @@ def sum_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
         for pair in (totals.predicted, totals.noise, totals.uneven)
     )
     shape = np.maximum(uneven + 2 * high * low * totals.common, 0.0)
-    half = _deviates(confidence) * np.sqrt(noise + shape)
+    half = two_sided_quantile(confidence) * np.sqrt(noise + shape)
     # No record is below the lower bound or above the upper one.
     least = total - half if low < 0 else np.maximum(total - half, 0.0)
     most = total + half if high > 0 else np.minimum(total + half, 0.0)
@@ -168,7 +166,8 @@ def value_columns(
 
     asked: ``mean`` or ``sum``, and the number of the value.
     """
-    totals = {number: value_totals(slices, areas, number) for _, number in asked}
+    count = sum_over_slices([areas.totals(index) for index in slices])
+    totals = {number: value_totals(slices, areas, number, count) for _, number in asked}
     columns: dict[str, Floats] = {}
     for kind, number in asked:
         made = (mean_columns if kind == "mean" else sum_columns)(totals[number], confidence)
@@ -222,22 +221,10 @@ def node_columns(fits: Sequence[ValueFit], nodes: Integers, confidence: float) -
     return columns
 
 
-def _deviates(confidence: float) -> float:
-    """Standard deviations to each side of an interval."""
-    return -NormalDist().inv_cdf((1 - confidence) / 2)
-
-
 def _fieller(totals: ValueTotals, confidence: float) -> tuple[Floats, Floats]:
     """Ends of the interval of the share, 0 and 1 where there is none."""
-    square, count = _deviates(confidence) ** 2, totals.records
     first, second = (n + u for n, u in zip(totals.noise, totals.uneven, strict=True))
-    # a p^2 + b p + c <= 0.
-    a = count**2 - square * (first + second + 2 * totals.common)
-    b = -2 * totals.upper * count + 2 * square * (first + totals.common)
-    c = totals.upper**2 - square * first
-    root = b**2 - 4 * a * c
-    exists = (a > 0) & (root >= 0)
-    root, double = np.sqrt(np.where(exists, root, 0.0)), 2 * np.where(exists, a, 1.0)
-    low = np.where(exists, (-b - root) / double, 0.0)
-    high = np.where(exists, (-b + root) / double, 1.0)
-    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+    whole = first + second + 2 * totals.common  # variance of A + B
+    shared = first + totals.common  # covariance of A and A + B
+    low, high = fieller_interval(totals.upper, totals.records, first, whole, shared, confidence)
+    return np.where(np.isinf(high), 0.0, low), np.minimum(high, 1.0)

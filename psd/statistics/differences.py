@@ -9,8 +9,9 @@ import numpy as np
 
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
+from psd.query.answer_table import two_sided_quantile
 from psd.query.areas import Areas, NamedAreas, answer_areas
-from psd.query.joint import fieller_interval, two_sided_quantile
+from psd.query.joint import fieller_interval
 
 if TYPE_CHECKING:
     import pandas

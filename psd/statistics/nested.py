@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
 from psd.estimation.least_squares import LEAST_SLOPE, project_families
-from psd.query.answer_table import Threshold
-from psd.query.joint import Joint, answer_jointly, two_sided_quantile
+from psd.query.answer_table import Threshold, two_sided_quantile
+from psd.query.joint import Joint, answer_jointly
 
 if TYPE_CHECKING:
     import pandas

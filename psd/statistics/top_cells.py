@@ -8,7 +8,8 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
-from psd.query.joint import answer_jointly, two_sided_quantile
+from psd.query.answer_table import two_sided_quantile
+from psd.query.joint import answer_jointly
 from psd.space.ground_areas import ground_areas, ground_densities
 from psd.statistics.error_draws import (
     check_draws,

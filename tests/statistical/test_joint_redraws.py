@@ -8,7 +8,8 @@ import pytest
 import psd
 from psd.estimation.least_squares import infer_counts
 from psd.privacy.loss import NANO
-from psd.query.joint import fieller_interval, simultaneous_level, two_sided_quantile
+from psd.query.answer_table import two_sided_quantile
+from psd.query.joint import fieller_interval, simultaneous_level
 from psd.release.post_processing import PostProcessing
 from psd.statistics.raster import raster_overlay
 from psd.statistics.top_cells import weighted_quantiles

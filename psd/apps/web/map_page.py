@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +39,7 @@ from psd.apps.web.map_outlines import (
     release_regions,
 )
 from psd.errors import ParameterError
-from psd.query.answer_table import Threshold, reliability_limits
+from psd.query.answer_table import Threshold, reliability_limits, two_sided_quantile
 from psd.release.series import SeriesRecord
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE, RegionTree
@@ -278,7 +277,7 @@ def _facts(
         "bounds": list(domain.bounds),
         "stretch": _stretch(domain),
         "areaUnit": {"km2": "km²"}.get(area_unit(domain), area_unit(domain)),
-        "z": -NormalDist().inv_cdf((1 - _CONFIDENCE) / 2),
+        "z": two_sided_quantile(_CONFIDENCE),
         "good": limits.good,
         "reliable": limits.reliable,
     }

@@ -10,7 +10,8 @@ import shapely
 import psd
 from psd.errors import ParameterError
 from psd.query import region_overlaps as regions_module
-from psd.query.joint import _nearest_covariance, fieller_interval, two_sided_quantile
+from psd.query.answer_table import two_sided_quantile
+from psd.query.joint import _nearest_covariance, fieller_interval
 from support.noise import noise_variance
 from support.trees import domain_of, grid_release
 
