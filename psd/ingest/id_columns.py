@@ -21,7 +21,7 @@ from psd.errors import PsdError
 from psd.ingest.input_paths import STDIN, file_kind, is_path
 from psd.ingest.sources import files_of
 from psd.ingest.sources._arrow import geometry_columns
-from psd.ingest.sources._csv_file import header_file, read_header
+from psd.ingest.sources._csv_file import plain_file, read_header
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -120,7 +120,7 @@ def _header_of_file(path: Path, columns: Columns) -> Header:
     try:
         match file_kind(path):
             case "csv":
-                with header_file(path, columns) as plain:
+                with plain_file(path, columns, rows=False) as plain:
                     return Header(read_header(plain, columns).names)
             case "xlsx":
                 from psd.ingest.sources.xlsx import header_names

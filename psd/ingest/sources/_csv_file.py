@@ -55,7 +55,6 @@ __all__ = [
     "check_signature",
     "find_compression",
     "has_wide_mark",
-    "header_file",
     "open_content",
     "plain_file",
     "read_header",
@@ -428,28 +427,23 @@ def stored_stream(name: str, stream: IO[bytes]) -> Iterator[Path]:
 
 
 @contextmanager
-def plain_file(path: Path, columns: Columns) -> Iterator[Path]:
-    """Yield the path of a file in UTF-8 whose first line is the header."""
+def plain_file(path: Path, columns: Columns, *, rows: bool = True) -> Iterator[Path]:
+    """Yield the path of a file in UTF-8 whose first line is the header.
+
+    rows: False if the header is enough; a file that is converted then has no other line.
+    """
     encoding = _find_encoding(path, columns)
     if encoding in ("auto", "utf-8") and not columns.skip_rows:
         yield path
         return
     with _unnamed_file(str(path)) as spool:
-        with _storing(str(path), spool), refuse_changes([path]):
-            _copy_text(path, spool, encoding, columns.skip_rows)
-        yield Path(f"/dev/fd/{spool.fileno()}")
-
-
-@contextmanager
-def header_file(path: Path, columns: Columns) -> Iterator[Path]:
-    """Yield the path of a file in UTF-8 whose first line is the header, and maybe the only one."""
-    encoding = _find_encoding(path, columns)
-    if encoding in ("auto", "utf-8") and not columns.skip_rows:
-        yield path
-        return
-    with _unnamed_file(str(path)) as spool:
-        with _storing(str(path), spool), _open_text(path, encoding, columns.skip_rows) as text:
-            spool.write(text.readline(_MAX_LINE).encode())
+        with _storing(str(path), spool):
+            if rows:
+                with refuse_changes([path]):
+                    _copy_text(path, spool, encoding, columns.skip_rows)
+            else:
+                with _open_text(path, encoding, columns.skip_rows) as text:
+                    spool.write(text.readline(_MAX_LINE).encode())
         yield Path(f"/dev/fd/{spool.fileno()}")
 
 
