@@ -84,7 +84,32 @@ def print_charges(state: LedgerState, charges: Iterable[Charge], form: str) -> N
     form : {"table", "json"}
         How they are printed.
     """
-    _print_rows([_charge_row(state, charge) for charge in charges], form)
+    from psd.privacy.loss import delta_text, epsilon_text, rho_text
+
+    lines = []
+    for charge in charges:
+        loss, has_delta = charge.loss, state.dataset(charge.dataset).delta is not None
+        region, slices = charge.region, charge.slices
+        lines.append(
+            {
+                "time": charge.time,
+                "dataset": charge.dataset,
+                "analyst": charge.analyst or "",
+                "what": charge.what,
+                "epsilon": epsilon_text(loss.epsilon),
+                "delta": "" if loss.delta is None else delta_text(loss.delta),
+                "rho": rho_text(loss.rho) if has_delta else "",
+                "k": "auto" if charge.bound is None else str(charge.bound),
+                "where": "everywhere"
+                if region is None
+                else " ".join(f"{x:.10g}" for x in region.bounds),
+                "when": "always" if slices is None else slices.text,
+                "state": "done" if charge.done else "charged, not finished",
+                "id": charge.id,
+                "digest": charge.digest or "",
+            }
+        )
+    _print_rows(lines, form)
 
 
 def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
@@ -151,29 +176,6 @@ def _rule_of_sums(dataset: Dataset) -> str:
     if dataset.unit != "record":
         return "all"
     return "common points and slices" if has_times else "common points"
-
-
-def _charge_row(state: LedgerState, charge: Charge) -> dict[str, Any]:
-    """One charge."""
-    from psd.privacy.loss import delta_text, epsilon_text, rho_text
-
-    loss, has_delta = charge.loss, state.dataset(charge.dataset).delta is not None
-    region, slices = charge.region, charge.slices
-    return {
-        "time": charge.time,
-        "dataset": charge.dataset,
-        "analyst": charge.analyst or "",
-        "what": charge.what,
-        "epsilon": epsilon_text(loss.epsilon),
-        "delta": "" if loss.delta is None else delta_text(loss.delta),
-        "rho": rho_text(loss.rho) if has_delta else "",
-        "k": "auto" if charge.bound is None else str(charge.bound),
-        "where": "everywhere" if region is None else " ".join(f"{x:.10g}" for x in region.bounds),
-        "when": "always" if slices is None else slices.text,
-        "state": "done" if charge.done else "charged, not finished",
-        "id": charge.id,
-        "digest": charge.digest or "",
-    }
 
 
 def _print_rows(lines: list[dict[str, Any]], form: str) -> None:

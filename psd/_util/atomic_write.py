@@ -82,25 +82,20 @@ def held_folder(above: Path) -> tuple[Path, int | None]:
 
 def sweep(folder: Path) -> None:
     """Remove the files and folders of killed processes: those that are not locked."""
-    if fcntl is None:
-        return
+    found: list[Path] = []
     with suppress(OSError):
-        for path in [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]:
-            with suppress(OSError):
-                _remove_abandoned(path)
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove a file or a folder that is not locked."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    finally:
-        os.close(handle)
+        found += [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
+    for path in found if fcntl is not None else []:
+        with suppress(OSError):
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            finally:
+                os.close(handle)
 
 
 BESIDE_DATABASES = ("-journal", "-wal", "-shm")

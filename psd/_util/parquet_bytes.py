@@ -347,8 +347,18 @@ def append_table(
     # pyarrow appends to no file. So a file is written whose row groups lie behind those of before,
     # and the footers of both are joined: offsets in them count from the begin of the file.
     earlier = memoryview(content)[len(_MAGIC) : _footer_start(content)]
-    added = _written(table, earlier, layout)
-    merged = pq.read_metadata(pa.BufferReader(_empty(table.schema, footer, layout)))
+    sink = io.BytesIO()
+    target = pa.PythonFile(sink, mode="w")
+    with pq.ParquetWriter(target, table.schema, **layout) as writer:
+        target.write(earlier)  # so the writer states where further pages are
+        writer.write_table(table)
+    added = sink.getvalue()
+    # A file without rows has the new keys; it gets the row groups of both.
+    empty = io.BytesIO()
+    with pq.ParquetWriter(empty, table.schema, **layout) as writer:
+        if footer:
+            writer.add_key_value_metadata(dict(footer))
+    merged = pq.read_metadata(pa.BufferReader(empty.getvalue()))
     for part in (metadata, pq.read_metadata(pa.BufferReader(added))):
         merged.append_row_groups(part)
     ending = io.BytesIO()
@@ -360,22 +370,3 @@ def _footer_start(content: bytes) -> int:
     """Where the footer begins: its length is in the eight bytes at the end."""
     length: int = struct.unpack("<I", content[-8:-4])[0]
     return len(content) - 8 - length
-
-
-def _written(table: pa.Table, earlier: memoryview, layout: Mapping[str, Any]) -> bytes:
-    """File whose footer states the rows of a table alone, after row groups of before."""
-    sink = io.BytesIO()
-    target = pa.PythonFile(sink, mode="w")
-    with pq.ParquetWriter(target, table.schema, **layout) as writer:
-        target.write(earlier)  # so the writer states where further pages are
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-def _empty(schema: pa.Schema, footer: Mapping[bytes, bytes], layout: Mapping[str, Any]) -> bytes:
-    """File without rows."""
-    sink = io.BytesIO()
-    with pq.ParquetWriter(sink, schema, **layout) as writer:
-        if footer:
-            writer.add_key_value_metadata(dict(footer))
-    return sink.getvalue()

@@ -64,11 +64,18 @@ def replay_entries(rows: Iterable[Row]) -> LedgerState:
             elif kind == "charge":
                 _charge(charges, datasets, time, body)
             elif kind == "slice":
-                _draw(charges, drawn, body)
+                slices = drawn.setdefault(charges[body["id"]].id, {})
+                if body["slice"] in slices:
+                    raise ValueError("a slice that is drawn twice")
+                found = DrawnSlice(draw=body["draw"], digests=tuple(body["digests"]))
+                slices[body["slice"]] = found
             elif kind == "fault":
                 faults[datasets[body["name"]].name] += 1
             elif kind == "done":
-                _finish(charges, body)
+                charge = charges[body["id"]]
+                if charge.done:
+                    raise ValueError("a charge that is finished twice")
+                charges[charge.id] = replace(charge, done=True, digest=body["digest"])
             else:
                 _dataset(datasets, kind, time, body)
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -104,24 +111,6 @@ def _charge(
     charges[body["id"]] = Charge(
         time=time, loss=loss, region=region, slices=slices, files=files, **body
     )
-
-
-def _draw(
-    charges: Mapping[str, Charge], drawn: dict[str, dict[str, DrawnSlice]], body: dict[str, Any]
-) -> None:
-    """Add a drawn slice of a stream."""
-    slices = drawn.setdefault(charges[body["id"]].id, {})
-    if body["slice"] in slices:
-        raise ValueError("a slice that is drawn twice")
-    slices[body["slice"]] = DrawnSlice(draw=body["draw"], digests=tuple(body["digests"]))
-
-
-def _finish(charges: dict[str, Charge], body: dict[str, Any]) -> None:
-    """Mark a charge as done."""
-    charge = charges[body["id"]]
-    if charge.done:
-        raise ValueError("a charge that is finished twice")
-    charges[charge.id] = replace(charge, done=True, digest=body["digest"])
 
 
 def _dataset(datasets: dict[str, Dataset], kind: str, time: str, body: dict[str, Any]) -> None:

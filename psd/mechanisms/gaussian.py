@@ -121,10 +121,13 @@ def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
     draws.
     """
     numerator, denominator = _lowest_terms(numerator, denominator)
+    # A table has about 10 sigma entries, and must not be long for the draws.
+    longest = min(10 * MAX_TABLE_SCALE, max(size, _SMALL_TABLE))
+    has_table = 100 * numerator <= longest**2 * denominator
     noise = np.empty(size, dtype=np.int64)
     for start in range(0, size, _BLOCK):
         block = noise[start : start + _BLOCK]
-        if _has_table(numerator, denominator, size):
+        if has_table:
             block[:] = _by_table(numerator, denominator, block.size)
         else:
             block[:] = _by_rejection(numerator, np.full(block.size, denominator, dtype=object))
@@ -173,12 +176,6 @@ def _lowest_terms(numerator: int, denominator: int) -> tuple[int, int]:
         )
     common = math.gcd(numerator, denominator)
     return numerator // common, denominator // common
-
-
-def _has_table(numerator: int, denominator: int, size: int) -> bool:
-    """Whether sigma allows a table, of about 10 sigma entries, that is not long for the draws."""
-    longest = min(10 * MAX_TABLE_SCALE, max(size, _SMALL_TABLE))
-    return 100 * numerator <= longest**2 * denominator
 
 
 def _by_table(numerator: int, denominator: int, size: int) -> Integers:

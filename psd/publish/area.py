@@ -111,7 +111,12 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
     source, is_degrees = check_plane_crs(source, "bounds_crs")
     is_same = parse_crs(source).equals(parse_crs(target), ignore_axis_order=True)
     if is_degrees and not is_same:
-        bounds = _name_once(bounds, half_turn(source))
+        # Longitudes 170 to 190, or -190 to -170, are 170 to -170.
+        (west, south, east, north), half = bounds, half_turn(source)
+        if west < half < east < west + 2 * half:
+            bounds = west, south, east - 2 * half, north
+        elif west < -half < east < west + 2 * half:
+            bounds = west + 2 * half, south, east, north
     # Of degrees, west above east crosses longitude 180, if the way across it is the shorter one.
     is_across = is_degrees and not is_same and bounds[0] - bounds[2] > half_turn(source)
     half = half_turn(source) if is_degrees else math.inf
@@ -164,16 +169,6 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
             value=bounds,
         )
     return _move_outward(moved, target)
-
-
-def _name_once(bounds: Bounds, half: float) -> Bounds:
-    """Longitudes 170 to 190, or -190 to -170, as 170 to -170."""
-    west, south, east, north = bounds
-    if west < half < east < west + 2 * half:
-        return west, south, east - 2 * half, north
-    if west < -half < east < west + 2 * half:
-        return west + 2 * half, south, east, north
-    return bounds
 
 
 def _between_meridians(source: Any, target: Any) -> float:

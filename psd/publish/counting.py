@@ -557,24 +557,18 @@ def inputs_and_engine(
     inputs: Sequence[Any], table: str | None, query: str | None, engine: Engine | str | None
 ) -> tuple[list[Any], Engine | None]:
     """Inputs, and the engine that reads them; None for this process."""
-    name, address = _parse_engine(engine) if isinstance(engine, str | None) else ("object", "")
-    if name == "duckdb":
+    if engine is None or engine in ("", "duckdb"):
         return inputs_of(inputs, table, query), None
+    if isinstance(engine, str):
+        name, _, address = engine.partition(":")
+        if not address:
+            raise ParameterError(
+                f"engine must have an address, such as spark://host:7077, got {name[:80]!r}",
+                name="engine",
+            )
     if query is not None:
         raise ParameterError("query must be left out with engine spark:...; give table or paths")
     tables = [] if table is None else [load_member("spark.SparkTable")(table)]
-    found = find_engine(name, address) if isinstance(engine, str) else engine
-    return [*inputs, *tables], found
-
-
-def _parse_engine(text: str | None) -> tuple[str, str]:
-    """Name and address of an engine."""
-    name, colon, address = (text or "duckdb").partition(":")
-    if name == "duckdb" and not colon:
-        return name, ""
-    if not address:
-        raise ParameterError(
-            f"engine must have an address, such as spark://host:7077, got {name[:80]!r}",
-            name="engine",
-        )
-    return name, f"{name}:{address}" if address.startswith("//") else address
+    if not isinstance(engine, str):
+        return [*inputs, *tables], engine
+    return [*inputs, *tables], find_engine(name, engine if address.startswith("//") else address)

@@ -81,13 +81,24 @@ class RegionRaster:
         reach = max(map(abs, domain.bounds))
         # Up to the margin from an outline no cell counts as free of it.
         room = [max(_MARGIN, (_ULPS * np.spacing(reach) + margin) * k) for k in scale]
-        keys = raster._outline_cells(len(shapes), room)
+        # Cells through which each outline may pass: cell x polygons + polygon, ascending.
+        batches = [
+            _distinct(cell * len(shapes) + sides.owner[side])
+            for cell, side in raster._passed_cells(room)
+        ]
+        keys = batches[0] if len(batches) == 1 else _distinct(np.concatenate([*batches, _NONE]))
         keys = raster._with_covering(keys, len(shapes), overlaps)
         return raster._filled(keys, shapes)
 
     def find(self, x: Floats, y: Floats) -> NDArray[np.int32]:
         """Index of the first polygon with each point, -1 for none; x, y: (n,) float64, private."""
-        region = self.state.ravel()[self._cells(x, y)]
+        # The cell of each point inside the bounds; rounding keeps the order of coordinates.
+        rows, columns = self.state.shape
+        column = np.minimum(((x - self.origin[0]) * self.scale[0]).astype(np.int64), columns - 1)
+        row = np.minimum(((y - self.origin[1]) * self.scale[1]).astype(np.int64), rows - 1)
+        row *= columns
+        row += column
+        region: NDArray[np.int32] = self.state.ravel()[row]
         point = np.flatnonzero(region < NO_REGION)
         cell = -2 - region[point].astype(np.int64)
         region[point] = NO_REGION
@@ -114,23 +125,6 @@ class RegionRaster:
             cell=certain,
             part=first.ravel()[certain].astype(np.int64),
         )
-
-    def _cells(self, x: Floats, y: Floats) -> Integers:
-        """Number of the cell of each point inside the bounds; rounding keeps their order."""
-        rows, columns = self.state.shape
-        column = np.minimum(((x - self.origin[0]) * self.scale[0]).astype(np.int64), columns - 1)
-        row = np.minimum(((y - self.origin[1]) * self.scale[1]).astype(np.int64), rows - 1)
-        row *= columns
-        row += column
-        return np.asarray(row)
-
-    def _outline_cells(self, polygons: int, room: list[float]) -> Integers:
-        """Cells through which each outline may pass: cell x polygons + polygon, ascending."""
-        batches = [
-            _distinct(cell * polygons + self.sides.owner[side])
-            for cell, side in self._passed_cells(room)
-        ]
-        return batches[0] if len(batches) == 1 else _distinct(np.concatenate([*batches, _NONE]))
 
     def _passed_cells(self, room: list[float]) -> Iterator[tuple[Integers, Integers]]:
         """Yield cells and the sides that pass through or beside them."""

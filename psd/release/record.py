@@ -124,18 +124,15 @@ def parse_local(value: Any) -> LocalReports | None:
         raise ParameterError("local must have the keys campaign and levels")
     if not (isinstance(value["campaign"], str) and isinstance(value["levels"], list)):
         raise ParameterError("local must have a digest and a list of levels")
-    levels = tuple(_parse_level(entry) for entry in value["levels"][:256])
-    return LocalReports(campaign=value["campaign"], levels=levels)
-
-
-def _parse_level(value: Any) -> LevelReports:
-    """Reports of a level."""
-    if not isinstance(value, dict) or value.keys() != set(LevelReports.__dataclass_fields__):
-        raise ParameterError("a level must have its fields and no others")
-    if not all(type(value[name]) is int for name in ("level", "reports", "outside")):
-        raise ParameterError("level, reports and outside must be integers")
-    p, q = (_parse_fraction(value[name]) for name in ("p", "q"))
-    return LevelReports(**{**value, "protocol": str(value["protocol"]), "p": p, "q": q})
+    levels = []
+    for entry in value["levels"][:256]:
+        if not isinstance(entry, dict) or entry.keys() != set(LevelReports.__dataclass_fields__):
+            raise ParameterError("a level must have its fields and no others")
+        if not all(type(entry[name]) is int for name in ("level", "reports", "outside")):
+            raise ParameterError("level, reports and outside must be integers")
+        p, q = (_parse_fraction(entry[name]) for name in ("p", "q"))
+        levels.append(LevelReports(**{**entry, "protocol": str(entry["protocol"]), "p": p, "q": q}))
+    return LocalReports(campaign=value["campaign"], levels=tuple(levels))
 
 
 def _fraction_text(value: Fraction) -> str:

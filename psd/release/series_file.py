@@ -72,7 +72,6 @@ from psd.release.node_reader import (
 from psd.release.record import ReleaseRecord
 from psd.release.schema import FORMAT, check_format, is_parameters, record_fields, record_header
 from psd.release.series import SeriesRecord
-from psd.space.box_tree import Tree
 from psd.space.region_tree import named_tree
 from psd.space.time_slices import TimeSlices
 
@@ -231,7 +230,13 @@ def decode_series(
         check_size(file, content, **NODES, row=NODE_BYTES)
         regions = unpack_fields(fields, footer)
         trees = read_trees(file, fields.pop("noise"), len(slices), values=values)
-        trees = list(map(_with_factor, trees, parameters))
+        # The noise of a slice that is a running total has a factor of its own.
+        for number, text in enumerate(stated.get(TOTALS_FACTOR) for stated in parameters):
+            if text is not None and not is_factor(text):
+                raise ReleaseFormatError("the factor of a running total is not valid")
+            if text is not None:
+                noise = replace(trees[number].noise, factor=Fraction(text))
+                trees[number] = replace(trees[number], noise=noise)
         if regions is not None:
             trees = [named_tree(tree, regions) for tree in trees]
         records = [
@@ -240,16 +245,6 @@ def decode_series(
         ]
         series = SeriesRecord(slices=slices, releases=tuple(records), scope=scope)
         return series, check_digest(footer, _digest(header, series))
-
-
-def _with_factor(tree: Tree, parameters: DeclaredParameters) -> Tree:
-    """Tree of a slice, with the factor of its noise where the slice is a running total."""
-    text = parameters.get(TOTALS_FACTOR)
-    if text is None:
-        return tree
-    if not is_factor(text):
-        raise ReleaseFormatError("the factor of a running total is not valid")
-    return replace(tree, noise=replace(tree.noise, factor=Fraction(text)))
 
 
 def _series_fields(

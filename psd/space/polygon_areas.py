@@ -266,23 +266,16 @@ def cover_by_pieces(
     owner = np.arange(len(boxes))
     while len(boxes):
         outlines = divide_outlines(outlines, parent, to_crs(boxes))
-        fraction, lines = outlines.fraction, _lines(boxes)
-        further = outlines.cut & (fraction < 1) & (lines > boxes[:, :2]).any(axis=1)
+        fraction = outlines.fraction
+        # Raster lines nearest to the middle of boxes; their low edges if no line is inside.
+        low, high = boxes[:, :2], boxes[:, 2:]
+        first, last = np.floor(low) + 1, np.ceil(high) - 1
+        lines = np.where(first <= last, np.floor((first + last + 1) / 2), low)
+        further = outlines.cut & (fraction < 1) & (lines > low).any(axis=1)
         done = (fraction > 0) & ~further
         yield RasterOverlay(owner=owner[done], boxes=boxes[done], fraction=fraction[done])
-        parent, boxes = _divide_boxes(boxes, lines, np.flatnonzero(further))
+        # Boxes are divided at these lines; a part without width or height is none.
+        parts = quadrants(boxes[further], lines[further]).reshape(-1, 4)
+        filled = (parts[:, :2] < parts[:, 2:]).all(axis=1)
+        parent, boxes = np.repeat(np.flatnonzero(further), 4)[filled], parts[filled]
         owner = owner[parent]
-
-
-def _lines(boxes: Floats) -> Floats:
-    """Raster lines nearest to the middle of boxes; their low edges if no line is inside."""
-    low, high = boxes[:, :2], boxes[:, 2:]
-    first, last = np.floor(low) + 1, np.ceil(high) - 1
-    return np.where(first <= last, np.floor((first + last + 1) / 2), low)
-
-
-def _divide_boxes(boxes: Floats, lines: Floats, which: Integers) -> tuple[Integers, Floats]:
-    """Divide boxes; give the parts and the number of the box of each."""
-    parts = quadrants(boxes[which], lines[which]).reshape(-1, 4)
-    filled = (parts[:, :2] < parts[:, 2:]).all(axis=1)
-    return np.repeat(which, 4)[filled], parts[filled]

@@ -124,7 +124,19 @@ class TimeSlices:
         names: list[str] = []
         for part in text.split(","):
             first, dots, last = (piece.strip() for piece in part.partition(".."))
-            names += _range(by, first, last) if dots else [first]
+            if not dots:
+                names.append(first)
+                continue
+            begin, end = _numbers_of(by, [first, last]).tolist()
+            if not 0 <= end - begin < MAX_SLICES:
+                raise ParameterError(
+                    f"slices must run forward and be at most {MAX_SLICES:,}, got {first}..{last}"
+                )
+            moments = _begins(by, np.arange(begin, end + 1))
+            if by == "week":
+                names += [slice_name(by, moment) for moment in moments]
+            else:
+                names += moments.astype(f"datetime64[{_UNITS[by]}]").astype(str).tolist()
         return TimeSlices(by=by, names=tuple(names), time_zone=time_zone)
 
     def __len__(self) -> int:
@@ -261,21 +273,6 @@ def _numbers_of(by: By, names: Sequence[str]) -> NDArray[np.int64]:
     if len(names) > 1:
         return np.concatenate([_numbers_of(by, [name]) for name in names])
     raise ParameterError(f"slice must be of the form {_FORMS[by]} by {by}, got {names[0]!r}")
-
-
-def _range(by: By, first: str, last: str) -> list[str]:
-    """Names from the first to the last."""
-    begin, end = _numbers_of(by, [first, last]).tolist()
-    steps = end - begin
-    if not 0 <= steps < MAX_SLICES:
-        raise ParameterError(
-            f"slices must run forward and be at most {MAX_SLICES:,}, got {first}..{last}"
-        )
-    moments = _begins(by, np.arange(begin, end + 1))
-    if by == "week":
-        return [slice_name(by, moment) for moment in moments]
-    names: list[str] = moments.astype(f"datetime64[{_UNITS[by]}]").astype(str).tolist()
-    return names
 
 
 def slices_from_text(text: str, time_zone: str) -> TimeSlices:

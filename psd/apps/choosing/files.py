@@ -99,26 +99,22 @@ def _shapes(path: Path, table: Any, crs: str) -> Any:
             shapes = regions_table(texts, crs).array
         except ParameterError:
             shapes = []
-        if len(shapes) != len(texts):
-            faults = ((line, _fault(text, crs)) for line, text in enumerate(texts, 2))
-            line, fault = next((line, fault) for line, fault in faults if fault)
-            raise InputDataError(
-                f"{_WHAT} {path} line {line}: its wkt cannot be read as one geometry ({fault})"
-            )
+        # Only a file with a fault is read text by text, up to the first that has it.
+        for line, text in enumerate(texts if len(shapes) != len(texts) else [], 2):
+            try:
+                fault = "" if len(regions_table([text], crs)) == 1 else "it has several"
+            except ParameterError as error:
+                fault = str(error).removeprefix("region 1 ")
+            if fault:
+                raise InputDataError(
+                    f"{_WHAT} {path} line {line}: its wkt cannot be read as one geometry ({fault})"
+                )
         return np.asarray(shapes)
     if table.crs is None:
         raise DomainError(
             f"{_WHAT} {path} has no CRS; write it into the file, since it is never guessed"
         )
     return np.asarray(transform_table(table, crs, f"{_WHAT} {path}").geometry.array)
-
-
-def _fault(text: Any, crs: str) -> str:
-    """Why a text is not one geometry; nothing if it is one."""
-    try:
-        return "" if len(regions_table([text], crs)) == 1 else "it has several"
-    except ParameterError as error:
-        return str(error).removeprefix("region 1 ")
 
 
 _ID = "tariff"

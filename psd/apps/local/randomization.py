@@ -327,7 +327,10 @@ class RowStore:
                 return self._answer(campaign, *self._read(campaign, rows), is_new=False)
         if campaign.earlier:
             raise LedgerError("store is missing; the groups of the rows of earlier rounds are lost")
-        return self._answer(campaign, *self._draw(campaign, rows), is_new=True)
+        sizes = [min(_DRAWN, rows - start) for start in range(0, rows, _DRAWN)]
+        parts = [draw_groups(campaign, ManyWords(size)) for size in sizes]
+        groups = np.concatenate([np.empty(0, np.int64), *parts])
+        return self._answer(campaign, groups, {}, is_new=True)
 
     def _answer(
         self,
@@ -354,14 +357,6 @@ class RowStore:
         content = canonical_json({**value, "digest": campaign_digest(value)}).encode()
         write_file(self._path, content, overwrite=not is_new, mode=0o600)
         return np.where(np.isin(groups, earlier), -1, groups)
-
-    def _draw(
-        self, campaign: Campaign, rows: int
-    ) -> tuple[NDArray[np.int64], dict[str, list[int]]]:
-        """Draw the group of each row."""
-        sizes = [min(_DRAWN, rows - start) for start in range(0, rows, _DRAWN)]
-        parts = [draw_groups(campaign, ManyWords(size)) for size in sizes]
-        return np.concatenate([np.empty(0, np.int64), *parts]), {}
 
     def _read(
         self, campaign: Campaign, rows: int
@@ -592,7 +587,7 @@ def _read_parts(
     path: str, x: str, y: str, is_text: bool
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Columns of a CSV file, in parts."""
-    convert = _text if is_text else _number
+    convert = (lambda text: text or "") if is_text else _number
     kind = object if is_text else np.float64
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -617,11 +612,6 @@ def _columns(points: list[tuple[Any, Any]], kind: type[Any]) -> tuple[NDArray[An
     """Columns of points."""
     table = np.array(points, kind).reshape(-1, 2)
     return table[:, 0], table[:, 1]
-
-
-def _text(text: str | None) -> str:
-    """Text of a field."""
-    return text or ""
 
 
 def _number(text: str | None) -> float:

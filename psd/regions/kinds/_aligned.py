@@ -227,7 +227,11 @@ class AlignedCells(RegionGeometry):
         """
         column, row = (cells[axis] + grid.ranges[axis][0] for axis in (0, 1))
         # One number for each lowest cell on each level: that of the cell above, row by row.
-        keys = [_key(row // factor, column // factor) for factor in factors]
+        keys = []
+        for factor in factors:
+            up, right = row // factor, column // factor
+            low, span = int(right.min()), int(right.max() - right.min()) + 1
+            keys.append((up - int(up.min())) * span + (right - low))
         # Children are beside each other.
         order = np.lexsort(keys[::-1])
         levels = []
@@ -244,12 +248,6 @@ class AlignedCells(RegionGeometry):
         columns, rows = (numbers[order] for numbers in cells)
         geometry = cls(domain=grid.domain, grid=grid, columns=columns, rows=rows, **own)
         return tuple(levels), geometry
-
-
-def _key(row: Integers, column: Integers) -> Integers:
-    """One number for a row and a column, in the order of rows."""
-    low, span = int(column.min()), int(column.max() - column.min()) + 1
-    return np.asarray((row - int(row.min())) * span + (column - low))
 
 
 _RANGE = re.compile(r"\s*(\d{1,2})\s*\.\.\s*(\d{1,2})\s*", re.ASCII)

@@ -191,7 +191,14 @@ class PolygonRegions(RegionGeometry):
 
     def assign(self, x: Floats, y: Floats) -> NDArray[np.int32]:
         """See `RegionHierarchy.assign`, and the notes of this class."""
-        x, y = self._probes(x, y)
+        # Rounded coordinates decide where the domain has a resolution.
+        if self.domain.coordinate_resolution is None:
+            _, _, east, north = self.domain.bounds
+            x = np.minimum(x, np.nextafter(east, -np.inf))
+            y = np.minimum(y, np.nextafter(north, -np.inf))
+        else:
+            columns, rows, _ = self.domain.quantise(x, y)
+            x, y = self.domain.axes[0].probe(columns, 0), self.domain.axes[1].probe(rows, 1)
         region = map_items(self._raster.find, x, y, least=_POINTS_PER_THREAD)
         rest = np.flatnonzero(region == NO_REGION)
         if self.margin and len(rest):
@@ -208,16 +215,6 @@ class PolygonRegions(RegionGeometry):
         if not self.elsewhere:
             return cells
         return replace(cells, part=np.where(cells.part < 0, len(self) - 1, cells.part))
-
-    def _probes(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Coordinates that decide."""
-        if self.domain.coordinate_resolution is None:
-            _, _, east, north = self.domain.bounds
-            return np.minimum(x, np.nextafter(east, -np.inf)), np.minimum(
-                y, np.nextafter(north, -np.inf)
-            )
-        columns, rows, _ = self.domain.quantise(x, y)
-        return self.domain.axes[0].probe(columns, 0), self.domain.axes[1].probe(rows, 1)
 
     def _nearest(self, x: Floats, y: Floats) -> NDArray[np.int32]:
         """First of the nearest regions within the margin, -1 for none."""
