@@ -124,7 +124,8 @@ def show_notes(choice: Choice, unit: str) -> list[str]:
         f"{choice.guarantee}; {each}{number} candidates",
         f"shortfall: at most {choice.mean_shortfall:,.4g} {unit} below the best candidate on "
         f"average, and at most {choice.likely_shortfall:,.4g} with probability 0.95",
-        f"alike: candidates within {choice.alike:,.4g} {unit} of each other are hardly told apart",
+        f"resolution: candidates within {choice.score_resolution:,.4g} {unit} of each other are "
+        "hardly told apart",
         f"a liar gains at most {share} their largest utility, t liars together "
         f"e^({choice.epsilon:f} t) - 1 of it, in n such choices e^({choice.epsilon:f} n) - 1",
     ]

@@ -376,8 +376,8 @@ def _leaf_likelihoods(estimates: Estimates, noisy: NoisyCounts, leaves: Integers
         at = first[rows]
         deviation = np.sqrt(variance[at])
         low, step = grid(np.maximum(center[at], -3 * deviation), deviation)
-        misfit = noisy.noise.negative_log_likelihood(center[at] - points(low, step), rate[at])
-        distinct.put(rows, normalise(low, step, np.exp(misfit.min(axis=0) - misfit)))
+        cost = noisy.noise.negative_log_likelihood(center[at] - points(low, step), rate[at])
+        distinct.put(rows, normalise(low, step, np.exp(cost.min(axis=0) - cost)))
     return Shared(distinct=distinct, kind=kind)
 
 
@@ -392,8 +392,8 @@ def _include_noisy_counts(joined: Shared, noisy: NoisyCounts, nodes: Integers) -
         mean = (below.mean * from_kids + count * precision) / (from_kids + precision)
         low, step = grid(mean, 1.2 / np.sqrt(from_kids + precision))
         at = points(low, step)
-        misfit = noisy.noise.negative_log_likelihood(count - at, rate)
-        value = below.across(at) * np.exp(misfit.min(axis=0) - misfit)
+        cost = noisy.noise.negative_log_likelihood(count - at, rate)
+        value = below.across(at) * np.exp(cost.min(axis=0) - cost)
         # Where the two contradict each other beyond all points, the mean of both stands.
         lost = value.max(axis=0) <= 0
         if lost.any():

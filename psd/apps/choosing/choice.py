@@ -54,7 +54,7 @@ class Choice:
         Cost of all draws together, and of each of them.
     guarantee : str
         What epsilon protects, in a few words.
-    alike : float
+    score_resolution : float
         A coin of probability 1 / e separates scores that differ by it; less is hardly told apart.
     mean_shortfall, likely_shortfall : float
         Bounds of how far the score of a pick lies below the best of its draw: of the mean, and with
@@ -67,7 +67,7 @@ class Choice:
     epsilon: Decimal
     draw_epsilon: Decimal
     guarantee: str
-    alike: float
+    score_resolution: float
     mean_shortfall: float
     likely_shortfall: float
 
@@ -85,7 +85,7 @@ class Choice:
         --------
         >>> from decimal import Decimal
         >>> choice = Choice(draws=1, picks=(), candidates=2, epsilon=Decimal("0.1"),
-        ...     draw_epsilon=Decimal("0.1"), guarantee="per record", alike=10.0,
+        ...     draw_epsilon=Decimal("0.1"), guarantee="per record", score_resolution=10.0,
         ...     mean_shortfall=7.0, likely_shortfall=37.0)
         >>> round(choice.liar_gain(), 4), round(choice.liar_gain(3), 4)
         (0.1052, 0.3499)
@@ -253,7 +253,7 @@ def choose(
         epsilon=request.epsilon,
         draw_epsilon=epsilon_decimal(each),
         guarantee=request.guarantee_text,
-        alike=spread,
+        score_resolution=spread,
         mean_shortfall=shortfall(spread, many),
         likely_shortfall=shortfall(spread, many, LIKELY),
     )

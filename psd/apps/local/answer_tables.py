@@ -354,12 +354,12 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
         shares, _ = nnls(factor, solve_triangular(factor, right, trans="T"))
     unbiased = cho_solve((factor, False), right)
     variances, expected = _errors(factor, matrices, weights, shares, reports[cohorts])
-    misfit = sum(
+    residuals = sum(
         float(weight @ (mean - matrix @ unbiased) ** 2)
         for matrix, weight, mean in zip(matrices, weights, means[cohorts], strict=True)
     )
     free = len(cohorts) * bits - len(words)
-    larger = max(1.0, misfit / (free + expected)) if free else 1.0
+    larger = max(1.0, residuals / (free + expected)) if free else 1.0
     return DecodedWords(shares=shares, unbiased=unbiased, errors=np.sqrt(variances * larger))
 
 

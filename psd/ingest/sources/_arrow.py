@@ -150,9 +150,9 @@ def _likely_cause(name: str, names: list[str]) -> str:
     """Explain why a column is missing; names that may be a record are not shown."""
     if may_be_values(names):
         return _NAMING
-    alike = [other for other in names if other.strip().casefold() == name.strip().casefold()]
-    if alike:
-        return f"it has {', '.join(map(repr, alike))}; choose one by its exact name"
+    others = [other for other in names if other.strip().casefold() == name.strip().casefold()]
+    if others:
+        return f"it has {', '.join(map(repr, others))}; choose one by its exact name"
     listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
     return f"its columns are {listed or 'none'}; {_NAMING}"
 

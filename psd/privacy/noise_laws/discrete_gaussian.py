@@ -66,8 +66,7 @@ class DiscreteGaussian:
         total: NDArray[np.float64] = 0.5 * np.log(2 * np.pi * parameter)
         is_small = parameter < _SMOOTH
         total[is_small] = np.log(_squares_and_weights(parameter[is_small])[1].sum(axis=1))
-        misfit = self.negative_log_likelihood(np.asarray(noise, np.float64), rate)
-        return -total - misfit
+        return -total - self.negative_log_likelihood(np.asarray(noise, np.float64), rate)
 
     def rate(
         self, loss: NDArray[np.int64], squared_sensitivity: int, scale: int = 1
@@ -81,8 +80,8 @@ class DiscreteGaussian:
         self, distance: NDArray[np.float64], rate: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Minus the log-likelihood at distances; see `psd.privacy.noise_laws.NoiseLaw`."""
-        misfit: NDArray[np.float64] = rate * distance**2 / 2
-        return misfit
+        value: NDArray[np.float64] = rate * distance**2 / 2
+        return value
 
     def inverse_variance(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """About the inverse of the variance; see `psd.privacy.noise_laws.NoiseLaw`."""

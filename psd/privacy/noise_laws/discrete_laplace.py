@@ -61,8 +61,8 @@ class DiscreteLaplace:
         self, distance: NDArray[np.float64], rate: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Minus the log-likelihood at distances; see `psd.privacy.noise_laws.NoiseLaw`."""
-        misfit: NDArray[np.float64] = rate * np.abs(distance)
-        return misfit
+        value: NDArray[np.float64] = rate * np.abs(distance)
+        return value
 
     def inverse_variance(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """About the inverse of the variance; see `psd.privacy.noise_laws.NoiseLaw`."""

@@ -92,11 +92,11 @@ def test_a_target_has_half_the_rate(account):
     sampler, sites = Best(), Sites(catchments=PLACES, target=3)
     choice = choose(TABLE, sites, epsilon=1, account=account, sampler=sampler)
     assert sampler.asked == [([-1, 0, -1], 10**9, 1, False)]
-    assert choice.alike == 2
+    assert choice.score_resolution == 2
     assert choice.mean_shortfall == pytest.approx(2 * math.log(3))
     assert choice.likely_shortfall == pytest.approx(2 * (math.log(3) + 3))
     # What a liar gains.
-    numbers = {"alike": 1.0, "mean_shortfall": 1.0, "likely_shortfall": 1.0}
+    numbers = {"score_resolution": 1.0, "mean_shortfall": 1.0, "likely_shortfall": 1.0}
     epsilon, public = Decimal("0.7"), {"draws": 1, "picks": (), "candidates": 3, "guarantee": ""}
     choice = Choice(epsilon=epsilon, draw_epsilon=epsilon, **public, **numbers)
     assert choice.liar_gain() == pytest.approx(1.0138, abs=5e-5)

@@ -18,7 +18,7 @@ PAY = ("--epsilon", 100, *LEDGER)
 NOTES = """\
 shortfall: at most 0.01099 records below the best candidate on average, and at most 0.04099 with \
 probability 0.95
-alike: candidates within 0.01 records of each other are hardly told apart
+resolution: candidates within 0.01 records of each other are hardly told apart
 """
 
 
