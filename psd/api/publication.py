@@ -280,8 +280,13 @@ class Publication:
             )
         return self._releases[names.index(name)]
 
-    def _asked_slices(self, when: str | None, each: str | None) -> dict[str, QueryIndex]:
-        """Slices of a window, by their names; without time one without a name."""
+    def _asked_slices(
+        self, when: str | None, each: str | None, *, values: int = 0
+    ) -> dict[str, QueryIndex]:
+        """Slices of a window, by their names; without time one without a name.
+
+        values: number of values that are asked about.
+        """
         if not isinstance(self.record, SeriesRecord):
             for name, value in (("when", when), ("each", each)):
                 if value is not None:
@@ -305,6 +310,7 @@ class Publication:
                 name="when",
             )
         nodes = sum(len(record.tree) for record in self.record.releases)
+        nodes *= 1 + 2 * values  # a value has a fit for each of its bounds
         if nodes <= MOST_KEPT or len(chosen) == 1:
             return {names[number]: self._releases[number].index for number in chosen}
         records = self.record.releases

@@ -155,6 +155,11 @@ def answer(
     if statistic.kind:
         return _answer_statistic(areas, statistic, stated)
     assert areas is not None
+    if values and not errors:
+        raise ParameterError(
+            "errors must be True with mean or sum, which are answered with their errors",
+            name="errors",
+        )
     if not errors:
         blocks = _estimates_alone(areas, slices, each)
     elif each is None:
@@ -174,7 +179,7 @@ def answer(
 
         for name, block in blocks.items():
             answered = list(slices.values()) if each is None else [slices[name]]
-            block |= value_columns(answered, areas, values, confidence)
+            block |= value_columns(answered, areas, values, confidence, block)
     return Answers(areas=areas, blocks=blocks, **stated)
 
 

@@ -256,7 +256,7 @@ class Release(Publication):
             )
         return answer(
             asked,
-            self._asked_slices(when, each),
+            self._asked_slices(when, each, values=len({number for _, number in values})),
             statistic,
             each=each,
             errors=errors,

@@ -270,7 +270,7 @@ def named_regions_table(
     columns = answer_areas([index], regions, confidence=confidence, threshold=threshold)
     numbers = range(len(index.record.values))
     both = [(kind, number) for number in numbers for kind in ("mean", "sum")]
-    columns |= value_columns([index], regions, both, confidence)
+    columns |= value_columns([index], regions, both, confidence, columns)
     answers = regions.table(columns)
     shapes = regions.shapes(domain)
     areas = shape_ground_areas(domain, shapes)

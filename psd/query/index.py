@@ -208,8 +208,10 @@ class QueryIndex:
         """Index of the weights of a value towards a bound; see `ReleaseRecord.value_part`."""
         part = self._parts.get((number, side))
         if part is None:
-            part = QueryIndex(record=self.record.value_part(number, side))
-            self._parts[number, side] = part
+            record = self.record.value_part(number, side)
+            part = QueryIndex(record=record, is_kept=self.is_kept)
+            if self.is_kept:
+                self._parts[number, side] = part
         return part
 
     def fit_near(self, boxes: Floats) -> Fit:

@@ -13,7 +13,7 @@ may be 0 there is no interval, and its ends are the bounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,9 @@ from psd._util.arrays import Floats, Integers
 from psd.estimation.fit import Fit, fit, predicts_published
 from psd.query.answer_table import noise_for_intervals, two_sided_quantile
 from psd.query.areas import Areas
-from psd.query.index import QueryIndex
+from psd.query.index import QueryIndex, fitted
 from psd.query.joint import fieller_interval
-from psd.query.totals import QueryTotals, sum_over_slices
+from psd.query.totals import sum_over_slices
 
 if TYPE_CHECKING:
     from psd.privacy.values import Value
@@ -73,22 +73,25 @@ class ValueTotals:
 
 
 def value_totals(
-    slices: Sequence[QueryIndex], areas: Areas, number: int, count: QueryTotals
+    slices: Sequence[QueryIndex], areas: Areas, number: int, records_uneven: Floats
 ) -> ValueTotals:
     """Count the weights of a value in areas, for all slices together.
 
-    count: totals of the records of the same slices in these areas.
+    records_uneven: (areas,) variance of the number of records by non-uniformity.
     """
     value = slices[0].record.values[number]
     record = slices[0].record
     parts = upper, lower = [
-        sum_over_slices([areas.totals(index.value_part(number, side)) for index in slices])
+        sum_over_slices(
+            areas.totals(part)
+            for part in fitted([index.value_part(number, side) for index in slices])
+        )
         for side in (0, 1)
     ]
     uneven = tuple(part.nonuniformity_variance for part in parts)
     # V(A + B) = V(A) + V(B) + 2 C, and no correlation is beyond 1.
     largest = np.sqrt(uneven[0] * uneven[1])
-    common = np.clip((count.nonuniformity_variance - sum(uneven)) / 2, -largest, largest)
+    common = np.clip((records_uneven - sum(uneven)) / 2, -largest, largest)
     return ValueTotals(
         bounds=(value.lower, value.upper),
         upper=np.maximum(upper.estimate, 0.0),
@@ -161,13 +164,16 @@ def value_columns(
     areas: Areas,
     asked: Sequence[tuple[str, int]],
     confidence: float,
+    counts: Mapping[str, Any],
 ) -> dict[str, Floats]:
     """Columns of sums and means, such as ``mean_fare`` and ``mean_fare_error``.
 
-    asked: ``mean`` or ``sum``, and the number of the value.
+    asked: ``mean`` or ``sum``, and the number of the value; counts: the answers of the records of
+    the same slices in these areas.
     """
-    count = sum_over_slices([areas.totals(index) for index in slices])
-    totals = {number: value_totals(slices, areas, number, count) for _, number in asked}
+    uneven = counts["nonuniformity_error"] ** 2
+    numbers = {number for _, number in asked}
+    totals = {number: value_totals(slices, areas, number, uneven) for number in numbers}
     columns: dict[str, Floats] = {}
     for kind, number in asked:
         made = (mean_columns if kind == "mean" else sum_columns)(totals[number], confidence)

@@ -1,5 +1,7 @@
 """Releases of values: what is read, dropped and refused, what a file keeps, and how users weigh."""
 
+import weakref
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,6 +11,7 @@ import psd
 from psd.errors import InputDataError, ParameterError
 from psd.ledger.ledger import Ledger
 from psd.privacy.values import WEIGHT
+from psd.query.areas import BoxAreas
 from psd.testing import SCRIPTS, RecordingSampler
 
 BOUNDS = (0, 0, 8, 8)
@@ -175,6 +178,42 @@ def test_a_series_has_values_of_each_slice(tmp_path):
     answers = psd.load(tmp_path / "s.psd.parquet").query([BOUNDS], each="slice", mean="fare")
     expected = data.groupby("t").fare.apply(lambda fares: fares.clip(0, 60).mean()).tolist()
     assert np.allclose(answers["mean_fare"], expected, atol=2)
+
+
+@pytest.mark.parametrize("each", [None, "slice"])
+@pytest.mark.parametrize("together", [True, False], ids=["small", "large"])
+def test_slices_of_which_nothing_is_kept_have_the_same_values(each, together, monkeypatch):
+    data = city(600).assign(t=[f"2024-{month:02}-03" for month in range(1, 7)] * 100)
+    values = {"fare": (0, 60), "tip": (0, 1)}
+    slices = {"time": "t", "slices": "2024-01..2024-06"}
+    kept = psd.build(data, x="x", y="y", values=values, **slices, **HOW)
+    asked = {"each": each, "mean": ["fare", "tip"], "sum": "fare"}
+    expected = kept.query([BOUNDS, (0, 0, 3, 5)], **asked).table
+    # The release would be kept but for the fits of its two values.
+    monkeypatch.setattr(
+        "psd.api.publication.MOST_KEPT", 3 * sum(len(kept[name].tree) for name in kept)
+    )
+    if not together:
+        monkeypatch.setattr("psd.query.index.LEAST_NODES", 1)
+    asked_of, alive = [], []
+
+    def totals(areas, index, made=BoxAreas.totals):
+        asked_of.append(weakref.ref(index))
+        alive.append(sum(each() is not None for each in asked_of))
+        return made(areas, index)
+
+    monkeypatch.setattr(BoxAreas, "totals", totals)
+    fresh = kept.replace()
+    found = fresh.query([BOUNDS, (0, 0, 3, 5)], **asked)
+    pd.testing.assert_frame_equal(found.table, expected, rtol=1e-12)
+    assert len(alive) == 5 * 6
+    assert max(alive) <= 2  # one after another, however many slices there are
+
+
+def test_values_are_answered_with_their_errors():
+    release = psd.build(city(), x="x", y="y", values={"fare": (0, 60)}, **HOW)
+    with pytest.raises(ParameterError, match="errors must be True with mean or sum"):
+        release.query([BOUNDS], mean="fare", errors=False)
 
 
 def test_a_release_says_which_values_it_has_and_their_bounds(tmp_path):
