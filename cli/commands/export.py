@@ -40,9 +40,10 @@ __all__ = ["command"]
 )
 @click.option(
     "--band",
-    type=click.Choice(["count", "density", "error", "classes"]),
-    help="The only band of a GeoTIFF. By default it has the first three. classes are those of the "
-    "density, with a colour table, which programs show as a map.",
+    help="The only band of a GeoTIFF: count, density, error, classes, or the mean of a value, such "
+    "as mean_fare. By default it has the first three, and means and sums of values with their "
+    "intervals. classes are those of the density, with a colour table, which programs show as a "
+    "map.",
 )
 @click.option(
     "--crs",
@@ -110,7 +111,7 @@ def command(
             output,
             **own,
             size=size,
-            band=band,  # type: ignore[arg-type]
+            band=band,
             crs=crs,
             unreliable=unreliable,  # type: ignore[arg-type]
             threshold=threshold,

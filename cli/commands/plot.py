@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_KINDS = ("density", "estimate", "relative_error", "reliable", "quality")
-
 _ENDINGS = (".png", ".svg", ".pdf")
 
 
@@ -30,11 +28,11 @@ _ENDINGS = (".png", ".svg", ".pdf")
 @click.argument("output", type=click.Path())
 @click.option(
     "--kind",
-    type=click.Choice(_KINDS),
     default="density",
     show_default=True,
-    help="What is shown: density per square kilometre, estimated counts, their relative errors, "
-    "which are reliable, or their quality in three classes.",
+    help="What is shown: density per square kilometre; estimate, the counts; relative_error; "
+    "reliable; quality, in three classes; or the mean of a value, such as mean_fare, whose colours "
+    "are fainter by its quality, poor ones hatched.",
 )
 @click.option(
     "--level",
@@ -100,7 +98,7 @@ def command(
         stage("drawing")
         matplotlib.use("agg")  # without a screen
         drawn: Any = loaded.plot(
-            kind=kind,  # type: ignore[arg-type]
+            kind=kind,
             level=level if loaded.levels else cell_level(level),
             outline=shapes,
             threshold=threshold,

@@ -13,6 +13,7 @@ __all__ = [
     "SEQUENTIAL",
     "class_breaks",
     "class_colours",
+    "even_breaks",
 ]
 
 SEQUENTIAL = ("#ffffcc", "#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#0c2c84")
@@ -57,6 +58,28 @@ def class_breaks(values: Floats, areas: Floats | None = None) -> list[float]:
     decade = 10.0 ** np.floor(np.log10(limits))
     nearest = np.abs(np.log(np.outer(limits / decade, 1 / _ROUND))).argmin(axis=1)
     breaks = sorted({float(f"{each:.3g}") for each in decade * _ROUND[nearest]})
+    return [each for each in breaks if rising[0] < each < rising[-1]]
+
+
+def even_breaks(values: Floats, areas: Floats) -> list[float]:
+    """Round numbers that divide values of any sign, such as means, into classes on a map.
+
+    Returns at most six rising numbers, each between the smallest and the largest value. They are
+    multiples of one step, so that values near each other are told apart.
+    """
+    finite = np.isfinite(values)
+    if not finite.any():
+        return []
+    order = np.argsort(values[finite], kind="stable")
+    rising, weight = values[finite][order], areas[finite][order]
+    share = (np.cumsum(weight) - weight / 2) / weight.sum()
+    limits = np.interp(_SHARES, share, rising)
+    span = limits[-1] - limits[0]
+    if not span > 0:
+        return []
+    decade = 10.0 ** np.floor(np.log10(span / 10))
+    step = decade * _ROUND[np.abs(np.log(span / 10 / decade / _ROUND)).argmin()]
+    breaks = sorted({float(f"{each:.12g}") for each in np.rint(limits / step) * step})
     return [each for each in breaks if rising[0] < each < rising[-1]]
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -266,7 +266,7 @@ class Answers:
         ----------
         column : str, optional
             A column of `table`; by default the estimate, difference or ratio. Relative errors that
-            are infinite are left blank.
+            are infinite are left blank, and means are fainter by their quality, poor ones hatched.
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         cmap : str or matplotlib Colormap
@@ -296,7 +296,14 @@ class Answers:
             from matplotlib import pyplot
 
             _, ax = pyplot.subplots(figsize=(7, 5.5), layout="compressed")
-        drawn: Axes = shapes.plot(column=values, ax=ax, cmap=cmap, legend=True)
+        from psd.export._maps import OPACITY, opacities
+
+        opacity = opacities(shapes, column)
+        faint = {} if opacity is None else {"alpha": opacity}
+        drawn: Axes = shapes.plot(column=values, ax=ax, cmap=cmap, legend=True, **faint)
+        if opacity is not None and (poor := opacity == OPACITY[-1]).any():
+            stripes = {"facecolor": "none", "edgecolor": "#7a7a7a", "linewidth": 0}
+            shapes[poor].plot(ax=ax, hatch="/////", **stripes)
         title = "\n".join([column.replace("_", " "), *textwrap.wrap(self.guarantee, 60)])
         drawn.set_title(title.replace("$", r"\$"))
         drawn.title.set_fontsize(10)
@@ -304,7 +311,7 @@ class Answers:
 
     def explore(
         self,
-        column: Literal["estimate", "relative_error", "reliable", "quality"] = "estimate",
+        column: str = "estimate",
         *,
         tiles: Any = None,
     ) -> folium.Map:
@@ -312,8 +319,9 @@ class Answers:
 
         Parameters
         ----------
-        column : {"estimate", "relative_error", "reliable", "quality"}
-            What the colours show.
+        column : str
+            What the colours show: ``estimate``, ``relative_error``, ``reliable``, ``quality`` or a
+            mean, such as ``mean_fare``, which is fainter by its quality.
         tiles : str or folium.TileLayer, optional
             Background, such as ``"OpenStreetMap"``; none by default. The browser fetches it, and
             folium's own scripts, from servers on the internet; this library fetches nothing.

@@ -179,7 +179,7 @@ def answer(
 
         for name, block in blocks.items():
             answered = list(slices.values()) if each is None else [slices[name]]
-            block |= value_columns(answered, areas, values, confidence, block)
+            block |= value_columns(answered, areas, values, confidence, block, threshold)
     return Answers(areas=areas, blocks=blocks, **stated)
 
 

@@ -294,11 +294,12 @@ class Release(Publication):
         -------
         GeoDataFrame
             ``cell, level, estimate, perturbation_error, density, relative_error, reliable,
-            quality`` and the box as geometry; density is records per square kilometre of
-            ground, or square unit of a local CRS. Relative errors and quality are as in
-            `query`, with intervals of 95 %. Regions have the columns of `Answers.table`, and
-            their density and polygons. Its ``attrs`` are `metadata` without the digest, its
-            ``plot()`` shows the density in classes, and its ``explore()`` is an interactive map.
+            quality``, of each value means and sums, and the box as geometry; density is records
+            per square kilometre of ground, or square unit of a local CRS. Relative errors and
+            quality are as in `query`, with intervals of 95 %. Regions have the columns of
+            `Answers.table`, and their density and polygons. Its ``attrs`` are `metadata` without
+            the digest, its ``plot()`` shows the density in classes, and its ``explore()`` is an
+            interactive map.
 
         Raises
         ------
@@ -334,7 +335,9 @@ class Release(Publication):
         -------
         Dataset
             ``count, density, perturbation_error, nonuniformity_error, error`` over the centres
-            ``y, x``, the first row in the north, with units. The coordinate ``spatial_ref`` has the
+            ``y, x``, the first row in the north, with units; of values also means and sums, with
+            the names of the columns of `query` (quality as 1 good, 2 use with care, 3 poor).
+            Intervals are of 95 %. The coordinate ``spatial_ref`` has the
             CRS as rioxarray reads it (``dataset.rio.crs``); the attributes are `metadata`.
 
         Raises
@@ -350,7 +353,7 @@ class Release(Publication):
 
     def plot(
         self,
-        kind: Literal["density", "estimate", "relative_error", "reliable", "quality"] = "density",
+        kind: str = "density",
         *,
         slices: Sequence[str] | None = None,
         level: int | str | None = None,
@@ -365,8 +368,10 @@ class Release(Publication):
 
         Parameters
         ----------
-        kind : {"density", "estimate", "relative_error", "reliable", "quality"}
-            What is shown: a column of `to_geopandas`.
+        kind : str
+            What is shown, a column of `to_geopandas`: ``density``, ``estimate``,
+            ``relative_error``, ``reliable``, ``quality`` or a mean, such as ``mean_fare``, whose
+            colours are fainter by its quality; poor means are hatched.
         slices : sequence of str, optional
             Names of the time slices to draw, at most 48; all by default.
         level : int or str, optional
@@ -506,7 +511,7 @@ class Release(Publication):
         cells: Literal["leaves", "all"] = "leaves",
         level: int | str | None = None,
         size: tuple[int, int] | None = None,
-        band: Literal["count", "density", "error", "classes"] | None = None,
+        band: str | None = None,
         crs: Any = None,
         unreliable: Literal["keep", "mark", "drop"] = "keep",
         threshold: Threshold = 0.3,
@@ -527,9 +532,11 @@ class Release(Publication):
             As in `to_geopandas`; not for rasters.
         size : tuple of int, optional
             Columns and rows of a raster; 256 x 256 by default.
-        band : {"count", "density", "error", "classes"}, optional
-            The only band of a GeoTIFF; by default the first three. ``classes`` are those of the
-            density, with a colour table, so that programs show them as a map.
+        band : str, optional
+            The only band of a GeoTIFF: ``count``, ``density``, ``error``, ``classes`` or a mean,
+            such as ``mean_fare``; by default the first three, and means and sums of values with
+            their errors and intervals. ``classes`` are those of the density, with a colour table,
+            so that programs show them as a map.
         crs : any CRS that pyproj understands, optional
             CRS of the file, that of the release by default. GeoJSON is always in EPSG:4326,
             PMTiles in EPSG:3857; rasters, CSV and XLSX are in the CRS of the release.

@@ -102,8 +102,9 @@ class CellTable(gpd.GeoDataFrame):  # type: ignore[misc]
 
         Parameters
         ----------
-        column : {"density", "estimate", "relative_error", "reliable", "quality"}
-            What the colours show.
+        column : str
+            What the colours show: ``density``, ``estimate``, ``relative_error``, ``reliable``,
+            ``quality`` or a mean, such as ``mean_fare``, which is fainter by its quality.
         tiles : str or folium.TileLayer, optional
             Background, such as ``"OpenStreetMap"``; none by default. The browser fetches it, and
             folium's own scripts, from servers on the internet; this library fetches nothing.
@@ -233,7 +234,7 @@ def _table_of(
             "relative_error": relative,
             "reliable": reliability.reliable,
             "quality": reliability.quality,
-            **node_columns(values, which, CONFIDENCE),
+            **node_columns(values, which, CONFIDENCE, threshold),
             **stated,
         },
         geometry=shapely.box(west, south, east, north),
@@ -270,7 +271,7 @@ def named_regions_table(
     columns = answer_areas([index], regions, confidence=confidence, threshold=threshold)
     numbers = range(len(index.record.values))
     both = [(kind, number) for number in numbers for kind in ("mean", "sum")]
-    columns |= value_columns([index], regions, both, confidence, columns)
+    columns |= value_columns([index], regions, both, confidence, columns, threshold)
     answers = regions.table(columns)
     shapes = regions.shapes(domain)
     areas = shape_ground_areas(domain, shapes)

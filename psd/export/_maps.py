@@ -12,7 +12,13 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+from psd._util.colours import (
+    RELIABILITY,
+    RELIABILITY_LEVELS,
+    class_breaks,
+    class_colours,
+    even_breaks,
+)
 from psd._util.declared_parameters import choice
 from psd._util.extras import require_matplotlib
 from psd.errors import ParameterError
@@ -36,8 +42,10 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "MOST_MAPS",
+    "OPACITY",
     "Classes",
     "add_key",
+    "check_kind",
     "classes_of",
     "draw_release",
     "draw_scale_bar",
@@ -45,6 +53,7 @@ __all__ = [
     "fill_cells",
     "frame_map",
     "named_rows",
+    "opacities",
     "shown_values",
     "title_of",
     "view_of",
@@ -52,6 +61,12 @@ __all__ = [
 
 
 KINDS = ("density", "estimate", "relative_error", "reliable", "quality")
+
+OPACITY = (1.0, 0.66, 0.3)
+"""Opacity of a mean by its quality; poor ones are hatched too."""
+
+# What says that a map of means shows their reliability.
+_FAINT = "faint: use with care; hatched: poor"
 
 # Points between a map and its scale bar, under the labels of the axis.
 _BELOW_LABELS = 34
@@ -98,13 +113,31 @@ class Classes:
         return replace(self, colours=colours)
 
 
-def classes_of(record: ReleaseRecord, kind: str, values: Any, areas: Any = None) -> Classes:
-    """Classes of a column of cells, whose areas on the map are the same if they are not given."""
+def check_kind(record: ReleaseRecord, kind: str) -> None:
+    """Check that a map shows a column: one of `KINDS`, or the mean of a value."""
+    choice(*KINDS, *(f"mean_{value.name}" for value in record.values))("kind", kind)
+
+
+def classes_of(
+    record: ReleaseRecord, kind: str, values: Any, areas: Any = None, quality: Any = None
+) -> Classes:
+    """Classes of a column of cells, whose areas on the map are the same if they are not given.
+
+    quality: names of the classes of means; poor ones do not decide what the classes are.
+    """
     if kind == "reliable":
         return Classes(edges=(-0.5, 0.5, 1.5), colours=_UNRELIABLE, label="reliable")
     if kind == "quality":
         return Classes(edges=(-0.5, 0.5, 1.5, 2.5), colours=_QUALITIES, label="quality")
     values = np.asarray(values, np.float64)
+    if kind not in KINDS:
+        value = record.values[record.value_named(kind.removeprefix("mean_"))]
+        exact = np.asarray(quality) != QUALITIES[-1]
+        exact = exact if exact.any() else ~exact
+        breaks = even_breaks(values[exact], np.asarray(areas)[exact])
+        colours = class_colours(len(breaks) + 1)
+        edges = (value.lower, *breaks, value.upper)
+        return Classes(edges=edges, colours=tuple(colours), label=f"mean of {value.name}")
     if kind == "relative_error":
         # Breaks of the published levels of reliability, and the largest error as the end.
         finite = values[np.isfinite(values)]
@@ -130,6 +163,14 @@ def shown_values(cells: Any, kind: str) -> Floats:
     return values
 
 
+def opacities(cells: Any, kind: str) -> Floats | None:
+    """Opacity of each mean by its quality, (n,) float64; None for what is not a mean."""
+    if f"{kind}_quality" not in cells:
+        return None
+    ranks = [QUALITIES.index(name) for name in cells[f"{kind}_quality"]]
+    return np.array(OPACITY)[np.array(ranks, np.int64)]
+
+
 def draw_release(
     record: ReleaseRecord,
     cells: geopandas.GeoDataFrame,
@@ -142,14 +183,15 @@ def draw_release(
 ) -> Axes:
     """Draw a table of cells, or of named regions; see `Release.plot`."""
     require_matplotlib("a map")
-    choice(*KINDS)("kind", kind)
+    check_kind(record, kind)
     if axes is None:
         from matplotlib import pyplot
 
         _, axes = pyplot.subplots(figsize=(7, 5.5), layout="compressed")
     named = cells[named_rows(cells)]
     areas = shapely.area(named.geometry.to_numpy())
-    classes = classes_of(record, kind, shown_values(named, kind), areas).recoloured(cmap)
+    values, quality = shown_values(named, kind), named.get(f"{kind}_quality")
+    classes = classes_of(record, kind, values, areas, quality).recoloured(cmap)
     shown = fill_cells(axes, named, kind, classes)
     add_key(axes.figure, axes, shown, classes, kind, reliability_limits(threshold))
     view = view_of(record.domain, named, cells)
@@ -210,7 +252,7 @@ def title_of(record: ReleaseRecord, kind: str, guarantee: str) -> str:
         "relative_error": "Relative error of the estimates",
         "reliable": "Reliable estimates",
         "quality": "Quality of the estimates",
-    }[kind]
+    }.get(kind, f"Estimated mean of {kind.removeprefix('mean_')} ({_FAINT})")
     about = record.about
     lines = [] if about is None or about.title is None else textwrap.wrap(about.title, _LINE)
     title = "\n".join([*lines[:2], subject, guarantee])
@@ -219,6 +261,7 @@ def title_of(record: ReleaseRecord, kind: str, guarantee: str) -> str:
 
 def fill_cells(axes: Axes, cells: Any, kind: str, classes: Classes) -> Any:
     """Draw polygons in the colours of their classes; return what `add_key` explains."""
+    from matplotlib.cm import ScalarMappable
     from matplotlib.collections import PathCollection, PolyCollection
     from matplotlib.path import Path
 
@@ -242,7 +285,16 @@ def fill_cells(axes: Axes, cells: Any, kind: str, classes: Classes) -> Any:
         shown = PathCollection(paths, edgecolors="#5a5a5a", linewidths=0.4)
     shown.set(array=values, cmap=colours, norm=norm)
     axes.add_collection(shown)
-    return shown
+    opacity = opacities(cells, kind)
+    if opacity is None:
+        return shown
+    # Mixed with white: colours that let others shine through would show the rims of cells.
+    mixed = 1 - opacity[:, None] * (1 - colours(norm(values))[:, :3])
+    shown.set(array=None, facecolors=mixed)
+    poor = [shown.get_paths()[at] for at in np.flatnonzero(opacity == OPACITY[-1])]
+    stripes: dict[str, Any] = {"facecolors": "none", "edgecolors": "#7a7a7a", "linewidths": 0}
+    axes.add_collection(PathCollection(poor, hatch="/////", **stripes))
+    return ScalarMappable(norm, colours)
 
 
 def add_key(
@@ -256,7 +308,7 @@ def add_key(
     ticks = classes.edges if len(classes.edges) > 2 else (classes.edges[0], classes.edges[-1])
     percent = kind == "relative_error"
     texts = [f"{each:.0%}" if percent else f"{each:,.6g}" for each in ticks[:-1]]
-    bar.set_ticks(ticks, labels=[*texts, ""])
+    bar.set_ticks(ticks, labels=[*texts, "" if kind in KINDS else f"{ticks[-1]:,.6g}"])
 
 
 def _add_legend(figure: Any, axes: Any, classes: Classes, kind: str, limits: Limits) -> None:
@@ -338,7 +390,7 @@ def draw_series(
     series.
     """
     require_matplotlib("a map")
-    choice(*KINDS)("kind", kind)
+    check_kind(record, kind)
     if not 0 < len(cells) <= MOST_MAPS:
         raise ParameterError(
             f"slices must be 1 to {MOST_MAPS} to be drawn together, got {len(cells):,}; name some"
@@ -358,7 +410,8 @@ def draw_series(
     view = view_of(record.domain, tables[0], next(iter(cells.values())))
     values = np.concatenate([shown_values(table, kind) for table in tables])
     areas = np.concatenate([shapely.area(table.geometry.to_numpy()) for table in tables])
-    classes = classes_of(record, kind, values, areas).recoloured(cmap)
+    quality = [list(table.get(f"{kind}_quality", ())) for table in tables]
+    classes = classes_of(record, kind, values, areas, np.concatenate(quality)).recoloured(cmap)
     for axes, name, table in zip(grid.flat, cells, tables, strict=False):
         shown = fill_cells(axes, table, kind, classes)
         frame_map(axes, view, outline)

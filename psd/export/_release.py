@@ -64,7 +64,7 @@ def export_release(
     cells: Literal["leaves", "all"] = "leaves",
     level: int | str | None = None,
     size: tuple[int, int] | None = None,
-    band: Literal["count", "density", "error", "classes"] | None = None,
+    band: str | None = None,
     crs: Any = None,
     unreliable: Literal["keep", "mark", "drop"] = "keep",
     threshold: Threshold = 0.3,
@@ -148,7 +148,7 @@ def _check_choices(writer: ModuleType, record: ReleaseRecord, choices: _Choices)
             raise ParameterError(
                 f"band must be left out unless output is a GeoTIFF (.tif), got {choices.band!r}"
             )
-        choice(*bands)("band", choices.band)
+        choice(*bands, *(f"mean_{value.name}" for value in record.values))("band", choices.band)
     if choices.crs is None:
         return
     if is_raster(writer):
@@ -209,14 +209,15 @@ def _raster_of(record: ReleaseRecord, choices: _Choices) -> Raster:
     """Raster of counts, without what is left out."""
     from psd.statistics.raster import density_raster
 
-    raster = density_raster(fit(record), *(choices.size or _SIZE))
+    raster = density_raster(fit(record), *(choices.size or _SIZE), choices.threshold)
     if choices.unreliable == "keep":
         return raster
     reliability = judge_raster(raster, reliability_limits(choices.threshold))
     if choices.unreliable == "mark":
         return replace(raster, reliable=reliability.reliable, quality=reliability.rank + 1)
-    count, density, error = (
+    count, density, error, *others = (
         np.where(reliability.reliable, band, np.nan)
-        for band in (raster.count, raster.density, raster.error)
+        for band in (raster.count, raster.density, raster.error, *raster.values.values())
     )
-    return replace(raster, count=count, density=density, error=error)
+    values = dict(zip(raster.values, others, strict=True))
+    return replace(raster, count=count, density=density, error=error, values=values)

@@ -1,25 +1,32 @@
-"""Styles of a layer in QGIS: one for the estimates, one for their reliability."""
+"""Styles of a layer in QGIS: for the estimates, their reliability, and means of values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import shapely
 
 from psd._util.arrays import Floats
-from psd._util.colours import RELIABILITY, RELIABILITY_LEVELS, class_breaks, class_colours
+from psd._util.colours import (
+    RELIABILITY,
+    RELIABILITY_LEVELS,
+    class_breaks,
+    class_colours,
+    even_breaks,
+)
 from psd.export._formats import counted_unit
-from psd.export._maps import named_rows
+from psd.export._maps import OPACITY, named_rows
+from psd.query.answer_table import QUALITIES
 from psd.space.region_tree import ELSEWHERE
 
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["Style", "cell_styles", "layer_styles"]
+__all__ = ["Style", "cell_styles", "layer_styles", "mean_names"]
 
 # What the style takes for the relative error of an estimate of 0, which has no value in the file.
 _INFINITE = 10**11
@@ -34,12 +41,26 @@ class Style:
     qml: str  # the style in the language of QGIS
 
 
-def cell_styles(density: Floats, areas: Floats, facts: Mapping[str, str]) -> list[Style]:
-    """Styles of a layer of cells with their densities and areas on the map, as `layer_styles`."""
-    styles = []
+def mean_names(columns: Iterable[str]) -> list[str]:
+    """Columns of means, which have a quality beside them."""
+    every = list(map(str, columns))
+    return [name for name in every if f"{name}_quality" in every]
+
+
+def cell_styles(columns: Mapping[str, Any], areas: Floats, facts: Mapping[str, str]) -> list[Style]:
+    """Styles of a layer of cells with their areas on the map, as `layer_styles`.
+
+    columns: ``density``, and the means with their quality.
+    """
+    styles, density = [], columns["density"]
     if len(density):
         styles.append(_classes("density", density, areas, facts.get("density_unit", "")))
-    return [*styles, _reliability(facts)]
+    means = [
+        _means(name, columns[name], columns[f"{name}_quality"], areas)
+        for name in mean_names(columns)
+        if len(density)
+    ]
+    return [*styles, _reliability(facts), *means]
 
 
 def layer_styles(table: geopandas.GeoDataFrame) -> list[Style]:
@@ -57,7 +78,31 @@ def layer_styles(table: geopandas.GeoDataFrame) -> list[Style]:
         styles.append(_classes(column, values, areas, unit, shown=shown, outlined=outlined))
     if "relative_error" in table:
         styles.append(_reliability(table.attrs, outlined=outlined))
+    for name in mean_names(table.columns) if len(table) else ():
+        # What lies in no region has no weight in the classes.
+        areas = shapely.area(table.geometry.to_numpy()) * named_rows(table)
+        mean, quality = table[name].to_numpy(np.float64), table[f"{name}_quality"].to_numpy()
+        styles.append(_means(name, mean, quality, areas, outlined=outlined))
     return styles
+
+
+def _means(
+    name: str, mean: Floats, quality: Any, areas: Floats, *, outlined: bool = False
+) -> Style:
+    """Style of the means of a value, fainter by their quality; poor ones set no classes."""
+    exact = quality != QUALITIES[-1]
+    exact = exact if exact.any() else ~exact
+    breaks = even_breaks(mean[exact], areas[exact])
+    edges = [float(np.nanmin(mean)), *breaks, float(np.nanmax(mean))]
+    opaque, faint, faintest = (f"{100 * share:g}" for share in OPACITY)
+    by_quality = (
+        f"CASE WHEN \"{name}_quality\" = '{QUALITIES[0]}' THEN {opaque} "
+        f"WHEN \"{name}_quality\" = '{QUALITIES[1]}' THEN {faint} ELSE {faintest} END"
+    )
+    colours = class_colours(len(breaks) + 1)
+    qml = _graduated(name, edges, colours, "", outlined=outlined, opacity=by_quality)
+    text = "mean; fainter: use with care; faintest: poor"
+    return Style(name=name[:30], description=text, qml=qml)
 
 
 def _classes(
@@ -94,24 +139,26 @@ def _graduated(
     *,
     outlined: bool,
     percent: bool = False,
+    opacity: str = "",
 ) -> str:
-    """Style that fills polygons by the class of a number."""
+    """Style that fills polygons by the class of a number, with an opacity that QGIS computes."""
     ranges, symbols = [], []
     for number, (low, high, colour) in enumerate(zip(edges, edges[1:], colours, strict=False)):
         lowest = min(low, -1e12) if number == 0 else low
         last = number == len(edges) - 2
         begin, end = (f"{edge:.0%}" if percent else f"{edge:,.6g}" for edge in (low, high))
-        label = f"above {begin}" if last and (percent or low) else f"{begin} to {end}"
+        is_open = last and not opacity and (percent or low)
+        label = f"above {begin}" if is_open else f"{begin} to {end}"
         if unit and number == 0:
             label = f"{label} {unit}"
         # QGIS takes the first class that holds a number. One between two classes belongs to the
         # upper one, as on other maps; a relative error to the lower one, of which it is the limit.
         beyond = 1e-9 if last else 0.0 if percent else -1e-12
         ranges.append(
-            f'<range lower="{lowest:.15g}" upper="{high * (1 + beyond):.15g}" '
+            f'<range lower="{lowest:.15g}" upper="{high + abs(high) * beyond:.15g}" '
             f'label={quoteattr(label)} symbol="{number}" render="true"/>'
         )
-        symbols.append(_symbol(number, colour, outlined=outlined))
+        symbols.append(_symbol(number, colour, outlined=outlined, opacity=opacity))
     return (
         "<!DOCTYPE qgis PUBLIC 'http://mrcc.com/qgis.dtd' 'SYSTEM'>\n"
         '<qgis version="3.22.0" styleCategories="Symbology">\n'
@@ -122,7 +169,7 @@ def _graduated(
     )
 
 
-def _symbol(number: int, colour: str, *, outlined: bool) -> str:
+def _symbol(number: int, colour: str, *, outlined: bool, opacity: str) -> str:
     """Polygon filled to its edge, or with a grey outline, for QGIS before and after 3.26."""
     red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     values = {
@@ -138,8 +185,20 @@ def _symbol(number: int, colour: str, *, outlined: bool) -> str:
     newer = "".join(
         f'<Option name="{key}" type="QString" value="{value}"/>' for key, value in values.items()
     )
+    computed = ""
+    if opacity:
+        computed = (
+            '<data_defined_properties><Option type="Map">'
+            '<Option name="name" type="QString" value=""/>'
+            '<Option name="properties" type="Map"><Option name="alpha" type="Map">'
+            '<Option name="active" type="bool" value="true"/>'
+            f'<Option name="expression" type="QString" value={quoteattr(opacity)}/>'
+            '<Option name="type" type="int" value="3"/></Option></Option>'
+            '<Option name="type" type="QString" value="collection"/>'
+            "</Option></data_defined_properties>"
+        )
     return (
         f'<symbol name="{number}" type="fill" alpha="1" clip_to_extent="1" force_rhr="0">'
-        f'<layer class="SimpleFill" enabled="1" locked="0" pass="0">{older}'
+        f'{computed}<layer class="SimpleFill" enabled="1" locked="0" pass="0">{older}'
         f'<Option type="Map">{newer}</Option></layer></symbol>'
     )

@@ -9,13 +9,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 import shapely
 from pyproj import CRS
 
-from psd._util.declared_parameters import choice
 from psd._util.extras import needs_extra
 from psd.export._formats import counted_unit, finite_errors
-from psd.export._maps import KINDS, classes_of, named_rows, shown_values
+from psd.export._maps import check_kind, classes_of, named_rows, opacities, shown_values
 from psd.space.shape_transforms import transform_table
 from psd.statistics.raster import density_raster
 
@@ -91,22 +91,27 @@ def explore_release(
     record: ReleaseRecord, cells: geopandas.GeoDataFrame, kind: str, *, tiles: Any
 ) -> folium.Map:
     """Interactive map of cells or of areas; see `CellTable.explore` and `Answers.explore`."""
-    choice(*KINDS)("kind", kind)
+    check_kind(record, kind)
     otherwise = ", or open an export (.gpkg) in QGIS"
     with needs_extra("explore", "an interactive map needs folium", otherwise):
         import folium
         from branca.colormap import StepColormap
     values, is_named = shown_values(cells, kind), named_rows(cells)
     areas = shapely.area(cells.geometry.to_numpy())
-    classes = classes_of(record, kind, values[is_named], areas[is_named])
+    quality = cells.get(f"{kind}_quality", pandas.Series("", cells.index))
+    classes = classes_of(record, kind, values[is_named], areas[is_named], quality[is_named])
     number = np.digitize(values, classes.edges[1:-1])
-    names = [name for name in _SHOWN if name in cells]
+    means = [f"mean_{value.name}" for value in record.values]
+    of_means = [f"{name}{end}" for name in means for end in ("", "_lower", "_upper", "_quality")]
+    names = [name for name in (*_SHOWN, *of_means) if name in cells]
     shown = finite_errors(cells[[*names, cells.geometry.name]])
     shown = transform_table(shown, "EPSG:4326").round(3)
     shown["colour"] = [
         classes.colours[each] if named else _NO_CLASS
         for each, named in zip(number, is_named, strict=True)
     ]
+    opacity = opacities(cells, kind)
+    shown["opacity"] = np.round(0.75 * (1.0 if opacity is None else opacity), 3)
     west, south, east, north = (float(side) for side in shown[is_named].total_bounds)
     drawn = folium.Map(tiles=tiles)
     drawn.fit_bounds([[south, west], [north, east]])
@@ -116,7 +121,7 @@ def explore_release(
             "fillColor": feature["properties"]["colour"],
             "color": feature["properties"]["colour"],
             "weight": 0.2,
-            "fillOpacity": 0.75,
+            "fillOpacity": feature["properties"]["opacity"],
         },
         tooltip=folium.GeoJsonTooltip(names),
     ).add_to(drawn)
@@ -141,10 +146,13 @@ def to_xarray(fit: Fit, columns: int, rows: int, *, metadata: Mapping[str, str])
     counted = counted_unit(fit.record.counted_text)
     names = ("count", "density", "perturbation_error", "nonuniformity_error", "error")
     units = dict.fromkeys(names, counted) | {"density": f"{counted} per {raster.unit}"}
+    images = {name: getattr(raster, name) for name in names} | dict(raster.values)
     bands = {
-        name: (("y", "x"), getattr(raster, name), {"units": unit, "grid_mapping": "spatial_ref"})
-        for name, unit in units.items()
+        name: (("y", "x"), image, {"units": units[name]} if name in units else {})
+        for name, image in images.items()
     }
+    for _, _, attributes in bands.values():
+        attributes["grid_mapping"] = "spatial_ref"
     return xarray.Dataset(
         bands,
         coords={

@@ -15,7 +15,7 @@ import shapely
 
 from psd.errors import WriteError
 from psd.export._formats import describe, layer_bytes, write_cells
-from psd.export._styles import Style, cell_styles, layer_styles
+from psd.export._styles import Style, cell_styles, layer_styles, mean_names
 
 if TYPE_CHECKING:
     import geopandas
@@ -49,16 +49,18 @@ def write_parts(tables: Iterable[geopandas.GeoDataFrame], path: Path) -> None:
     waiting = iter(tables)
     first = next(waiting)
     options = _options(first)
+    names = ["density", *(f"{n}{end}" for n in mean_names(first) for end in ("", "_quality"))]
     values, areas = [], []
 
     def noted() -> Iterator[geopandas.GeoDataFrame]:
         for table in chain([first], waiting):
-            values.append(table["density"].to_numpy())
+            values.append([table[name].to_numpy() for name in names])
             areas.append(shapely.area(table.geometry.to_numpy()))
             yield table
 
     write_cells(noted(), path, "GPKG", "gpkg", **options)
-    styles = cell_styles(np.concatenate(values), np.concatenate(areas), first.attrs)
+    columns = dict(zip(names, map(np.concatenate, zip(*values, strict=True)), strict=True))
+    styles = cell_styles(columns, np.concatenate(areas), first.attrs)
     _add_styles(path, options["layer"], styles)
 
 

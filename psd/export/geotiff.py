@@ -28,14 +28,17 @@ BANDS = ("count", "density", "error", "classes")
 
 _MARKS = ("reliable", "quality")
 
+_QUALITY = "1 good, 2 use with care, 3 poor"
+
 
 def write_raster(
     raster: Raster, path: Path, tags: dict[str, str], *, band: str | None = None
 ) -> None:
-    """Write the bands count, density and error; reliable and quality, where the raster has them.
+    """Write the bands count, density and error, and what else the raster has.
 
-    With the name of a band the file has this one alone. QGIS shows a single band as a ramp of
-    grey, ``classes`` in their colours, and three bands as red, green and blue.
+    These are means and sums of values, with errors and intervals; reliable and quality. With the
+    name of a band the file has this one alone. QGIS shows a single band as a ramp of grey,
+    ``classes`` in their colours, and three bands as red, green and blue.
     """
     with needs_extra("raster", f"output {path.name} needs rasterio", ", or write an array (.npy)"):
         import rasterio
@@ -88,10 +91,13 @@ def _bands(raster: Raster, tags: dict[str, str]) -> dict[str, tuple[Any, str]]:
         "density": (raster.density, f"{unit} per {raster.unit}"),
         "error": (raster.error, unit),
     }
+    for name, values in raster.values.items():
+        if not name.endswith(("_perturbation_error", "_nonuniformity_error")):
+            bands[name] = (values, _QUALITY if name.endswith("_quality") else "")
     if raster.reliable is not None:
         bands["reliable"] = (raster.reliable.astype(np.float64), "1 reliable, 0 not")
     if raster.quality is not None:
-        bands["quality"] = (raster.quality.astype(np.float64), "1 good, 2 use with care, 3 poor")
+        bands["quality"] = (raster.quality.astype(np.float64), _QUALITY)
     return bands
 
 

@@ -9,6 +9,11 @@ A - p (A + B), whose variance is (1 - p)^2 V(A) + p^2 V(B) - 2 p (1 - p) C, is w
 deviations of 0. The noise of both counts is independent. What cells that are cut hold is not: C
 follows from the non-uniformity of A, of B and of their sum, the number of records. Where even A + B
 may be 0 there is no interval, and its ends are the bounds.
+
+The quality of a mean is judged as that of a count, with the distance of the mean from its lower
+bound in place of the estimate: the origin of a value, such as that of a temperature, has no
+influence. It is poor as well where the noise alone makes the number of records unreliable: where
+almost all of a few records seem to be at a bound, the errors of A and B are small by chance.
 """
 
 from __future__ import annotations
@@ -21,7 +26,14 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 from psd.estimation.fit import Fit, fit, predicts_published
-from psd.query.answer_table import noise_for_intervals, two_sided_quantile
+from psd.query.answer_table import (
+    Threshold,
+    judge_estimates,
+    noise_for_intervals,
+    relative_to,
+    reliability_limits,
+    two_sided_quantile,
+)
 from psd.query.areas import Areas
 from psd.query.index import QueryIndex, fitted
 from psd.query.joint import fieller_interval
@@ -165,8 +177,9 @@ def value_columns(
     asked: Sequence[tuple[str, int]],
     confidence: float,
     counts: Mapping[str, Any],
-) -> dict[str, Floats]:
-    """Columns of sums and means, such as ``mean_fare`` and ``mean_fare_error``.
+    threshold: Threshold = 0.3,
+) -> dict[str, Any]:
+    """Columns of sums and means, such as ``mean_fare``, ``mean_fare_error``, ``mean_fare_quality``.
 
     asked: ``mean`` or ``sum``, and the number of the value; counts: the answers of the records of
     the same slices in these areas.
@@ -174,12 +187,24 @@ def value_columns(
     uneven = counts["nonuniformity_error"] ** 2
     numbers = {number for _, number in asked}
     totals = {number: value_totals(slices, areas, number, uneven) for number in numbers}
-    columns: dict[str, Floats] = {}
+    columns: dict[str, Any] = {}
     for kind, number in asked:
         made = (mean_columns if kind == "mean" else sum_columns)(totals[number], confidence)
-        name = f"{kind}_{slices[0].record.values[number].name}"
-        columns |= {f"{name}{ending}": values for ending, values in made.items()}
+        value = slices[0].record.values[number]
+        columns |= {f"{kind}_{value.name}{ending}": values for ending, values in made.items()}
+        if kind == "mean":
+            quality = _quality(totals[number], made, threshold)
+            columns[f"mean_{value.name}_quality"] = quality
     return columns
+
+
+def _quality(totals: ValueTotals, mean: dict[str, Floats], threshold: Threshold) -> Any:
+    """Class of each mean, (areas,) object."""
+    low, limits = totals.bounds[0], reliability_limits(threshold)
+    relative = relative_to(mean[""] - low, mean["_error"])
+    of_records = relative_to(totals.records, np.sqrt(sum(totals.predicted)))
+    relative = np.where(of_records <= limits.reliable, relative, np.inf)
+    return judge_estimates(relative, mean["_lower"] - low, limits).quality
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -203,9 +228,11 @@ def fit_values(record: ReleaseRecord) -> list[ValueFit]:
     ]
 
 
-def node_columns(fits: Sequence[ValueFit], nodes: Integers, confidence: float) -> dict[str, Floats]:
+def node_columns(
+    fits: Sequence[ValueFit], nodes: Integers, confidence: float, threshold: Threshold = 0.3
+) -> dict[str, Any]:
     """Means and sums of all values in nodes of a tree, with error and interval, (nodes,) each."""
-    columns: dict[str, Floats] = {}
+    columns: dict[str, Any] = {}
     for each in fits:
         nothing, parts = np.zeros(len(nodes)), (each.upper, each.lower)
         # Nodes are whole, so that nothing is uneven.
@@ -224,6 +251,8 @@ def node_columns(fits: Sequence[ValueFit], nodes: Integers, confidence: float) -
             answers = made(totals, confidence)
             kept = ("", "_error", "_lower", "_upper")
             columns |= {f"{kind}_{each.value.name}{end}": answers[end] for end in kept}
+            if kind == "mean":
+                columns[f"mean_{each.value.name}_quality"] = _quality(totals, answers, threshold)
     return columns
 
 

@@ -6,7 +6,8 @@ without a query for each cell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,12 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
 from psd.estimation.nonuniformity import shift_variance
+from psd.query.answer_table import QUALITIES, Threshold
+from psd.query.areas import read_areas
+from psd.query.index import QueryIndex
 from psd.query.joint import part_variance, records_moved
 from psd.query.lines import divides_records, line_matrix
+from psd.query.means import value_columns
 from psd.query.region_nodes import clipped_share
 from psd.space.ground_areas import area_unit, ground_areas, ground_densities
 from psd.space.region_tree import RegionTree
@@ -41,6 +46,9 @@ MAX_CELLS = 1 << 24
 
 # Parts of leaves measured together; bounds the memory, not the result.
 _CELLS_PER_BATCH = 1 << 17
+
+# Of the intervals of values.
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -308,6 +316,9 @@ class Raster:
         Whether a count is reliable, in exports that mark it.
     quality : ndarray of int64, shape (rows, columns), optional
         Class of a count, in exports that mark it: 1 good, 2 use with care, 3 poor.
+    values : mapping of str to ndarray, shape (rows, columns), float64
+        Means and sums of the values of a release, by the names of the columns of `Release.query`;
+        the quality of a mean is a number, as that of a count.
     """
 
     count: Floats
@@ -320,9 +331,10 @@ class Raster:
     crs: str
     reliable: NDArray[np.bool_] | None = None
     quality: Integers | None = None
+    values: Mapping[str, Floats] = field(default_factory=dict)
 
 
-def density_raster(fit: Fit, columns: int, rows: int) -> Raster:
+def density_raster(fit: Fit, columns: int, rows: int, threshold: Threshold = 0.3) -> Raster:
     """Count records in equal cells; see `Release.raster`.
 
     P4. The counts sum to the total of the release, up to rounding.
@@ -332,8 +344,11 @@ def density_raster(fit: Fit, columns: int, rows: int) -> Raster:
     noise, nonuniformity = overlay.perturbation_variance(), overlay.nonuniformity_variance()
     density = ground_densities(count, ground_areas(fit.domain, overlay.boxes))
     bands = (count, density, np.sqrt(noise), np.sqrt(nonuniformity), np.sqrt(noise + nonuniformity))
+    values = {}
+    if fit.record.values:
+        values = _value_bands(fit, columns, rows, np.sqrt(nonuniformity), threshold)
     # The overlay counts rows from the south, images from the north.
-    images = [band.reshape(rows, columns)[::-1] for band in bands]
+    images = [band.reshape(rows, columns)[::-1] for band in (*bands, *values.values())]
     for image in images:
         image.flags.writeable = False
     return Raster(
@@ -345,4 +360,27 @@ def density_raster(fit: Fit, columns: int, rows: int) -> Raster:
         unit=area_unit(fit.domain),
         bounds=fit.domain.bounds,
         crs=fit.domain.crs,
+        values=dict(zip(values, images[len(bands) :], strict=True)),
     )
+
+
+def _value_bands(
+    fit: Fit, columns: int, rows: int, uneven: Floats, threshold: Threshold
+) -> dict[str, Floats]:
+    """Means and sums in the cells of a raster, from the south-west, (cells,) float64 each.
+
+    uneven: (cells,) errors of the counts by non-uniformity.
+    """
+    index = QueryIndex(record=fit.record)
+    vars(index)["fit"] = fit
+    west, south, east, north = fit.domain.bounds
+    boxes = _mesh_boxes(np.linspace(west, east, columns + 1), np.linspace(south, north, rows + 1))
+    areas = read_areas(boxes, fit.domain, fit.tree)
+    numbers = range(len(fit.record.values))
+    both = [(kind, number) for number in numbers for kind in ("mean", "sum")]
+    counts = {"nonuniformity_error": uneven}
+    found = value_columns([index], areas, both, _CONFIDENCE, counts, threshold)
+    for name, band in found.items():
+        if name.endswith("_quality"):
+            found[name] = np.array([1.0 + QUALITIES.index(each) for each in band])
+    return found

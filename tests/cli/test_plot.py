@@ -51,7 +51,7 @@ def test_one_slice_and_what_is_refused(folder, subtests):
 
 REFUSED = [
     (2, "r a.jpg", "OUTPUT must end in .png, .svg, .pdf, got 'a.jpg'"),
-    (2, "r b.png --kind people", "'people' is not"),
+    (2, "r b.png --kind people", "--kind must be one of density, estimate,"),
     (2, "r b.png --dpi 5", "--dpi must be 20 to 1200"),
     (2, "r b.png --level 9", "--level must be an integer from 0"),
     (2, "r b.png --level ward", "--level must be a whole number"),
