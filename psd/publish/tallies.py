@@ -48,6 +48,9 @@ _OF_THE_BUILD = (
     "epsilon", "delta", "noise", "estimate", "density", "about", "boundary", "covariate",
 )  # fmt: skip
 _IN_THE_BUILD = "must be left out for a tally; the build has it"
+_NO_VALUES = (
+    "values must be left out for a tally, which counts records alone; build from the records"
+)
 
 _ARGUMENTS = (
     "bounds", "crs", "method", "set", "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal",
@@ -59,7 +62,7 @@ _ARGUMENTS = (
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
-@answer_guesses({name: f"{name} {_IN_THE_BUILD}" for name in _OF_THE_BUILD})
+@answer_guesses({"values": _NO_VALUES} | {n: f"{n} {_IN_THE_BUILD}" for n in _OF_THE_BUILD})
 def tally(
     data: Any,
     output: PathLike | None = None,

@@ -295,3 +295,34 @@ def test_a_file_and_keys_go_together(here):
     over = "build points.csv -o about.toml --epsilon 1 --overwrite --about about.toml"
     assert "input" in fails(6, over, *BOUNDS)
     assert (here / "about.toml").read_text(encoding="utf-8") == TOML
+
+
+def test_a_recipe_states_values_as_other_fields(folder):
+    data = pd.DataFrame({"x": [-1, 1, 2], "y": [-1, 1, 3], "fare": [5, 20, 90.5]})
+    data.to_csv("points.csv", index=False)
+    values = RECIPE.replace("set =", "values = {fare = [0, 60]}\nset =")
+    (folder / "release.toml").write_text(values)
+    told = passes("build release.toml --dry-run")
+    assert "[release.values]\nfare = [0.0, 60.0]" in told
+    assert not (folder / "r.psd.parquet").exists()
+    passes("build release.toml")
+    (value,) = psd.load("r.psd.parquet").record.values
+    assert (value.name, value.lower, value.upper) == ("fare", 0, 60)
+    assert "mean_fare" in pd.read_csv("cells.csv")
+    passes("build points.csv -o s.psd.parquet --epsilon 1 --bounds -4 -4 4 4 --value fare 0 60 "
+           "--save-recipe saved.toml --dry-run")  # fmt: skip
+    assert "fare = [0.0, 60.0]" in (folder / "saved.toml").read_text()
+    passes("build saved.toml")
+    wrong = [("[60, 0]", "lower and a larger upper bound"), ("60", "two bounds"),
+             ('"0"', "two bounds")]  # fmt: skip
+    for given, message in wrong:
+        (folder / "wrong.toml").write_text(values.replace("[0, 60]", given))
+        assert message in fails(2, "build wrong.toml --dry-run")
+
+
+def test_a_recipe_of_tallies_has_no_values(folder):
+    passes("tally points.csv -o t.tally --bounds -4 -4 4 4")
+    text = RECIPE.replace('"points.csv"', '"t.tally"').replace("bounds = [-4, -4, 4, 4]\n", "")
+    (folder / "tallied.toml").write_text(text.replace("set =", "values = {fare = [0, 60]}\nset ="))
+    assert "must be left out for tallies" in fails(2, "build tallied.toml")
+    assert not (folder / "r.psd.parquet").exists()

@@ -187,6 +187,7 @@ def test_refusals(here):
 
 NOTHING = [
     (2, f"{CREATE} --by hour", "--by must be day"),
+    (2, f"{CREATE} --value fare 0 60", "--value must be left out for a stream"),
     (2, f"{CREATE} --user user", "--max-contributions must be given with --user"),
     (2, CREATE.replace("0 0 8 8", "private"), "must be public with slices"),
     (2, CREATE.replace("0 0 8 8", "private:share=0.1"), "is now --bounds private"),

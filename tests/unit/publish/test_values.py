@@ -246,6 +246,36 @@ def test_values_are_refused_before_a_charge(tmp_path, change, message):
     assert not ledger.state().charges
 
 
+class Cluster:
+    """An engine that would count records elsewhere."""
+
+    def tally(self, *args, **named):
+        pytest.fail("an engine was asked")
+
+
+@pytest.mark.parametrize("way", ["tally", "build of tallies", "engine"])
+def test_what_counts_records_alone_refuses_values_before_anything_is_charged(way, tmp_path):
+    city().to_csv(tmp_path / "rides.csv")
+    ledger = Ledger.create(tmp_path / "l")
+    columns = psd.Columns(x="x", y="y", values=("fare",))
+    ledger.register("rides", budget=100, columns=columns)
+    how = {"x": "x", "y": "y", "values": {"fare": (0, 60)}, "ledger": ledger, "dataset": "rides"}
+    area = {name: HOW[name] for name in ("bounds", "crs", "lattice")}
+    before = sorted(tmp_path.iterdir())
+    counted = psd.tally(city(), part="rides", x="x", y="y", **area)
+    path, values = tmp_path / "rides.csv", how["values"]
+    build = {
+        "tally": lambda: psd.tally(path, tmp_path / "t", **area, **how),
+        "engine": lambda: psd.build(path, engine=Cluster(), **HOW, **how),
+        "build of tallies": lambda: psd.build(counted, epsilon=1, values=values),
+    }[way]
+    with pytest.raises(ParameterError, match="values must be left out") as told:
+        build()
+    assert "\n" not in str(told.value)
+    assert not ledger.state().charges
+    assert sorted(tmp_path.iterdir()) == before
+
+
 @pytest.mark.parametrize(
     "column",
     [[[1]] * 3, [{"a": 1}] * 3, pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int8()))],
