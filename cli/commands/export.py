@@ -1,4 +1,4 @@
-"""psd export: the cells of a release for GIS programs."""
+"""psd export: the cells of a release for GIS programs, or synthetic points."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from typing import Any
 
 import click
 
-from ..options.command import INTEGER, Command, cell_level
+from ..options.command import INTEGER, Command, cell_level, refuse_others
 from ..options.common import RELEASE, overwrite
 from ..options.table import unreliable_options
-from ..options.time_slices import SLICE, release_at
+from ..options.time_slices import SLICE, release_at, release_or_series_at
 from ..output.terminal import print_success, show_stage
 
 __all__ = ["command"]
+
+_ANY = {"release", "slice_name", "output", "crs", "overwrite", "max_nodes"}
+_OF_POINTS = _ANY | {"points", "n", "seed"}
+_OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold", "table"}
 
 
 @click.command("export", cls=Command)
@@ -52,6 +56,21 @@ __all__ = ["command"]
 )
 @unreliable_options
 @click.option("--table", help="Table of a postgresql:// output, such as public.seoul.")
+@click.option(
+    "--points",
+    is_flag=True,
+    help="Write synthetic points in place of cells: no people, but as many in each cell as its "
+    "estimate rounded; of all slices of a series. Into .parquet, .gpkg, .fgb, .geojson or .csv.",
+)
+@click.option(
+    "-n",
+    "--number",
+    "n",
+    type=INTEGER,
+    metavar="N",
+    help="Number of points, in the proportions of the estimates; by default the estimates.",
+)
+@click.option("--seed", type=INTEGER, help="Seed of the points; by default a new one.")
 @overwrite
 def command(
     release: str,
@@ -65,6 +84,9 @@ def command(
     unreliable: str,
     threshold: float | tuple[float, float],
     table: str | None,
+    points: bool,
+    n: int | None,
+    seed: int | None,
     overwrite: bool,
 ) -> None:
     """Write cells, estimates and errors; the ending of OUTPUT selects the format.
@@ -84,11 +106,24 @@ def command(
       psd export seoul.psd.parquet seoul.tif --size 600 500 --band classes
       psd export seoul.psd.parquet postgresql://ann@db.example.org/city --table public.seoul
       psd export year.psd.parquet june.gpkg --slice 2024-06
+      psd export seoul.psd.parquet points.parquet --points --seed 1
     """  # noqa: D301
     from psd._util.atomic_write import check_free
     from psd._util.postgres import display_name
     from psd.export import find_format, is_database
 
+    if points:
+        refuse_others(_OF_POINTS, "with --points, which are drawn of all cells")
+        if not is_database(find_format(output)):
+            check_free(output, overwrite=overwrite, inputs=[release])
+        with show_stage() as stage:
+            stage("reading")
+            loaded = release_or_series_at(release, slice_name)
+            stage("writing")
+            number = loaded.export_points(output, n, seed=seed, crs=crs, overwrite=overwrite)
+        print_success(f"wrote {output}: {number:,} synthetic points, which are no people")
+        return
+    refuse_others(_OF_CELLS, "without --points")
     target = output
     if is_database(find_format(output)):
         target = f"table {table} of {display_name(output)}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from psd import _apps
@@ -13,6 +13,7 @@ from psd.api.guesses import guessed_of_release
 from psd.api.publication import Publication
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
+from psd.query.index import QueryIndex
 from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
@@ -322,6 +323,132 @@ class Release(Publication):
             table = cells_table(self.index.fit, cells, level=level, threshold=threshold)
         table.attrs = release_metadata(self._one())
         return CellTable.of(table, self._one())
+
+    def to_points(self, n: int | None = None, *, seed: int | None = None) -> geopandas.GeoDataFrame:
+        """Draw synthetic points, as many in each cell as its estimate rounded.
+
+        Points are no people and no records. They carry the error of the release and an error of
+        drawing; errors and intervals come from `query` alone.
+
+        Guarantees
+        ----------
+        - They are made of the release and a seed, and cost no epsilon.
+        - Without `n`, the number in each cell of each level, in each region and in each slice is
+          the estimate rounded down or up: the integers of the estimate ``"integer"`` where the
+          release has medians. Negative estimates count as 0, by least squares.
+        - Inside a leaf they are spread by the density by which queries cut leaves, and lie inside
+          regions and inside the raster of a boundary.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of points of all slices together, in the proportions of the estimates. By default
+            the integers themselves. At most 10,000,000 here; `export_points` writes more.
+        seed : int, optional
+            The same seed gives the same points, on every machine with the same release. By default
+            a new one of the system.
+
+        Returns
+        -------
+        GeoDataFrame
+            Points in the CRS of the release, on its values where it has a coordinate resolution. A
+            column ``slice`` if the release has time slices, and one with ids for each level of
+            regions, named by the level. Rows are in the order of slices and cells. Its ``attrs``
+            are `metadata`, and what points are.
+
+        Raises
+        ------
+        ParameterError
+            If `n` or `seed` is out of range, the points do not fit into memory, or slices are
+            running totals of a stream.
+
+        Examples
+        --------
+        >>> import psd
+        >>> domain = psd.Domain(bounds=(0, 0, 2, 2), crs="EPSG:3857", lattice=(2, 2))
+        >>> tree = psd.decompositions.grid_tree(domain, 2)
+        >>> release = psd.Release.from_counts(tree, [5, 1, 0, 2], 1.0, domain=domain)
+        >>> points = release.to_points(seed=1)
+        >>> len(points), int((points.geometry.x < 1).sum())
+        (8, 5)
+        """
+        import pandas as pd
+
+        from psd.export._points import MOST_HELD
+
+        tables = list(self._point_tables(n, seed, most=MOST_HELD))
+        points = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
+        points.attrs = tables[0].attrs
+        return points
+
+    def export_points(
+        self,
+        path: str | os.PathLike[str],
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        crs: Any = None,
+        overwrite: bool = False,
+    ) -> int:
+        """Write synthetic points, those of `to_points`, batch by batch.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ``.parquet``, ``.gpkg``, ``.fgb``, ``.geojson`` or ``.csv``, which has the
+            columns ``x`` and ``y`` and no place for metadata.
+        n : int, optional
+            As in `to_points`, at most 1,000,000,000.
+        seed : int, optional
+            As in `to_points`.
+        crs : any CRS that pyproj understands, optional
+            CRS of the file, that of the release by default. GeoJSON is always in EPSG:4326.
+        overwrite : bool
+            Whether an existing file is replaced.
+
+        Returns
+        -------
+        int
+            Number of points.
+
+        Raises
+        ------
+        ParameterError
+            As `to_points`, or if the format holds no points.
+        DomainError
+            If `crs` is not a CRS, or a point cannot be transformed to it.
+        WriteError
+            If the file exists or cannot be written.
+        """
+        from psd.export._points import MOST_WRITTEN, export_points
+        from psd.release.allow_list import check_release, check_series
+
+        if isinstance(self.record, SeriesRecord):
+            check_series(self.record)
+        else:
+            check_release(self.record)
+        tables = self._point_tables(n, seed, most=MOST_WRITTEN)
+        return export_points(tables, path, crs=crs, overwrite=overwrite)
+
+    def _point_tables(
+        self, n: int | None, seed: int | None, *, most: int
+    ) -> Iterator[geopandas.GeoDataFrame]:
+        """Tables of synthetic points; see `psd.export._points.point_tables`."""
+        from psd.export._points import point_tables
+
+        if isinstance(self.record, SeriesRecord) and self.record.are_running_totals:
+            name = self.record.slices.names[0]
+            raise ParameterError(
+                "release must be one slice to draw points of running totals, each of which counts "
+                f"the slices before it too; take one, such as release[{name!r}]"
+            )
+        slices = self._asked_slices(None, None if self.slices is None else "slice")
+        choice = self._first.post_processing
+        if choice.estimate == "signed":  # no cell has a negative number of points
+            other = replace(choice, estimate="least-squares")
+            records = {k: replace(each.record, post_processing=other) for k, each in slices.items()}
+            slices = {name: QueryIndex(record=record) for name, record in records.items()}
+        return point_tables(slices, n, seed, most=most, metadata=self.metadata)
 
     def to_xarray(self, columns: int = 256, rows: int = 256) -> xarray.Dataset:
         """Counts, densities and errors of equal cells as a dataset of xarray.

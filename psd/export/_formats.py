@@ -38,6 +38,7 @@ __all__ = [
     "is_raster",
     "layer_bytes",
     "plain_columns",
+    "point_suffixes",
     "raster_suffixes",
     "release_metadata",
     "suffixes",
@@ -53,6 +54,11 @@ _PACKAGE = "psd.export"
 def suffixes() -> tuple[str, ...]:
     """Endings of the formats that hold a table of cells."""
     return tuple(m.SUFFIX for m in _modules() if not is_raster(m) and not is_database(m))
+
+
+def point_suffixes() -> tuple[str, ...]:
+    """Endings of the formats that hold synthetic points."""
+    return tuple(module.SUFFIX for module in _modules() if hasattr(module, "write_points"))
 
 
 def raster_suffixes() -> tuple[str, ...]:
@@ -139,13 +145,15 @@ def describe(metadata: dict[str, str]) -> str:
 
 
 def plain_columns(table: geopandas.GeoDataFrame) -> pandas.DataFrame:
-    """Columns but the geometry; of cells their four sides after cell and level."""
+    """Columns but the geometry; of cells their four sides after cell and level, of points x, y."""
     import pandas as pd
 
     plain = pd.DataFrame(table.drop(columns=table.geometry.name))
     if table.attrs.get("content") == "cells":
         sides = table.geometry.bounds.set_axis(["west", "south", "east", "north"], axis=1)
         plain = plain[["cell", "level"]].join(sides).join(plain.drop(columns=["cell", "level"]))
+    if table.attrs.get("content") == "points":
+        plain = plain.assign(x=table.geometry.x.to_numpy(), y=table.geometry.y.to_numpy())
     return pd.DataFrame(plain)
 
 
@@ -199,7 +207,7 @@ def layer_bytes(table: geopandas.GeoDataFrame, driver: str, form: str, **options
 def write_cells(
     tables: Iterable[geopandas.GeoDataFrame], path: Path, driver: str, form: str, **options: Any
 ) -> None:
-    """Write tables of cells, one after the other, to a file in a format of GDAL.
+    """Write tables of cells or points, one after the other, to a file in a format of GDAL.
 
     No more than one table is held in memory. GDAL itself does not always report a full disk, so the
     rows of the file are counted.
@@ -224,7 +232,7 @@ def write_cells(
         path,
         driver=driver,
         geometry_name=_SHAPE,
-        geometry_type="Polygon",
+        geometry_type="Point" if first.attrs.get("content") == "points" else "Polygon",
         crs=f"EPSG:{code}" if code else first.crs.to_wkt("WKT1_GDAL"),
         **options,
     )
@@ -241,7 +249,7 @@ _SHAPE = "geometry"
 
 
 def _batch(table: geopandas.GeoDataFrame, form: str) -> pa.RecordBatch:
-    """Rows of a table of cells, with their polygons as well-known binary."""
+    """Rows of a table of cells or points, with their shapes as well-known binary."""
     import pandas as pd
     import pyarrow as pa
 
@@ -254,4 +262,7 @@ def _batch(table: geopandas.GeoDataFrame, form: str) -> pa.RecordBatch:
             batch.schema.get_field_index(field.name), field, pa.array([], pa.string())
         )
     kind = pa.field(_SHAPE, pa.binary(), metadata={"ARROW:extension:name": "ogc.wkb"})
-    return batch.append_column(kind, pa.array(held.geometry.to_wkb(), pa.binary()))
+    shapes = pa.array(held.geometry.to_wkb(), pa.binary())
+    if not len(plain.columns):  # of which Arrow does not know the number of rows
+        return pa.RecordBatch.from_arrays([shapes], schema=pa.schema([kind]))
+    return batch.append_column(kind, shapes)

@@ -1,4 +1,4 @@
-"""CSV: one row of numbers per cell, with its four sides; of other tables the plain columns."""
+"""CSV: a row per cell, with its four sides, or per point; of other tables the plain columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psd.export._formats import plain_columns
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["FIXED_CRS", "SUFFIX", "write", "write_parts"]
+__all__ = ["FIXED_CRS", "SUFFIX", "write", "write_parts", "write_points"]
 
 SUFFIX = ".csv"
 
@@ -30,3 +30,7 @@ def write_parts(tables: Iterable[geopandas.GeoDataFrame], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         for number, table in enumerate(tables):
             file.write(csv_text(plain_columns(table), heading=number == 0))
+
+
+write_points = write_parts
+"""The columns of points, x and y; a file of text has no place for what the release states."""

@@ -12,17 +12,28 @@ from psd.export._formats import describe, layer_bytes, write_cells
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["SUFFIX", "write", "write_parts"]
+__all__ = ["SUFFIX", "write", "write_parts", "write_points"]
 
 SUFFIX = ".fgb"
 
 
 def write_parts(tables: Iterable[geopandas.GeoDataFrame], path: Path) -> None:
     """Write tables of cells, one after the other, with a spatial index."""
+    _write(tables, path, index="YES")
+
+
+def write_points(tables: Iterable[geopandas.GeoDataFrame], path: Path) -> None:
+    """Write tables of points in their order; an index would take the memory of all of them."""
+    _write(tables, path, index="NO")
+
+
+def _write(tables: Iterable[geopandas.GeoDataFrame], path: Path, *, index: str) -> None:
+    """Write tables, one after the other, with a spatial index or without."""
     waiting = iter(tables)
     first = next(waiting)
-    about = {"layer": "cells", "DESCRIPTION": describe(first.attrs)}
-    write_cells(chain([first], waiting), path, "FlatGeobuf", "fgb", SPATIAL_INDEX="YES", **about)
+    options = {"layer": first.attrs["content"], "DESCRIPTION": describe(first.attrs)}
+    options["SPATIAL_INDEX"] = index
+    write_cells(chain([first], waiting), path, "FlatGeobuf", "fgb", **options)
 
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:

@@ -20,7 +20,7 @@ from psd.export._styles import Style, cell_styles, layer_styles, mean_names
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["SUFFIX", "write", "write_parts"]
+__all__ = ["SUFFIX", "write", "write_parts", "write_points"]
 
 SUFFIX = ".gpkg"
 
@@ -62,6 +62,13 @@ def write_parts(tables: Iterable[geopandas.GeoDataFrame], path: Path) -> None:
     columns = dict(zip(names, map(np.concatenate, zip(*values, strict=True)), strict=True))
     styles = cell_styles(columns, np.concatenate(areas), first.attrs)
     _add_styles(path, options["layer"], styles)
+
+
+def write_points(tables: Iterable[geopandas.GeoDataFrame], path: Path) -> None:
+    """Write tables of points, one after the other, as one layer without styles."""
+    waiting = iter(tables)
+    first = next(waiting)
+    write_cells(chain([first], waiting), path, "GPKG", "gpkg", **_options(first))
 
 
 def _options(table: geopandas.GeoDataFrame) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_ORDER", "encode", "lattice_codes", "square_lines"]
+__all__ = ["MAX_ORDER", "decode", "encode", "lattice_codes", "square_lines"]
 
 # Codes stay below 2^36; what selects among them needs the rest of the 64 bits for weights.
 MAX_ORDER = 18
@@ -41,6 +41,21 @@ def encode(x: NDArray[np.int64], y: NDArray[np.int64], order: int) -> NDArray[np
         swapped ^= 1 - up
         turned ^= across & (1 - up)
     return code
+
+
+def decode(code: NDArray[np.int64], order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Columns and rows of positions on the curve, (n,) int64 each: the inverse of `encode`."""
+    x, y, swapped, turned = (np.zeros(len(code), np.int64) for _ in range(4))
+    for bit in reversed(range(order)):
+        digit = code >> 2 * bit
+        across = digit >> 1 & 1
+        up = across ^ digit & 1
+        change = (across ^ up) & swapped ^ turned
+        x = x << 1 | across ^ change
+        y = y << 1 | up ^ change
+        swapped ^= 1 - up
+        turned ^= across & (1 - up)
+    return x, y
 
 
 def lattice_codes(
