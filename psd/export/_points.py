@@ -18,7 +18,7 @@ from psd.regions.hierarchy import RegionHierarchy
 from psd.space.crs import parse_crs
 from psd.space.region_tree import RegionTree
 from psd.space.shape_transforms import transform_table
-from psd.statistics.points import draw_points, whole_counts
+from psd.statistics.points import draw_points, point_generator, share_out, whole_counts
 
 if TYPE_CHECKING:
     import geopandas
@@ -69,7 +69,7 @@ def point_tables(
         _check_size(number, most, "n must be")
     if seed is not None:
         seed = integer_between(0, 2**63 - 1)("seed", seed)
-    random, crs = np.random.default_rng(seed), parse_crs(first.domain.crs)
+    crs = parse_crs(first.domain.crs)
 
     ids = [pd.array(list(level.ids), dtype="str") for level in levels]
     above = [regions.ancestors(which) for which in range(len(levels))] if regions else []
@@ -87,13 +87,21 @@ def point_tables(
         made.attrs = facts
         return made
 
-    parts = _parts(slices, number, random)
-    drawn = 0
+    generator, drawn = point_generator(seed), 0
+    parts: list[int | None] = [None] * len(slices)
+    if number is not None:
+        totals = np.array([index.total for index in slices.values()])
+        if not totals.any():
+            raise ParameterError(
+                f"n must be left out, got {number:,}; the release has an estimate of 0 records, "
+                "which are nowhere"
+            )
+        parts = share_out(number, totals, generator).tolist()
     for name, part, index in zip(slices, parts, fitted(list(slices.values())), strict=True):
-        tree, whole = index.record.tree, whole_counts(index.fit, part, random)
+        tree, whole = index.record.tree, whole_counts(index.fit, part, generator)
         drawn += int(whole[0])
         _check_size(drawn, most, "n must be given, and")
-        for batch in draw_points(index.fit, whole, random):
+        for batch in draw_points(index.fit, whole, generator):
             region = tree.region[batch.leaf] if isinstance(tree, RegionTree) else batch.leaf
             yield table(name, region.astype(np.int64), batch.x, batch.y)
     if not drawn:
@@ -105,23 +113,6 @@ def _same(text: str, number: int) -> Any:
     import pandas as pd
 
     return pd.array([text], dtype="str").take(np.zeros(number, np.int64))
-
-
-def _parts(
-    slices: Mapping[str, QueryIndex], number: int | None, random: np.random.Generator
-) -> list[int | None]:
-    """Points of each slice, in the proportions of their estimates; None for their own numbers."""
-    if number is None:
-        return [None] * len(slices)
-    sums = np.cumsum([index.total for index in slices.values()])
-    if not sums[-1]:
-        raise ParameterError(
-            f"n must be left out, got {number:,}; the release has an estimate of 0 records, which "
-            "are nowhere"
-        )
-    marks = np.minimum(np.floor(sums / sums[-1] * number + random.random()), number)
-    marks[-1] = number
-    return [int(part) for part in np.diff(marks, prepend=0.0)]
 
 
 def _check_size(number: int, most: int, subject: str) -> None:

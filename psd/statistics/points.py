@@ -32,7 +32,7 @@ from psd.space.covariate import Covariate
 from psd.space.hilbert import decode, encode
 from psd.space.region_tree import RegionTree
 
-__all__ = ["PointBatch", "draw_points", "whole_counts"]
+__all__ = ["PointBatch", "draw_points", "point_generator", "share_out", "whole_counts"]
 
 
 # Leaves, pieces and points that are looked at together; bounds the memory. The draws depend on it
@@ -65,8 +65,21 @@ class _Pieces:
     number: Integers  # (n,) int64; points in each, above 0
 
 
+def point_generator(seed: int | None) -> np.random.Generator:
+    """Generator of the places of points, by a seed or by the system; it protects no data."""
+    return np.random.default_rng(seed)
+
+
+def share_out(number: int, weights: Floats, generator: np.random.Generator) -> Integers:
+    """Whole numbers in the proportions of weights, up to one each, that sum to a number."""
+    sums = np.cumsum(weights)
+    marks = np.minimum(np.floor(sums / sums[-1] * number + generator.random()), number)
+    marks[-1] = number
+    return np.diff(marks, prepend=0.0).astype(np.int64)
+
+
 def whole_counts(
-    fit: Fit, number: int | None = None, random: np.random.Generator | None = None
+    fit: Fit, number: int | None = None, generator: np.random.Generator | None = None
 ) -> Integers:
     """Numbers of points in all cells, (nodes,) int64; the children of a node sum to it.
 
@@ -87,7 +100,7 @@ def whole_counts(
     total = float(count[tree.is_leaf].sum())
     if not total:
         return np.zeros(len(tree), np.int64)
-    uniform = 0.5 if random is None else random.random()
+    uniform = 0.5 if random is None else generator.random()
     whole = round_counts(tree, count * (number / total), uniform).astype(np.int64)
     # Sums of floats may be off by one: the largest leaf, and what it is part of, make up for it.
     node = int(np.argmax(np.where(tree.is_leaf, whole, -1)))
@@ -98,7 +111,7 @@ def whole_counts(
     return whole
 
 
-def draw_points(fit: Fit, whole: Integers, random: np.random.Generator) -> Iterator[PointBatch]:
+def draw_points(fit: Fit, whole: Integers, generator: np.random.Generator) -> Iterator[PointBatch]:
     """Draw the points of all leaves, batch by batch.
 
     whole: (nodes,) int64, points in each cell, see `whole_counts`.
@@ -117,7 +130,7 @@ def draw_points(fit: Fit, whole: Integers, random: np.random.Generator) -> Itera
     leaves = np.flatnonzero(tree.is_leaf & (whole > 0))
     for start in range(0, len(leaves), _LEAVES):
         leaf = leaves[start : start + _LEAVES]
-        for pieces in _pieces_of(fit, leaf, whole[leaf], random):
+        for pieces in _pieces_of(fit, leaf, whole[leaf], generator):
             ends = np.cumsum(pieces.number)
             first = ends - pieces.number
             for begin in range(0, int(ends[-1]), _POINTS):
@@ -128,11 +141,11 @@ def draw_points(fit: Fit, whole: Integers, random: np.random.Generator) -> Itera
                 here = np.minimum(ends[among], stop) - np.maximum(first[among], begin)
                 piece = np.repeat(among, here)
                 place = np.arange(begin, stop) - first[piece]
-                yield _points_in(fit, pieces, piece, place, random)
+                yield _points_in(fit, pieces, piece, place, generator)
 
 
 def _pieces_of(
-    fit: Fit, leaf: Integers, number: Integers, random: np.random.Generator
+    fit: Fit, leaf: Integers, number: Integers, generator: np.random.Generator
 ) -> Iterator[_Pieces]:
     """Pieces of leaves with their points, batch by batch; see `draw_points`."""
     tree, record, density = fit.tree, fit.record, fit.density
@@ -142,7 +155,7 @@ def _pieces_of(
         whole, cut = np.flatnonzero(~clipped), np.flatnonzero(clipped)
         if len(whole):
             yield _Pieces(leaf=leaf[whole], boxes=boxes[whole], number=number[whole])
-        yield from _halved_in_regions(tree, leaf[cut], boxes[cut], number[cut], random)
+        yield from _halved_in_regions(tree, leaf[cut], boxes[cut], number[cut], generator)
         return
 
     # Leaves that follow a raster, or that the raster of the boundary cuts.
@@ -172,7 +185,7 @@ def _pieces_of(
     order = np.argsort(encode(column, row, PARTS.bit_length() - 1))
     shares = density.shares(leaf).reshape(len(leaf), -1)[:, order]
     marks = np.floor(
-        number[:, None] * np.cumsum(shares, axis=1) + random.random(len(leaf))[:, None]
+        number[:, None] * np.cumsum(shares, axis=1) + generator.random(len(leaf))[:, None]
     )
     marks = np.minimum(marks, number[:, None])
     marks[:, -1] = number
@@ -190,7 +203,7 @@ def _halved_on_raster(
     leaf: Integers,
     boxes: Floats,
     number: Integers,
-    random: np.random.Generator,
+    generator: np.random.Generator,
 ) -> Iterator[_Pieces]:
     """Pieces inside one cell of a raster each; a leaf without mass is one piece."""
     cell = np.array(covariate.domain.lattice) / [covariate.columns, covariate.rows]
@@ -210,7 +223,7 @@ def _halved_on_raster(
         leaf,
         covariate.to_raster(boxes),
         number,
-        random,
+        generator,
         mass=lambda _, boxes: covariate.raster_mass(boxes),
         middle=middle,
         is_done=is_done,
@@ -223,7 +236,7 @@ def _halved_in_regions(
     leaf: Integers,
     boxes: Floats,
     number: Integers,
-    random: np.random.Generator,
+    generator: np.random.Generator,
 ) -> Iterator[_Pieces]:
     """Pieces of clipped leaves of which much lies in the region; see `_ENOUGH`."""
 
@@ -239,14 +252,14 @@ def _halved_in_regions(
     def mass(leaf: Integers, boxes: Floats) -> Floats:
         return tree.regions.clipped_area(tree.region[leaf], boxes)
 
-    yield from _halve(leaf, boxes, number, random, mass=mass, middle=middle, is_done=is_done)
+    yield from _halve(leaf, boxes, number, generator, mass=mass, middle=middle, is_done=is_done)
 
 
 def _halve(
     leaf: Integers,
     boxes: Floats,
     number: Integers,
-    random: np.random.Generator,
+    generator: np.random.Generator,
     *,
     mass: Callable[[Integers, Floats], Floats],
     middle: Callable[[Floats], tuple[Integers, Floats]],
@@ -274,7 +287,7 @@ def _halve(
         masses = mass(leaf, low), mass(leaf, high)
         share = masses[0] / np.maximum(masses[0] + masses[1], np.finfo(float).tiny)
         # Up to one as many as the share, and as many in the mean.
-        first = np.minimum(np.floor(number * share + random.random(len(leaf))), number)
+        first = np.minimum(np.floor(number * share + generator.random(len(leaf))), number)
         numbers = np.concatenate([first, number - first]).astype(np.int64)
         kept = np.flatnonzero(numbers)
         halves = np.concatenate([low, high])[kept], np.concatenate(masses)[kept]
@@ -282,12 +295,12 @@ def _halve(
 
 
 def _points_in(
-    fit: Fit, pieces: _Pieces, piece: Integers, place: Integers, random: np.random.Generator
+    fit: Fit, pieces: _Pieces, piece: Integers, place: Integers, generator: np.random.Generator
 ) -> PointBatch:
     """Points of pieces: each in its part of the curve through the piece."""
-    code = (place + random.random(len(piece))) / pieces.number[piece] * 4**_ORDER
+    code = (place + generator.random(len(piece))) / pieces.number[piece] * 4**_ORDER
     cells = decode(np.minimum(code, 4**_ORDER - 1).astype(np.int64), _ORDER)
-    share = (np.stack(cells) + random.random((2, len(piece)))) / 2**_ORDER
+    share = (np.stack(cells) + generator.random((2, len(piece)))) / 2**_ORDER
     leaf = pieces.leaf[piece]
     x, y = _coordinates(fit, pieces, piece, share)
     if not isinstance(fit.tree, RegionTree):
@@ -300,7 +313,7 @@ def _points_in(
         left = left[regions.assign(x[left], y[left]) != tree.region[leaf[left]]]
         if not len(left):
             break
-        x[left], y[left] = _coordinates(fit, pieces, piece[left], random.random((2, len(left))))
+        x[left], y[left] = _coordinates(fit, pieces, piece[left], generator.random((2, len(left))))
     if len(left):
         x[left], y[left] = _place_in_region(fit, tree, leaf[left])
     return PointBatch(leaf=leaf, x=x, y=y)

@@ -307,6 +307,8 @@ ALLOWED = {
         "psd.apps.suggest.models default_rng": "where public factors of regions start, by a seed",
         "psd.query.joint random": "a Sobol sequence, over which a public law is integrated",
         "psd.statistics.error_draws default_rng": "errors around a release, public by then",
+        "psd.statistics.points default_rng": "places of points around estimates, public by then",
+        "psd.statistics.points random": "places of points around estimates, public by then",
         "psd.apps.evaluation.workload RandomState": "rectangles of an evaluation, which is PRIVATE",
         "psd.testing.method default_rng": "data sets of tests, made up",
         "psd.testing.source default_rng": "data sets of tests, made up",
