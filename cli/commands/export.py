@@ -120,7 +120,8 @@ def command(
             stage("reading")
             loaded = release_or_series_at(release, slice_name)
             stage("writing")
-            number = loaded.export_points(output, n, seed=seed, crs=crs, overwrite=overwrite)
+            chosen: dict[str, Any] = {"points": True, "n": n, "seed": seed, "crs": crs}
+            number = loaded.export(output, **chosen, overwrite=overwrite)
         print_success(f"wrote {output}: {number:,} synthetic points, which are no people")
         return
     refuse_others(_OF_CELLS, "without --points")

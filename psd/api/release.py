@@ -343,7 +343,7 @@ class Release(Publication):
         ----------
         n : int, optional
             Number of points of all slices together, in the proportions of the estimates. By default
-            the integers themselves. At most 10,000,000 here; `export_points` writes more.
+            the integers themselves. At most 10,000,000 here; `export` writes more.
         seed : int, optional
             The same seed gives the same points, on every machine with the same release. By default
             a new one of the system.
@@ -380,55 +380,6 @@ class Release(Publication):
         points = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
         points.attrs = tables[0].attrs
         return points
-
-    def export_points(
-        self,
-        path: str | os.PathLike[str],
-        n: int | None = None,
-        *,
-        seed: int | None = None,
-        crs: Any = None,
-        overwrite: bool = False,
-    ) -> int:
-        """Write synthetic points, those of `to_points`, batch by batch.
-
-        Parameters
-        ----------
-        path : path-like
-            Ends in ``.parquet``, ``.gpkg``, ``.fgb``, ``.geojson`` or ``.csv``, which has the
-            columns ``x`` and ``y`` and no place for metadata.
-        n : int, optional
-            As in `to_points`, at most 1,000,000,000.
-        seed : int, optional
-            As in `to_points`.
-        crs : any CRS that pyproj understands, optional
-            CRS of the file, that of the release by default. GeoJSON is always in EPSG:4326.
-        overwrite : bool
-            Whether an existing file is replaced.
-
-        Returns
-        -------
-        int
-            Number of points.
-
-        Raises
-        ------
-        ParameterError
-            As `to_points`, or if the format holds no points.
-        DomainError
-            If `crs` is not a CRS, or a point cannot be transformed to it.
-        WriteError
-            If the file exists or cannot be written.
-        """
-        from psd.export._points import MOST_WRITTEN, export_points
-        from psd.release.allow_list import check_release, check_series
-
-        if isinstance(self.record, SeriesRecord):
-            check_series(self.record)
-        else:
-            check_release(self.record)
-        tables = self._point_tables(n, seed, most=MOST_WRITTEN)
-        return export_points(tables, path, crs=crs, overwrite=overwrite)
 
     def _point_tables(
         self, n: int | None, seed: int | None, *, most: int
@@ -643,9 +594,14 @@ class Release(Publication):
         unreliable: Literal["keep", "mark", "drop"] = "keep",
         threshold: Threshold = 0.3,
         table: str | None = None,
+        points: bool = False,
+        n: int | None = None,
+        seed: int | None = None,
         overwrite: bool = False,
     ) -> int:
         """Write the cells, or the regions of a level, for a GIS program, in the format of the name.
+
+        With `points`, write synthetic points, those of `to_points`, batch by batch.
 
         Parameters
         ----------
@@ -675,6 +631,12 @@ class Release(Publication):
             As in `query`; the file states it.
         table : str, optional
             Table of the database that is written, with its schema before a dot.
+        points : bool
+            Write points, of all slices, in place of cells. The path then ends in ``.parquet``,
+            ``.gpkg``, ``.fgb``, ``.geojson`` or ``.csv``, which has the columns ``x`` and ``y`` in
+            any CRS and no place for metadata.
+        n, seed : int, optional
+            As in `to_points`; at most 1,000,000,000 points.
         overwrite : bool
             Whether an existing file or table is replaced.
 
@@ -682,6 +644,7 @@ class Release(Publication):
         -------
         int
             Number of cells or regions left out by ``drop``; of a raster, its cells without value.
+            With `points`, their number.
 
         Raises
         ------
@@ -697,8 +660,30 @@ class Release(Publication):
         """
         from psd.export import export_release, find_format, is_raster
         from psd.export._cells import export_regions
-        from psd.release.allow_list import check_release
+        from psd.release.allow_list import check_release, check_series
 
+        if points:
+            from psd.export._points import MOST_WRITTEN, export_points
+
+            of_cells: dict[str, object] = {"cells": cells, "level": level, "size": size}
+            of_cells |= {"band": band, "table": table}
+            of_cells |= {"unreliable": unreliable, "threshold": threshold}
+            usual = {"cells": "leaves", "unreliable": "keep", "threshold": 0.3}
+            for name, value in of_cells.items():
+                if value != usual.get(name):
+                    raise ParameterError(
+                        f"{name} must be left out with points, got {value!r}; they are drawn of "
+                        "all cells"
+                    )
+            if isinstance(self.record, SeriesRecord):
+                check_series(self.record)
+            else:
+                check_release(self.record)
+            tables = self._point_tables(n, seed, most=MOST_WRITTEN)
+            return export_points(tables, path, crs=crs, overwrite=overwrite)
+        for name, value in (("n", n), ("seed", seed)):
+            if value is not None:
+                raise ParameterError(f"{name} must be left out without points, got {value!r}")
         check_release(self._one())
         if self.levels and not is_raster(find_format(path)):
             for name, value in (("size", size), ("band", band)):

@@ -119,7 +119,7 @@ def _check_size(number: int, most: int, subject: str) -> None:
     """Refuse more points than fit."""
     if number <= most:
         return
-    room, other = "a table in memory", "; export_points writes them to a file, batch by batch"
+    room, other = "a table in memory", "; export writes them to a file, batch by batch"
     if most == MOST_WRITTEN:
         room, other = "a file", ""
     raise ParameterError(f"{subject} at most {most:,} for {room}, got {number:,} points{other}")
@@ -132,7 +132,7 @@ def export_points(
     crs: Any,
     overwrite: bool,
 ) -> int:
-    """Write tables of points to a file; number of points. See `Release.export_points`."""
+    """Write tables of points to a file; number of points. see `Release.export`."""
     suffixes, writer = point_suffixes(), find_format(path)
     if not hasattr(writer, "write_points"):
         raise ParameterError(

@@ -75,7 +75,8 @@ def share_out(number: int, weights: Floats, generator: np.random.Generator) -> I
     sums = np.cumsum(weights)
     marks = np.minimum(np.floor(sums / sums[-1] * number + generator.random()), number)
     marks[-1] = number
-    return np.diff(marks, prepend=0.0).astype(np.int64)
+    shares: Integers = np.diff(marks, prepend=0.0).astype(np.int64)
+    return shares
 
 
 def whole_counts(
@@ -100,7 +101,7 @@ def whole_counts(
     total = float(count[tree.is_leaf].sum())
     if not total:
         return np.zeros(len(tree), np.int64)
-    uniform = 0.5 if random is None else generator.random()
+    uniform = 0.5 if generator is None else generator.random()
     whole = round_counts(tree, count * (number / total), uniform).astype(np.int64)
     # Sums of floats may be off by one: the largest leaf, and what it is part of, make up for it.
     node = int(np.argmax(np.where(tree.is_leaf, whole, -1)))
@@ -171,7 +172,7 @@ def _pieces_of(
     if covariate is not None and len(rest) < len(leaf):
         by_raster = np.setdiff1d(np.arange(len(leaf)), rest)
         yield from _halved_on_raster(
-            covariate, leaf[by_raster], boxes[by_raster], number[by_raster], random
+            covariate, leaf[by_raster], boxes[by_raster], number[by_raster], generator
         )
     if not len(rest):
         return

@@ -52,3 +52,26 @@ def test_geojson_leaves_and_targets(release, subtests, monkeypatch):
     monkeypatch.setattr("psd.export.csv.write_parts", full)
     assert "No space left" in fails(6, "export r.psd.parquet cells.csv")
     assert files(release.parent) == there
+
+
+def test_points_of_the_command_are_those_of_python(release, subtests):
+    said = passes("export r.psd.parquet p.csv --points --seed 3")
+    total = len(three_by_three().to_points())
+    assert said == f"wrote p.csv: {total:,} synthetic points, which are no people\n"
+    points = three_by_three().to_points(seed=3)
+    found = pd.read_csv("p.csv")
+    assert found["x"].tolist() == points.geometry.x.tolist()
+    assert found["y"].tolist() == points.geometry.y.tolist()
+    passes("export r.psd.parquet few.geojson --points -n 5")
+    assert len(json.loads((release.parent / "few.geojson").read_text())["features"]) == 5
+    refused = [
+        (2, "q.csv --points --size 3 3", "--size must be left out with --points"),
+        (2, "q.csv --points --cells all", "--cells must be left out with --points"),
+        (2, "q.csv --points --unreliable drop", "--unreliable must be left out with --points"),
+        (2, "q.csv -n 5", "--number must be left out without --points"),
+        (2, "q.csv --seed 5", "--seed must be left out without --points"),
+        (2, "q.csv --points -n 0", "--number must be between 1 and 1000000000, got 0"),
+        (2, "q.tif --points", "output must end in one of .csv, .fgb, .geojson, .gpkg, .parquet"),
+        (6, "p.csv --points", "p.csv"),
+    ]
+    check_refusals(subtests, refused, "export r.psd.parquet")

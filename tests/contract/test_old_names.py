@@ -69,8 +69,8 @@ def test_the_page_has_the_names_that_moved():
     assert dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|$", members, re.M)) == MEMBERS
 
 
-def test_a_release_has_at_most_25_members_and_none_that_moved():
-    assert len(PUBLIC_MEMBERS) <= 25
+def test_a_release_has_at_most_26_members_and_none_that_moved():
+    assert len(PUBLIC_MEMBERS) <= 26
     assert not PUBLIC_MEMBERS & {*MEMBERS}
 
 

@@ -69,7 +69,7 @@ def changed_series():
 def test_every_format_holds_the_points(kind, ending, tmp_path):
     release, path = KINDS[kind](), tmp_path / f"p{ending}"
     points = release.to_points(seed=5)
-    assert release.export_points(path, seed=5) == len(points)
+    assert release.export(path, points=True, seed=5) == len(points)
     found = READ[ending](path)
     names = {
         "given": ["release_source"],
@@ -103,7 +103,7 @@ def test_every_format_holds_the_points(kind, ending, tmp_path):
 def test_the_file_says_what_points_are(ending, tmp_path):
     pyogrio = pytest.importorskip("pyogrio")
     release, path = grid_release(COUNTS), tmp_path / f"p{ending}"
-    release.export_points(path, 50)
+    release.export(path, points=True, n=50)
     if ending == ".parquet":
         stated = str(gpd.read_parquet(path).attrs)
         assert gpd.read_parquet(path).attrs["epsilon"] == "1"
@@ -156,7 +156,7 @@ GOLDEN = [
 
 ALONE = """
 import sys, psd
-psd.load("r.psd.parquet").export_points("p.csv", seed=4)
+psd.load("r.psd.parquet").export("p.csv", points=True, seed=4)
 private = ("psd.curator", "psd.ingest", "psd.mechanisms", "psd.publish", "psd.ledger")
 sys.exit(str([name for name in sys.modules if name.startswith(private)] or ""))
 """
@@ -170,19 +170,19 @@ def test_points_need_the_release_file_alone(tmp_path):
     )
     assert done.stderr.strip() in ("", "[]")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.csv", "r.psd.parquet"]
-    release.export_points(tmp_path / "again.csv", seed=4)
+    release.export(tmp_path / "again.csv", points=True, seed=4)
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
 
 
 def test_points_in_another_crs(tmp_path):
     release = grid_release(np.array(COUNTS) * 10)
-    release.export_points(tmp_path / "a.csv", seed=1)
-    release.export_points(tmp_path / "b.csv", seed=1, crs="EPSG:4326")
+    release.export(tmp_path / "a.csv", points=True, seed=1)
+    release.export(tmp_path / "b.csv", points=True, seed=1, crs="EPSG:4326")
     a, b = (pd.read_csv(tmp_path / name) for name in ("a.csv", "b.csv"))
     moved = gpd.GeoSeries(gpd.points_from_xy(a.x, a.y), crs="EPSG:3857").to_crs("EPSG:4326")
     np.testing.assert_allclose(moved.x, b.x, rtol=1e-9)
     with pytest.raises(ParameterError, match=r"crs must be EPSG:4326, or left out, if output ends"):
-        release.export_points(tmp_path / "a.geojson", crs="EPSG:3857")
+        release.export(tmp_path / "a.geojson", points=True, crs="EPSG:3857")
 
 
 def test_signed_views_and_local_releases_have_points():
@@ -212,7 +212,10 @@ REFUSED = [
 @pytest.mark.parametrize(("arguments", "message"), REFUSED)
 def test_bad_arguments_are_refused(arguments, message, tmp_path):
     release = grid_release(COUNTS)
-    for call in (release.to_points, lambda **a: release.export_points(tmp_path / "p.csv", **a)):
+    for call in (
+        release.to_points,
+        lambda **a: release.export(tmp_path / "p.csv", points=True, **a),
+    ):
         with pytest.raises(ParameterError) as refused:
             call(**arguments)
         assert message in str(refused.value)
@@ -220,18 +223,36 @@ def test_bad_arguments_are_refused(arguments, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_arguments_of_cells_and_of_points_are_told_apart(tmp_path):
+    release = grid_release(COUNTS)
+    for name, value in {
+        "cells": "all",
+        "level": 1,
+        "size": (3, 3),
+        "band": "count",
+        "unreliable": "drop",
+        "threshold": 0.2,
+        "table": "t",
+    }.items():
+        with pytest.raises(ParameterError, match=f"{name} must be left out with points, got"):
+            release.export(tmp_path / "p.csv", points=True, **{name: value})
+    for name in ("n", "seed"):
+        with pytest.raises(ParameterError, match=f"{name} must be left out without points, got 5"):
+            release.export(tmp_path / "p.csv", **{name: 5})
+
+
 def test_more_points_than_memory_holds_are_refused():
     with pytest.raises(ParameterError) as refused:
         grid_release(COUNTS).to_points(10**9)
     assert str(refused.value) == (
         "n must be at most 10,000,000 for a table in memory, got 1,000,000,000 points; "
-        "export_points writes them to a file, batch by batch"
+        "export writes them to a file, batch by batch"
     )
     many = grid_release([[MOST_HELD, 5], [5, 5]])
     with pytest.raises(ParameterError, match="n must be given, and at most 10,000,000"):
         many.to_points()
     with pytest.raises(ParameterError, match="n must be given, and at most 1,000,000,000 for a f"):
-        grid_release([[2 * 10**9, 5], [5, 5]]).export_points("never.csv")
+        grid_release([[2 * 10**9, 5], [5, 5]]).export("never.csv", points=True)
 
 
 def test_what_has_no_points_is_refused(tmp_path):
@@ -240,7 +261,7 @@ def test_what_has_no_points_is_refused(tmp_path):
         with pytest.raises(
             ParameterError, match=r"output must end in one of \.csv, \.fgb"
         ) as refused:
-            release.export_points(tmp_path / name if "//" not in name else name)
+            release.export(tmp_path / name if "//" not in name else name, points=True)
         assert "secret" not in str(refused.value)
     with pytest.raises(
         ParameterError, match=r"n must be left out, got 5; .* estimate of 0 records"
@@ -248,16 +269,16 @@ def test_what_has_no_points_is_refused(tmp_path):
         grid_release([[-9, -9], [-9, -9]]).to_points(5)
     (tmp_path / "there.csv").write_text("mine")
     with pytest.raises(WriteError, match="exists"):
-        release.export_points(tmp_path / "there.csv")
+        release.export(tmp_path / "there.csv", points=True)
     with pytest.raises(ParameterError, match="no noise and is not saved or exported"):
-        changed(release, source="replay", method="grid").export_points(tmp_path / "p.csv")
+        changed(release, source="replay", method="grid").export(tmp_path / "p.csv", points=True)
     with pytest.raises(ParameterError, match="levels must have other names than slice"):
         by_ward("slice").to_points()
 
 
 PEAK = """
 import sys, psd
-psd.load(sys.argv[1]).export_points(sys.argv[2], int(sys.argv[3]), seed=1)
+psd.load(sys.argv[1]).export(sys.argv[2], points=True, n=int(sys.argv[3]), seed=1)
 status = dict(line.split(":") for line in open("/proc/self/status"))
 print(status["VmHWM"].split()[0])
 """
