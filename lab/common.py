@@ -29,6 +29,7 @@ from psd.privacy.loss import parse_epsilon  # noqa: E402
 from psd.privacy.unit import PrivacyUnit  # noqa: E402
 from psd.publish.drawing import draw_release  # noqa: E402
 from psd.space.box_tree import Tree, locate  # noqa: E402
+from psd.space.region_tree import RegionTree  # noqa: E402
 
 CLASSES = ("U .01 %", "U .1 %", "U 1 %", "U 10 %", "D .01 %", "D .1 %", "D 1 %", "D 10 %")
 """Classes of `psd.apps.evaluation.workload`: uniform centres, and centres on data."""
@@ -129,9 +130,9 @@ def write_page(
         print(text, end="")
 
 
-def tally_of(xy: np.ndarray, domain: psd.Domain) -> Tally:
-    """Counts of points, shape (n, 2)."""
-    return tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain)
+def tally_of(xy: np.ndarray, domain: psd.Domain, regions: Any = None) -> Tally:
+    """Counts of points, shape (n, 2); by named regions if there are some."""
+    return tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain, strata=regions)
 
 
 def draw(
@@ -151,7 +152,8 @@ def draw(
 def exact_counts(tree: Tree, counts: Tally) -> np.ndarray:
     """True count of every cell of a release."""
     exact = np.zeros(len(tree), np.int64)
-    np.add.at(exact, locate(tree, counts.columns, counts.rows), counts.counts)
+    start = tree.frame.lowest[counts.region] if isinstance(tree, RegionTree) else None
+    np.add.at(exact, locate(tree, counts.columns, counts.rows, start), counts.counts)
     for level in reversed(tree.levels[1:]):
         np.add.at(exact, tree.parent[level], exact[level])
     return exact

@@ -1,15 +1,16 @@
 """Whether intervals cover, and errors are predicted, on data that nothing was chosen on.
 
-    python lab/coverage_matrix.py [--kind changed|given|lattices] [--rows A;B] [--methods A,B]
+    python lab/coverage_matrix.py [--kind changed|given|lattices|hard] [--rows A;B] [--methods A,B]
         [--epsilons .1,1] [--delta 1e-6 --slices 12] [--list] [--data FOLDER] [--sets A,B]
 
 The rows are variants of the point sets (`variants.py`): rounded, on streets, on a grid, thinned and
 so on; with `--kind given` the sets as they are; with `--kind lattices` sets on lattices that were
-chosen, their records where they come from, in the middle or at a fifth of the cells. A row is
-chosen by a regular expression that matches a part of its name. Queries are the eight classes of
-`psd/apps/evaluation/workload.py` and districts around random public seeds. With a delta the counts
-have the noise of one of so many slices, each with at most one record of a user. Exits with 1 if a
-bar is missed.
+chosen, their records where they come from, in the middle or at a fifth of the cells; with `--kind
+hard` ways, traces, colonies, wards, and districts between streets, with and without named regions
+(`hard_sets.py`). A row is chosen by a regular expression that matches a part of its name. Queries
+are the eight classes of `psd/apps/evaluation/workload.py` and districts around random public seeds,
+or those of the row. With a delta the counts have the noise of one of so many slices, each with at
+most one record of a user. Exits with 1 if a bar is missed.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import numpy as np
 from common import chosen_by, study, tally_of, write_page
 from coverage_measures import Measures, Truth, measure, truth_of
 from data_sets import add_sets, chosen_sets
+from hard_sets import hard_variants
 from variants import KINDS, Variant
 
 import psd
@@ -36,6 +38,8 @@ POOLED, DECLARED, EACH, EACH_OTHER = (0.92, 0.99), 0.94, 0.88, 0.85
 RATIO = (0.6, 1.6)
 OFF_NOMINAL = 0.08
 ERRORS = 2.0
+
+ROWS = {**KINDS, "hard": hard_variants}
 
 Row = tuple[bool, tuple[str, ...]]
 """Whether all bars are kept, and the cells."""
@@ -110,12 +114,14 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[Row]:
     xy, domain = variant.points(), variant.domain
     if variant.boundary is not None:
         xy = xy[variant.boundary.contains(xy[:, 0], xy[:, 1])]
-    counts = tally_of(xy, domain)
+    counts = tally_of(xy, domain, variant.hierarchy)
     truth: Truth = truth_of(variant, xy, counts, options.districts)
     for epsilon in options.epsilons:
         for method in options.methods:
             start, builds = time.perf_counter(), []
             decomposition = psd.decompositions.method(method)
+            if variant.regions is not None:
+                decomposition = psd.decompositions.Regions(inside=method)
             with_density = variant.boundary is not None or variant.covariate is not None
             choice = resolve_post_processing(
                 decomposition, estimate=None, density="covariate" if with_density else None
@@ -131,6 +137,7 @@ def rows(variant: Variant, options: argparse.Namespace) -> Iterator[Row]:
                     post_processing=choice,
                     boundary=variant.boundary,
                     covariate=variant.covariate,
+                    regions=variant.hierarchy,
                 )
                 builds.append(measure(release, truth))
             kept, cells = judged(builds, method == "auto", domain.coordinate_resolution is not None)
@@ -146,7 +153,7 @@ def loss_of(epsilon: str, delta: str | None) -> Loss:
 
 def rows_of(options: argparse.Namespace, name: str) -> list[Row]:
     """Rows of one variant, which holds functions, so that processes are given its name."""
-    found = KINDS[options.kind](chosen_sets(options))
+    found = ROWS[options.kind](chosen_sets(options))
     return list(rows(next(row for row in found if row.name == name), options))
 
 
@@ -162,14 +169,14 @@ def measured(options: argparse.Namespace, names: list[str], kept: list[bool]) ->
 def main() -> None:
     parser = study(__doc__, methods="auto", epsilons="0.05,0.1,1,3", runs=10, districts=600, jobs=2)
     add_sets(parser)
-    parser.add_argument("--kind", choices=list(KINDS), default="changed", help="of rows")
+    parser.add_argument("--kind", choices=list(ROWS), default="changed", help="of rows")
     parser.add_argument("--rows", help="regular expressions in names of rows, separated by ;")
     parser.add_argument("--delta", help="Gaussian noise; without it, Laplace noise")
     parser.add_argument("--slices", type=int, default=12, help="of a series with a delta")
     parser.add_argument("--title", default="Coverage matrix", help="of the page")
     parser.add_argument("--list", action="store_true", help="print the names of all rows")
     options = parser.parse_args()
-    found = KINDS[options.kind](chosen_sets(options))
+    found = ROWS[options.kind](chosen_sets(options))
     names = chosen_by(options.rows, [row.name for row in found])
     if options.list:
         print(*names, sep="\n")

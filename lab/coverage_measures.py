@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import shapely
-from common import exact_counts
+from common import counts_in_shapes, exact_counts
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from variants import Variant
@@ -101,6 +101,9 @@ def _districts(variant: Variant, xy: Floats, number: int) -> tuple[NDArray[np.ob
     west, south, east, north = variant.domain.bounds
     unit = np.random.default_rng(SEED).random((number, 2))
     seeds = np.array([west, south]) + unit * np.array([east - west, north - south])
+    if variant.asked is not None or variant.regions is not None:
+        asked = (variant.asked or variant.regions)().geometry.to_numpy()  # type: ignore[misc]
+        return asked, counts_in_shapes(xy, asked)
     area = shapely.box(west, south, east, north)
     if variant.boundary is not None:
         area = variant.boundary.shape

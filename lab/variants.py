@@ -10,6 +10,8 @@ import shapely
 from data_sets import Bounds, Points, PointSet, corner_and_size, draw_towns, snap_to_streets
 
 import psd
+from psd.regions.hierarchy import RegionHierarchy
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate
 
@@ -41,6 +43,8 @@ class Variant:
     aligned: bool = False  # whether the sides of queries lie on lines of the lattice
     outline: Callable[[], shapely.Geometry] | None = None  # of a boundary
     density: Callable[[], Points] | None = None  # of a covariate, from the southern row on
+    regions: Callable[[], gpd.GeoDataFrame] | None = None  # counted by name, ids in ``district``
+    asked: Callable[[], gpd.GeoDataFrame] | None = None  # polygons, in place of districts
 
     @cached_property
     def boundary(self) -> Boundary | None:
@@ -57,6 +61,13 @@ class Variant:
         if self.density is None:
             return None
         return Covariate.from_density(self.domain, self.density())
+
+    @cached_property
+    def hierarchy(self) -> RegionHierarchy | None:
+        """Named regions of the releases."""
+        if self.regions is None:
+            return None
+        return hierarchy_from_polygons(self.regions(), self.domain, ids="district")
 
 
 def changed_variants(sets: Iterable[PointSet]) -> Iterator[Variant]:

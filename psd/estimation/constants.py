@@ -29,6 +29,7 @@ __all__ = [
     "ENOUGH_FAMILIES",
     "EVEN_SHARE",
     "EXPECTED_CLUSTER_SIZE",
+    "HIDDEN_SHARE",
     "LAGS",
     "LARGEST_FAMILY",
     "LARGE_REACH",
@@ -213,6 +214,9 @@ A convention."""
 
 STEP_FAMILIES: Final = 30
 """Families that a step has to move for its error to be estimated. A convention."""
+
+HIDDEN_SHARE: Final = 0.5
+"""Share of the records that leaves of the smallest cell have if they hide a step. A convention."""
 
 STEPS_ACROSS: Final = 8
 """Steps across the domain, at least. A convention."""

@@ -113,8 +113,7 @@ class Fit:
     # (nodes,) float64; share of its parent's records that each cell has before counts are known.
     parent_shares: Floats
     dispersion: Dispersion  # variance of the records in a part of a cell
-    # How records lie along lines; None with a coordinate resolution and with regions.
-    pattern: LinePattern | None
+    pattern: LinePattern  # how records lie along lines
     # (2, nodes) float64; deviation of cuts along each axis; None where nothing is seen.
     line_deviation: Floats | None
     # (2, nodes) float64; records in one column and one row of each leaf, all on one side of a line
@@ -222,27 +221,24 @@ def fit(
         published = published_covariance(tree, estimates, of_nodes=zone is None)
     if choice.estimate == "integer":
         rounded = rounding_variance(estimates.count)
-        uniform = uniform_of_digest(content_digest(b"psd", record_header(record), tree))
+        # As in version 1: a version of other intervals rounds no count another way.
+        header = {**record_header(record), "inference": 1}
+        uniform = uniform_of_digest(content_digest(b"psd", header, tree))
         estimates = replace(estimates, count=round_counts(tree, estimates.count, uniform))
 
     # 3. How records lie inside cells: evenly, in clusters, along lines, or as a covariate has them.
-    #    In a cell that has a coordinate resolution the sides of boxes lie between values, and the
-    #    cells of regions are not rows and columns: neither has lines.
-    has_lines = record.domain.coordinate_resolution is None and not isinstance(tree, RegionTree)
-    size = PATTERN_SHAPE[0] if has_lines else 0
+    size = PATTERN_SHAPE[0]
     [inside] = recall(
         cache,
         ("inside",),
         (2 + size + len(tree),),
-        lambda: [_inside(record, estimates, shares, has_lines=has_lines)],
+        lambda: [_inside(record, estimates, shares)],
     )
-    pattern = LinePattern.from_array(inside[2 : 2 + size]) if has_lines else None
+    pattern = LinePattern.from_array(inside[2 : 2 + size])
     dispersion = Dispersion(cluster_size=float(inside[1]), overdispersion=inside[2 + size :])
-    lines = columns = None
-    if pattern is not None:
-        count = estimates.count
-        lines = line_deviation(tree, count, dispersion.overdispersion, pattern, record.domain)
-        columns = column_records(tree, count, record.domain)
+    count = estimates.count
+    lines = line_deviation(tree, count, dispersion.overdispersion, pattern, record.domain)
+    columns = column_records(tree, count, record.domain)
 
     _lock(*(getattr(each, name) for each in (estimates, published) for name in _ESTIMATES))
     _lock(shares, rounded, dispersion.overdispersion, lines, columns)
@@ -387,13 +383,11 @@ def _medians(
     return medians(zone.opened, top)
 
 
-def _inside(
-    record: ReleaseRecord, estimates: Estimates, shares: Floats, *, has_lines: bool
-) -> Floats:
+def _inside(record: ReleaseRecord, estimates: Estimates, shares: Floats) -> Floats:
     """How records lie inside cells, as one array (2 + lines + nodes,) float64.
 
-    Error of the density (`Fit.shift_share`), cluster size, `PATTERN_SHAPE` numbers of lines if
-    there are some, overdispersion of each node.
+    Error of the density (`Fit.shift_share`), cluster size, `PATTERN_SHAPE` numbers of lines,
+    overdispersion of each node.
     """
     tree, domain, kind = record.tree, record.domain, record.post_processing.density
     shift = SMOOTH_SHIFT if kind == "smooth" else 0.0
@@ -402,20 +396,16 @@ def _inside(
             region_shares(tree, None) if isinstance(tree, RegionTree) else parent_shares(tree, None)
         )
         shift = covariate_error(tree, estimates, shares, even) / SHIFT_ERROR
-    pattern, by_lines, numbers = None, None, np.zeros(0)
-    if has_lines:
-        pattern = fit_lines(tree, estimates, shares, domain)
-        numbers = pattern.to_array()
-        if np.any(pattern.common):
-            along = divisions(tree, estimates, shares)
-            by_lines = line_squares(tree, along, pattern.common, domain.lattice)
+    pattern, by_lines = fit_lines(tree, estimates, shares, domain), None
+    if np.any(pattern.common):
+        along = divisions(tree, estimates, shares)
+        by_lines = line_squares(tree, along, pattern.common, domain.lattice)
     fitted = fit_dispersion(tree, estimates, shares, by_lines)
     overdispersion = fitted.overdispersion
     if kind == "covariate" and not isinstance(tree, RegionTree):
         overdispersion = np.minimum(SLOPE_OVERDISPERSION * overdispersion, 1.0)
-    if pattern is not None:
-        overdispersion = np.maximum(overdispersion, step_overdispersion(tree, pattern.step, domain))
-    return np.concatenate([[shift, fitted.cluster_size], numbers, overdispersion])
+    overdispersion = np.maximum(overdispersion, step_overdispersion(tree, pattern.step, domain))
+    return np.concatenate([[shift, fitted.cluster_size], pattern.to_array(), overdispersion])
 
 
 # --- near boxes -------------------------------------------------------------------------------

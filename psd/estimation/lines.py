@@ -26,6 +26,7 @@ from psd.estimation.constants import (
     APART_PAIRS,
     APART_VARIANCE,
     CUT_SHARE_VARIANCE,
+    HIDDEN_SHARE,
     LAGS,
     LINE_ERRORS,
     LINE_SHARES,
@@ -343,7 +344,10 @@ def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -
     share: (nodes,) float64, of its parent's records that each node has if they lie as they are
     taken to. The published counts are not read.
     """
-    step = detect_step(tree, estimates, share, domain)
+    # Sides of boxes lie between the values of a resolution that is declared: no side errs by it.
+    is_declared = domain.coordinate_resolution is not None
+    step = CoordinateStep(step=0.0, share=0.0)
+    step = step if is_declared else detect_step(tree, estimates, share, domain)
     along = divisions(tree, estimates, share)
     common, factor = np.zeros((2, WIDTHS)), np.ones((2, WIDTHS))
     for axis, divided in enumerate(along):
@@ -493,7 +497,7 @@ class _Families:
 
 
 def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> CoordinateStep:
-    """Estimate the step to which coordinates are rounded.
+    """Estimate the step to which coordinates are rounded, or assume one.
 
     share: (nodes,) float64, of its parent's records that each node has if they lie as they are
     taken to.
@@ -511,6 +515,9 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     The step with the largest ratio of both is taken, if it is large. The ratio also has to be large
     where the families of a column, or of a row, are one term: where all records lie on one line,
     those along it deviate together and tell as much as one.
+
+    Where no step is seen, and most records lie in leaves of the smallest cell, cells are too wide
+    to show the step that most coordinates have: the largest one that they hide is assumed.
     """
     # Children of cells of which all children are measured.
     parents = np.flatnonzero(~tree.is_leaf)
@@ -518,7 +525,8 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     child, owner = children_of(tree, parents)
     g, value, variance = share[child], estimates.upward[child], estimates.upward_variance[child]
     count, noise = (sum_by(owner, values, len(parents)) for values in (value, variance))
-    used = (np.isfinite(noise) & (count > 0))[owner]
+    # A child that has all of the area has all of the records: it tells nothing, without an error.
+    used = (np.isfinite(noise) & (count > 0))[owner] & (g > 0) & (g < 1)
     child, owner = child[used], owner[used]
     g, value, variance = g[used], value[used], variance[used]
     n, above = count[owner], noise[owner]
@@ -551,6 +559,12 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
         seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
         if seen and STEP_SHARES[0] < slope < STEP_SHARES[1]:
             best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio
+    # Cells that end at the smallest cell, and not for lack of records, hide finer steps.
+    smallest = (leaves[:, 2:] - leaves[:, :2] <= domain.cell_step).all(axis=1)
+    records = np.maximum(estimates.signed[tree.is_leaf], 0.0)
+    hides = domain.min_cell is not None and records[smallest].sum() > HIDDEN_SHARE * records.sum()
+    if hides and not best.step:
+        return CoordinateStep(step=10.0 ** (first - 1), share=1.0)
     return best
 
 

@@ -16,8 +16,9 @@ __all__ = [
     "PostProcessing",
 ]
 
-INFERENCE_VERSION: Final = 1
-"""Version of the estimates that are computed, which a file states."""
+INFERENCE_VERSION: Final = 2
+"""Version of the estimates that are computed, which a file states. It also answers releases of
+version 1, whose intervals did not know lines with regions and with a declared resolution."""
 
 ESTIMATES = ("least-squares", "posterior", "signed")
 REGION_ESTIMATES = (*ESTIMATES, "integer")

@@ -265,12 +265,18 @@ def children_tile(tree: Tree, start: int = 1) -> bool:
     return True
 
 
-def locate(tree: Tree, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.int64]:
+def locate(
+    tree: Tree,
+    columns: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    start: NDArray[np.int64] | None = None,
+) -> NDArray[np.int64]:
     """Find the leaf that contains each lattice cell.
 
-    columns, rows: (n,) int32, lattice cells; returns (n,) int64, nodes.
+    columns, rows: (n,) int32, lattice cells; start: (n,) int64, nodes that are known to contain
+    them, by default the root; returns (n,) int64, nodes.
     """
-    node = np.zeros(len(columns), np.int64)
+    node = np.zeros(len(columns), np.int64) if start is None else start.copy()
     moving = np.flatnonzero(~tree.is_leaf[node])
     while len(moving):
         above = node[moving]

@@ -137,7 +137,7 @@ def of_zooms(cells, **options):
     return built(rows, domain=domain, x="x", y="y", regions=regions, **options)
 
 
-def of_wards(**options):
+def of_wards(data=None, **options):
     """Release of polygons of unequal size, and of the area between them."""
     random = np.random.default_rng(7)
     seeds = shapely.multipoints(
@@ -151,7 +151,13 @@ def of_wards(**options):
         ids = [f"w{number}" for number in range(len(wards))]
         gpd.GeoDataFrame({"id": ids}, geometry=wards, crs=4326).to_file(path)
         regions = psd.regions.RegionFiles(paths=(path,), ids=("id",), gaps="elsewhere")
-        return built(regions=regions, method="cascade", **options)
+        return built(data, regions=regions, method="cascade", **options)
+
+
+def of_rounded_wards():
+    release = of_wards(points(60_000).round(2))
+    assert release.index.fit.line_deviation is not None
+    return release
 
 
 KINDS = {
@@ -174,6 +180,7 @@ KINDS = {
     "devices": of_devices,
     "tiles": of_tiles,
     "wards": of_wards,
+    "wards, rounded": of_rounded_wards,
     "integers of wards": lambda: of_wards(estimate="integer"),
 }
 """Kinds of releases, and how one is made."""

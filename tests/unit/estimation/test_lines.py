@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import geopandas as gpd
 import numpy as np
 import pytest
 import shapely
@@ -27,7 +28,9 @@ from psd.privacy.budget import Budget
 from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release
+from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.box_tree import locate
+from psd.testing import SeededSampler
 from support.releases import changed
 
 SIDE = 256
@@ -95,6 +98,67 @@ def test_records_on_a_line_have_no_step(height):
     xy = points()
     xy[:, 1] = height
     assert step_of(release_of_points(xy, epsilon=3.0)).step == 0
+
+
+def rounded_in_regions():
+    """Release of records with two decimals in eight regions, whose cells are cut at any lines."""
+    random = np.random.default_rng(3)
+    domain = psd.Domain(bounds=BOUNDS)
+    seeds = shapely.multipoints(np.array(BOUNDS[:2]) + random.random((8, 2)))
+    cells = shapely.get_parts(shapely.voronoi_polygons(seeds, extend_to=shapely.box(*BOUNDS)))
+    table = gpd.GeoDataFrame({"ward": [f"w{number}" for number in range(8)]}, geometry=cells)
+    regions = hierarchy_from_polygons(table.set_crs(4326), domain, ids="ward")
+    xy = (np.array(BOUNDS[:2]) + points(100_000)).round(2)
+    return draw_release(
+        tally_batches([Batch(x=xy[:, 0], y=xy[:, 1])], domain, strata=regions),
+        domain,
+        budget=Budget(Loss.pure(3 * NANO)),
+        method=psd.decompositions.Regions(),
+        unit=PrivacyUnit(),
+        regions=regions,
+        sampler=SeededSampler(5),
+    )
+
+
+@pytest.mark.deep
+def test_the_step_is_found_in_cells_of_regions():
+    """Some cells have one part with all of their area: it tells nothing, with an error of 0."""
+    release = rounded_in_regions()
+    tree, shares = release.tree, release.index.fit.parent_shares
+    assert np.count_nonzero((shares == 1)[1:] & ~tree.is_leaf[tree.parent[1:]]) > 10
+    assert step_of(release).step == pytest.approx(0.01)
+    assert release.index.fit.pattern.step == step_of(release)
+    assert release.index.fit.line_deviation[:, tree.is_leaf].max() > 0
+
+
+def hidden_step(side, **more):
+    """Step of a release of so many columns and rows, the smallest cell being one of 256."""
+    domain = psd.Domain(bounds=(10, 50, 10.02, 50.02), **more)
+    tree = psd.decompositions.grid_tree(domain, side)
+    counts = np.random.default_rng(2).poisson(9, np.count_nonzero(tree.is_leaf))
+    model = psd.Release.from_counts(tree, counts, 1.0, domain=domain).index.fit
+    return detect_step(tree, model.estimates, model.parent_shares, domain)
+
+
+def test_the_smallest_cell_hides_a_step():
+    """Cells are 7.8e-5 degrees wide: 1e-4 would be seen, and 1e-5 is the largest hidden one."""
+    assert hidden_step(256) == CoordinateStep(step=1e-5, share=1.0)
+    assert hidden_step(128).step == hidden_step(256, min_cell=0).step == 0
+
+
+def test_a_declared_resolution_has_lines_and_no_step():
+    """Lines that records lie on are seen whether or not the resolution is declared."""
+    xy = points()
+    streets = np.round((np.arange(97) + 0.37) / 97, 3) + 0.0005
+    xy[:, 0] = streets[np.abs(xy[:, 0, None] - streets).argmin(axis=1)]
+    domain = psd.Domain(bounds=BOUNDS, coordinate_resolution="0.001")
+    tree = psd.decompositions.grid_tree(domain, 250)
+    x, y = np.array(BOUNDS[:2])[:, None] + xy.T
+    column, row, _ = domain.quantise(x, y)
+    exact = np.bincount(locate(tree, column, row), minlength=len(tree))[tree.is_leaf]
+    fitted = psd.Release.from_counts(tree, exact, 3.0, domain=domain).index.fit
+    assert fitted.pattern.step.step == 0
+    assert fitted.line_deviation[0].max() > fitted.line_deviation[1].max() == 0
 
 
 def common(release, axis):
