@@ -70,6 +70,7 @@ MEMBERS: Final = {
     "streams.Stream": "psd.apps.streams.stream",
     "suggest.train_factors": "psd.apps.suggest.training",
     "suggest.train_weights": "psd.apps.suggest.training",
+    "web.write_site": "psd.apps.web.site",
 }
 """Names of `psd.apps`, or of `psd` where they have no dot, that are imported when first used."""
 
@@ -90,7 +91,7 @@ COMMANDS: Final = {
 METHODS: Final = {"map": "psd.apps.web.map_page", "sheet": "psd.apps.web.methodology"}
 """Modules of apps that carry out methods of `psd.Release`."""
 
-OPTIONS: Final = {"info --sheet": "web"}
+OPTIONS: Final = {"export --site": "web", "info --sheet": "web"}
 """Options of commands of the core that an app carries out."""
 
 FAMILIES: Final = {"psd.apps.choosing.objectives": "psd.objectives"}

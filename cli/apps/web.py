@@ -1,7 +1,8 @@
-"""psd map and psd info --sheet: pages of a release for its readers."""
+"""psd map, psd info --sheet and psd export --site: pages of releases for their readers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_or_series_at
 from ..output.terminal import print_success, show_stage
 
-__all__ = ["COMMANDS", "write_sheet"]
+__all__ = ["COMMANDS", "write_sheet", "write_site"]
 
 
 @click.command("map", cls=Command)
@@ -103,6 +104,24 @@ def write_sheet(release: str, slice_name: str | None, output: str, *, overwrite:
         page = methodology_page(loaded)
     write_file(output, page.encode("utf-8"), overwrite=overwrite)
     print_success(f"wrote {output}")
+
+
+def write_site(releases: Sequence[str], folder: str, *, overwrite: bool) -> None:
+    """Write the folder of releases, whose counts are noted where they were given."""
+    from psd.apps.web.site import folder_name, write_folder
+    from psd.apps.web.site_page import Published
+
+    with show_stage() as stage:
+        stage("reading")
+        published = [
+            Published(
+                name=folder_name(path), release=release_or_series_at(path, None), path=Path(path)
+            )
+            for path in releases
+        ]
+        stage("drawing")
+        write_folder(published, folder, overwrite=overwrite)
+    print_success(f"wrote {folder}")
 
 
 COMMANDS = {"map": run_map}

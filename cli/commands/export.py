@@ -1,4 +1,4 @@
-"""psd export: the cells of a release for GIS programs, or synthetic points."""
+"""psd export: cells of a release for GIS programs, synthetic points, or a folder to publish."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import Any
 
 import click
 
+from psd import _apps
+
 from ..options.command import INTEGER, Command, cell_level, refuse_others
-from ..options.common import RELEASE, overwrite
+from ..options.common import RELEASES, overwrite
 from ..options.table import unreliable_options
 from ..options.time_slices import SLICE, release_at, release_or_series_at
 from ..output.terminal import print_success, show_stage
+from . import module_of_app
 
 __all__ = ["command"]
 
@@ -20,9 +23,15 @@ _OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold",
 
 
 @click.command("export", cls=Command)
-@RELEASE
+@RELEASES
 @SLICE
 @click.argument("output", type=click.Path())
+@click.option(
+    "--site",
+    is_flag=True,
+    help="Write the folder OUTPUT, which can be published as it is: pages, maps, the releases, "
+    "their tables, and entries of catalogues.",
+)
 @click.option(
     "--cells",
     type=click.Choice(["leaves", "all"]),
@@ -73,9 +82,10 @@ _OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold",
 @click.option("--seed", type=INTEGER, help="Seed of the points; by default a new one.")
 @overwrite
 def command(
-    release: str,
+    releases: tuple[str, ...],
     slice_name: str | None,
     output: str,
+    site: bool,
     cells: str,
     level: str | None,
     size: tuple[int, int] | None,
@@ -98,6 +108,9 @@ def command(
     square unit of a local CRS. Cells are reliable, and of a quality, as answers of
     `psd query` are.
 
+    With --site, OUTPUT is a folder for one or several releases, which any static host serves and
+    every browser opens from a disk. It is replaced as a whole, if psd wrote all that is in it.
+
     \b
     Examples:
       psd export seoul.psd.parquet seoul.gpkg
@@ -107,7 +120,19 @@ def command(
       psd export seoul.psd.parquet postgresql://ann@db.example.org/city --table public.seoul
       psd export year.psd.parquet june.gpkg --slice 2024-06
       psd export seoul.psd.parquet points.parquet --points --seed 1
+      psd export seoul.psd.parquet year.psd.parquet site --site
     """  # noqa: D301
+    if site:
+        refuse_others({"site", "overwrite", "max_nodes"}, "with --site")
+        pages = module_of_app(_apps.OPTIONS["export --site"], what="psd export --site")
+        pages.write_site(releases, output, overwrite=overwrite)
+        return
+    if len(releases) > 1:
+        raise click.UsageError(
+            f"RELEASE must be one file without --site, got {len(releases)}; OUTPUT stands last"
+        )
+    (release,) = releases
+
     from psd._util.atomic_write import check_free
     from psd._util.postgres import display_name
     from psd.export import find_format, is_database

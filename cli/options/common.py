@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "INPUTS",
     "RELEASE",
+    "RELEASES",
     "RELEASE_OPTION",
     "SOURCES",
     "chosen_max_nodes",
@@ -62,6 +63,18 @@ RELEASE = chain_options(
     click.argument("release", type=click.Path(dir_okay=False, readable=False)), _MAX_NODES
 )
 """A release file that a command reads, and ``--max-nodes`` for it and others like it."""
+
+RELEASES = chain_options(
+    click.argument(
+        "releases",
+        metavar="RELEASE...",
+        nargs=-1,
+        required=True,
+        type=click.Path(dir_okay=False, readable=False),
+    ),
+    _MAX_NODES,
+)
+"""The same for a command of several releases."""
 
 RELEASE_OPTION = chain_options(
     click.option(

@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -30,6 +30,7 @@ __all__ = [
     "hidden",
     "hold",
     "sweep",
+    "temporary_folder",
     "temporary_target",
     "write_file",
 ]
@@ -238,6 +239,49 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
         ) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
+
+
+@contextmanager
+def temporary_folder(target: Path, check: Callable[[], None]) -> Iterator[Path]:
+    """Give an empty folder beside the target; move it there, whole, when the block succeeds.
+
+    `check` refuses a target that must not be replaced, before the block and again after it. A
+    folder that is replaced is moved away first, so for a moment there is none; if the new one
+    cannot take its place, the old one comes back.
+    """
+    check()
+    sweep(target.parent)
+    try:
+        above, handle = held_folder(target.parent)
+    except OSError as error:
+        raise WriteError(f"cannot write beside {target}: {error.strerror}", path=target) from None
+    made, old = above / "new", above / "old"
+    try:
+        made.mkdir()
+        yield made
+        for path in [*made.rglob("*"), made]:
+            _sync(path)
+        check()
+        if target.exists():
+            shutil.copymode(target, made)
+            target.rename(old)
+        try:
+            made.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+        _sync(target.parent)
+    except PsdError:  # a refusal, some of which are errors of the system too
+        raise
+    except OSError as error:
+        raise WriteError(
+            f"cannot write {target}: {error.strerror or 'unknown reason'}", path=target
+        ) from None
+    finally:
+        shutil.rmtree(above, ignore_errors=True)
         if handle is not None:
             os.close(handle)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["figure_block", "page", "paragraph", "section", "table_block"]
-
-# Forbids browsers to load or run anything, even if the page named it.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 _STYLE = """
 :root { color-scheme: light; --back: #f4f6f9; --card: #fff; --ink: #1d2733; --soft: #5a6675;
@@ -72,22 +70,42 @@ tbody th { font-weight: 600; }
 """
 
 
-def page(title: str, body: Iterable[str], *, lead: str = "", notice: str = "") -> str:
+def page(
+    title: str,
+    body: Iterable[str],
+    *,
+    lead: str = "",
+    notice: str = "",
+    language: str = "en",
+    style: str = "",
+    is_indexed: bool = False,
+) -> str:
     """Make a page of sections, with a heading and a line under it; it can request and run nothing.
 
-    A notice stands in a red bar at the top and the bottom; the title then begins with PRIVATE.
+    A notice stands in a red bar at the top and the bottom; the title then begins with PRIVATE. The
+    style is added to that of all pages; search engines are asked to leave out a page that is not
+    indexed.
     """
+    style = _STYLE + style
+    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    # Forbids browsers to load or run anything, even if the page named it.
+    policy = (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    robots = "" if is_indexed else '<meta name="robots" content="noindex, nofollow">\n'
     bar = f'<div class="private" role="note"><p>{escape(notice)}</p></div>' if notice else ""
     named = f"PRIVATE: {title}" if notice else title
     lead = f'<p class="lead">{escape(lead)}</p>' if lead else ""
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<!DOCTYPE html>\n<html lang="{escape(language)}">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="robots" content="noindex, nofollow">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"{robots}"
         # An icon of its own, so that no browser asks for one.
         '<link rel="icon" href="data:,">\n'
-        f"<title>{escape(named)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n{bar}\n"
+        f"<title>{escape(named)}</title>\n<style>{style}</style>\n</head>\n<body>\n{bar}\n"
         f"<main>\n<h1>{escape(named)}</h1>\n{lead}\n" + "\n".join(body) + f"\n</main>\n{bar}\n"
         "</body>\n</html>\n"
     )
@@ -132,12 +150,16 @@ def figure_block(figures: Iterable[tuple[Figure, str, str]], *, private: bool) -
     Each has its picture, its description for screen readers, and its caption, which begins with
     PRIVATE if `private` is true.
     """
+    from matplotlib import rc_context
+
     mark = "<strong>PRIVATE</strong> " if private else ""
     blocks = []
     for figure, alt, caption in figures:
-        # A data URI: an SVG whose letters are paths, so it needs no font.
+        # A data URI: an SVG whose letters are paths, so it needs no font. Its ids come from a salt,
+        # so that the same figure gives the same page.
         content = io.BytesIO()
-        figure.savefig(content, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
+        with rc_context({"svg.hashsalt": "psd"}):
+            figure.savefig(content, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
         data = base64.b64encode(content.getvalue()).decode("ascii")
         blocks.append(
             f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}">'

@@ -379,7 +379,7 @@ class Publication:
 
         if not isinstance(self.record, SeriesRecord):
             # What may not be saved has no file, and so no digest.
-            has_file = self.record.source in ("curator", "given")
+            has_file = self.record.source in ("curator", "given", "local")
             return release_metadata(self.record, self.digest if has_file else "")
         facts = {**self._releases[0].metadata, "epsilon": epsilon_text(self.record.epsilon)}
         unit = facts["unit_of_privacy"] + self.record.bound_text

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         spark,
         streams,
         suggest,
+        web,
     )
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "spark",
     "streams",
     "suggest",
+    "web",
 ]
 
 

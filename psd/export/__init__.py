@@ -14,8 +14,10 @@ The metadata of a table are its ``attrs``, texts by name; formats write them as 
 
 from __future__ import annotations
 
+from psd.export._catalogue import Described, stac_collection
 from psd.export._cells import treat_unreliable
 from psd.export._formats import (
+    density_unit,
     find_format,
     finite_errors,
     is_database,
@@ -24,15 +26,20 @@ from psd.export._formats import (
     suffixes,
     write_answers,
 )
+from psd.export._maps import classes_of
 from psd.export._release import export_release
 
 __all__ = [
+    "Described",
+    "classes_of",
+    "density_unit",
     "export_release",
     "find_format",
     "finite_errors",
     "is_database",
     "is_raster",
     "raster_suffixes",
+    "stac_collection",
     "suffixes",
     "treat_unreliable",
     "write_answers",

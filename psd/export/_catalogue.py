@@ -38,6 +38,7 @@ __all__ = [
     "catalogue_entry",
     "dcat_entry",
     "registry_entry",
+    "stac_collection",
     "stac_entry",
 ]
 
@@ -354,8 +355,7 @@ def stac_entry(described: Described) -> dict[str, Any]:
             "about must have a reference_date for an item of STAC, whose format requires a time, "
             "got none; build with it, or add it by release.replace(about=...)"
         )
-    bbox, licence = described.bbox, described.metadata.get("licence", "")
-    has_address = licence.startswith(("https://", "http://"))
+    bbox = described.bbox
     item: dict[str, Any] = {
         "type": "Feature",
         "stac_version": "1.1.0",
@@ -364,19 +364,66 @@ def stac_entry(described: Described) -> dict[str, Any]:
         "geometry": None if bbox is None else _geometry(*bbox),
         **({} if bbox is None else {"bbox": bbox}),
         "properties": _properties(described, interval),
-        "links": [{"rel": "license", "href": licence}] if has_address else [],
-        "assets": {
-            "release": {
-                "href": f"./{quote(described.file)}",
-                "type": "application/vnd.apache.parquet",
-                "title": "noisy counts of the cells",
-                "roles": ["data"],
-            }
-        },
+        "links": _stac_links(described),
+        "assets": _stac_assets(described),
     }
     if "language" in item["properties"]:
         item["stac_extensions"].append(_LANGUAGE)
     return item
+
+
+def stac_collection(described: Described) -> dict[str, Any]:
+    """Collection whose asset is the release file: the entry of a release without a time.
+
+    A collection must have a place; that of a local CRS is the world.
+    """
+    metadata = described.metadata
+    stated = {key: text for key, text in metadata.items() if key not in ("title", "description")}
+    return {
+        "type": "Collection",
+        "stac_version": "1.1.0",
+        "id": described.identifier,
+        "title": described.title,
+        "description": described.description,
+        "license": _stac_licence(metadata.get("licence", "")),
+        **_stac_providers(metadata),
+        "extent": {
+            "spatial": {"bbox": [described.bbox or [-180.0, -90.0, 180.0, 90.0]]},
+            "temporal": {"interval": [[None, None]]},
+        },
+        **{f"psd:{key}": text for key, text in stated.items()},
+        "links": _stac_links(described),
+        "assets": _stac_assets(described),
+    }
+
+
+def _stac_links(described: Described) -> list[dict[str, str]]:
+    """Link to the licence, if it is stated by its address."""
+    licence = described.metadata.get("licence", "")
+    return [{"rel": "license", "href": licence}] if _is_address(licence) else []
+
+
+def _stac_assets(described: Described) -> dict[str, Any]:
+    """The release file."""
+    release = {
+        "href": f"./{quote(described.file)}",
+        "type": "application/vnd.apache.parquet",
+        "title": "noisy counts of the cells",
+        "roles": ["data"],
+    }
+    return {"release": release}
+
+
+def _stac_licence(licence: str) -> str:
+    """Identifier of a licence as STAC takes it."""
+    return licence if _STAC_LICENCE.fullmatch(licence) else "other"
+
+
+def _stac_providers(metadata: dict[str, str]) -> dict[str, Any]:
+    """The publisher, if it is stated."""
+    if "publisher" not in metadata:
+        return {}
+    return {"providers": [{"name": metadata["publisher"], "roles": ["producer"]}]}
 
 
 def _properties(described: Described, interval: tuple[datetime, datetime]) -> dict[str, Any]:
@@ -390,10 +437,8 @@ def _properties(described: Described, interval: tuple[datetime, datetime]) -> di
         "description": described.description,
     }
     if "licence" in metadata:
-        is_name = _STAC_LICENCE.fullmatch(metadata["licence"]) is not None
-        properties["license"] = metadata["licence"] if is_name else "other"
-    if "publisher" in metadata:
-        properties["providers"] = [{"name": metadata["publisher"], "roles": ["producer"]}]
+        properties["license"] = _stac_licence(metadata["licence"])
+    properties |= _stac_providers(metadata)
     if "language" in metadata:
         properties["language"] = {"code": metadata["language"]}
     properties["proj:code"] = domain.crs if re.fullmatch(r"[A-Z]+:\d+", domain.crs) else None

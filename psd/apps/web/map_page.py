@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.domain import Domain
 
-__all__ = ["ENGINE_SCRIPTS", "MAX_MAP_CELLS", "map_page"]
+__all__ = ["ENGINE_SCRIPTS", "MAX_MAP_CELLS", "fitting_levels", "map_page"]
 
 MAX_MAP_CELLS = 200_000
 """Limit of the leaves on a page, all time slices together: larger pages take long to open."""
@@ -192,17 +192,24 @@ def _check_size(trees: list[Tree], level: int | None) -> None:
     shown = sum(_cells(each, level) for each in trees)
     if shown <= MAX_MAP_CELLS:
         return
-    depth = range(int(trees[0].level.max()))
-    fits = [at for at in depth if sum(_cells(each, at) for each in trees) <= MAX_MAP_CELLS]
-    tree_alone = not isinstance(trees[0], RegionTree)
-    advice = (
-        f"--level {fits[-1]} shows larger cells" if fits and tree_alone else "build fewer cells"
-    )
+    fits = fitting_levels(trees)
+    advice = f"--level {fits[-1]} shows larger cells" if fits else "build fewer cells"
     slices = "; --slice shows one time slice" if len(trees) > 1 else ""
     raise ParameterError(
         f"release must have at most {MAX_MAP_CELLS:,} cells on a map page, got {shown:,}; "
         f"{advice}{slices}"
     )
+
+
+def fitting_levels(trees: Sequence[Tree]) -> list[int | None]:
+    """Levels whose cells a page can show, the finest last; None stands for the leaves.
+
+    trees: of all slices. Cells of a release with regions have no levels.
+    """
+    tried: list[int | None] = [None]
+    if not isinstance(trees[0], RegionTree):
+        tried = [*range(int(trees[0].level.max())), None]
+    return [at for at in tried if sum(_cells(each, at) for each in trees) <= MAX_MAP_CELLS]
 
 
 def _cells(tree: Tree, level: int | None) -> int:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SQUARES",
+    "citation",
     "errors_by_size",
     "methodology_page",
 ]
@@ -378,7 +379,10 @@ def _map_section(release: Release, shown: Release) -> str:
     }
     for kind, caption in captions.items():
         figure = Figure(figsize=(7, 5.5), layout="compressed")
-        shown.plot(kind, ax=figure.subplots())
+        axes = figure.subplots()
+        shown.plot(kind, ax=axes)
+        # The page has the stated title, whose letters the font of the picture may lack.
+        axes.set_title("\n".join(axes.get_title().splitlines()[-2:]), fontsize=10)
         figures.append((figure, f"Map of the {kind} of the {what}s.", caption))
     return section(
         "The map",
@@ -451,8 +455,8 @@ def _reading_section(release: Release) -> str:
     )
 
 
-def _citation_section(release: Release) -> str:
-    """How to cite the release, and its digest."""
+def citation(release: Release) -> str:
+    """How to cite a release: who, what, when, its loss and its digest."""
     about = release.record.about_texts
     parts = [
         about.get("publisher"),
@@ -461,9 +465,14 @@ def _citation_section(release: Release) -> str:
         f"Differentially private release, {release.record.loss_text}",
         f"SHA-256 {release.digest}",
     ]
+    return ". ".join(part.rstrip(".") for part in parts if part) + "."
+
+
+def _citation_section(release: Release) -> str:
+    """How to cite the release, and its digest."""
     return section(
         "How to cite it",
-        paragraph(". ".join(part.rstrip(".") for part in parts if part) + "."),
+        paragraph(citation(release)),
         paragraph(
             "psd sign check compares a file with this digest. This sheet was made by psd "
             f"{__version__}."

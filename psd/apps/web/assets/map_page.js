@@ -11,7 +11,8 @@
   const QUALITY = ["#2c7bb6", "#fdae61", "#bdbdbd"];
   const ALPHA = [1, 0.66, 0.3]; // by quality
   const state = {
-    language: navigator.language.startsWith("ko") ? "ko" : "en",
+    // A link may name the language, as in map.html#ko.
+    language: (location.hash.slice(1) || navigator.language).startsWith("ko") ? "ko" : "en",
     dark: matchMedia("(prefers-color-scheme: dark)").matches,
     show: "density", layer: data.groups.length ? 0 : -1, level: 0, slice: 0,
     mode: null, vertices: [], shapes: [], chosen: new Set(), hover: null,

@@ -1,0 +1,469 @@
+"""A folder of releases that can be published as it is: pages, files, and entries of catalogues."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psd._util.atomic_write import temporary_folder
+from psd._util.extras import require_matplotlib
+from psd._util.instances import type_text
+from psd.api.release import Release
+from psd.apps.web.map_page import fitting_levels, map_page
+from psd.apps.web.methodology import methodology_page
+from psd.apps.web.site_page import Language, Published, SiteFile, index_page, page_language
+from psd.errors import ParameterError, WriteError
+from psd.export import Described, density_unit, find_format, stac_collection
+from psd.query.answer_table import reliability_limits
+from psd.signing import signature_name
+
+if TYPE_CHECKING:
+    import geopandas
+
+__all__ = ["MAX_TILE_CELLS", "folder_name", "write_folder", "write_site"]
+
+MAX_TILE_CELLS = 200_000
+"""Limit of the cells in a file of tiles, all time slices together: more take minutes."""
+
+_THRESHOLD = 0.3
+
+# Names of all files of a folder with their SHA-256, as `sha256sum -c` reads them. Its first line
+# says that psd may replace the folder.
+_SUMS = "SHA256SUMS"
+_MARK = "# All files of this folder, written by psd\n"
+_SUM = re.compile(r"([0-9a-f]{64})  (.+)")
+
+_INDEX: dict[Language, str] = {"en": "index.en.html", "ko": "index.ko.html"}
+_ROOT = ("index.html", "catalog.json", "datapackage.json", _SUMS, *_INDEX.values())
+
+_PARQUET = "application/vnd.apache.parquet"
+_TYPES = {"release": _PARQUET, "table": _PARQUET, "tiles": "application/vnd.pmtiles"}
+
+
+Source = str | os.PathLike[str]
+
+
+def write_site(
+    releases: Source | Sequence[Source] | Mapping[str, Release],
+    folder: Source,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a folder that publishes releases from any static host, or from a disk.
+
+    Guarantees
+    ----------
+    - Made of the releases alone: it costs no epsilon.
+    - No page loads anything from elsewhere, or runs a script but those of the map page.
+    - The folder appears whole, by a rename, or not at all. The same releases give the same bytes.
+    - Only an empty folder, or one whose files are all as psd wrote them, is replaced.
+
+    Parameters
+    ----------
+    releases : path-like, sequence of path-like, or mapping of Release by name
+        Release files, which are copied, with their signatures (``.sig``) if these stand beside
+        them; or releases with names for their folders.
+    folder : path-like
+        Folder to write; the folder above it must exist.
+    overwrite : bool
+        Whether a folder that was written before is replaced.
+
+    Raises
+    ------
+    ParameterError
+        If there is no release, or two have the same name.
+    ReleaseFormatError
+        If a file is not a release.
+    WriteError
+        If the folder has other files, exists, or cannot be written.
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psd.apps.web import write_site
+    >>> from psd.testing.data import release_from_counts
+    >>> visits = release_from_counts([[500, 100], [0, 200]])
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     write_site({"visits": visits}, f"{place}/site")
+    ...     sorted(path.name for path in Path(f"{place}/site").iterdir())[:3]
+    ['SHA256SUMS', 'catalog.json', 'datapackage.json']
+    """
+    files = [releases] if isinstance(releases, str | os.PathLike) else releases
+    named = files if isinstance(files, Mapping) else {}
+    paths = files if isinstance(files, Sequence) else []
+    wrong: list[Any] = [one for one in named.values() if not isinstance(one, Release)]
+    wrong += [one for one in paths if not isinstance(one, str | os.PathLike)]
+    wrong += [files] * (not isinstance(files, Mapping | Sequence))
+    if wrong:
+        raise ParameterError(
+            "releases must be release files, or releases by name such as {'seoul': release}, got "
+            f"{type_text(wrong[0])}",
+            name="releases",
+        )
+    published = [Published(name=folder_name(name), release=each) for name, each in named.items()]
+    published += [
+        Published(name=folder_name(path), release=Release.load(path), path=Path(path))
+        for path in paths
+    ]
+    write_folder(published, folder, overwrite=overwrite)
+
+
+def folder_name(file: Source) -> str:
+    """Name of a release file without its endings, in letters that need no care in an address."""
+    name = Path(file).name.removesuffix(".parquet").removesuffix(".psd")
+    plain = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", name))
+    return plain.strip("-._")[:100] or "release"
+
+
+def write_folder(releases: Sequence[Published], folder: Source, *, overwrite: bool) -> None:
+    """Write the folder of releases; see `write_site`."""
+    if not releases:
+        raise ParameterError("releases must be at least one, got none", name="releases")
+    taken = {name.casefold() for name in _ROOT}
+    for name in (each.name for each in releases):
+        if name.casefold() in taken:
+            raise ParameterError(
+                f"releases must have names of their own, got {name} twice or for a file of the "
+                "folder itself; rename one of the files",
+                name="releases",
+            )
+        taken.add(name.casefold())
+    require_matplotlib("a folder with sheets of method")
+    named = Path(folder)
+    target = Path(os.path.abspath(named))
+    with temporary_folder(target, lambda: _check_target(named, overwrite=overwrite)) as made:
+        for each in releases:
+            (made / each.name).mkdir()
+            _write_release(each, made)
+        # Pages in the language of the first release, and in the other one.
+        first = page_language(releases[0].release)
+        pages: dict[str, Language] = {
+            "index.html": first,
+            **{_INDEX[x]: x for x in _INDEX if x != first},
+        }
+        for file, language in pages.items():
+            other = next(name for name in pages if name != file)
+            page = index_page(releases, language, other)
+            (made / file).write_text(page, encoding="utf-8")
+        _write_json(made / "catalog.json", _stac_catalog(releases))
+        _write_json(made / "datapackage.json", _data_package(releases))
+        sums = sorted((name, _sha256(made / name)) for name in _files_of(made))
+        text = _MARK + "".join(f"{digest}  {name}\n" for name, digest in sums)
+        (made / _SUMS).write_text(text, encoding="utf-8")
+
+
+# --- the folder that is replaced ------------------------------------------------------------------
+
+
+def _check_target(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that may hold anything but what psd wrote."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise WriteError(f"folder must be a folder, got {folder}, a file or a link", path=folder)
+    if not folder.parent.is_dir():
+        raise WriteError(f"folder {folder.parent} does not exist; create it first", path=folder)
+    if not os.access(folder.parent, os.W_OK):
+        raise WriteError(f"folder {folder.parent} is not writable; choose another one", path=folder)
+    if not folder.exists():
+        return
+    if Path.cwd().is_relative_to(folder.resolve()):
+        raise WriteError(
+            f"folder must not hold the working folder, got {folder}; run from outside it",
+            path=folder,
+        )
+    found = _files_of(folder)
+    if not found:
+        return
+    sums = folder / _SUMS
+    text = sums.read_text(encoding="utf-8", errors="replace") if sums.is_file() else ""
+    if not text.startswith(_MARK):
+        raise WriteError(
+            f"folder must be new, empty, or one that psd wrote, got {folder} with other files; "
+            "choose another name",
+            path=folder,
+        )
+    written = {m[2]: m[1] for m in map(_SUM.fullmatch, text.splitlines()[1:]) if m}
+    for name in sorted(found - {_SUMS}):
+        path = folder / name
+        if path.is_symlink() or written.get(name) != _sha256(path):
+            raise WriteError(
+                f"folder must have the files that psd wrote alone, got {name} in {folder}, which "
+                "was added or changed; move it away",
+                path=folder,
+            )
+    if not overwrite:
+        raise WriteError(
+            f"{folder} exists; choose another name, or pass overwrite=True", path=folder
+        )
+
+
+def _files_of(folder: Path) -> set[str]:
+    """Names of all files below a folder, with ``/``."""
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {path.relative_to(folder).as_posix() for path in paths}
+
+
+def _sha256(path: Path) -> str:
+    """SHA-256 of a file; of what is no plain file, none."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- the files of a release -----------------------------------------------------------------------
+
+
+def _write_release(each: Published, made: Path) -> None:
+    """Write the files of a release, and note them."""
+    release, folder = each.release, made / each.name
+    file = folder / f"{each.name}.psd.parquet"
+    if each.path is None:
+        release.save(file)
+    else:
+        shutil.copyfile(each.path, file)
+        if signature_name(each.path).is_file():
+            shutil.copyfile(signature_name(each.path), signature_name(file))
+
+    def note(
+        kind: str, path: Path, columns: Mapping[str, str] | None = None, level: str = ""
+    ) -> None:
+        each.files.append(
+            SiteFile(
+                kind=kind,
+                path=f"{each.name}/{path.name}",
+                size=path.stat().st_size,
+                digest=_sha256(path),
+                level=level,
+                columns=dict(columns or {}),
+            )
+        )
+
+    trees = [record.tree for record in each.records]
+    levels = fitting_levels(trees)
+    if levels:
+        page = map_page(release, level=levels[-1])
+        (folder / "map.html").write_text(page, encoding="utf-8")
+        note("map", folder / "map.html")
+    (folder / "sheet.html").write_text(methodology_page(release), encoding="utf-8")
+    note("sheet", folder / "sheet.html")
+    note("release", file)
+    if signature_name(file).is_file():
+        note("signature", signature_name(file))
+    has_tiles = _has_tiles() and _described(each).bbox is not None
+    few = sum(int(tree.is_leaf.sum()) for tree in trees) <= MAX_TILE_CELLS
+    for number, level in enumerate(release.levels or ("",)):
+        stem = f"regions-{number + 1}-{folder_name(level)}" if level else "cells"
+        columns = _write_table(each, level, folder / f"{stem}.parquet")
+        note("table", folder / f"{stem}.parquet", columns, level)
+        if has_tiles and few:
+            _write_tiles(each, level, folder / f"{stem}.pmtiles")
+            note("tiles", folder / f"{stem}.pmtiles", level=level)
+    entry = _stac_entry(each)
+    _write_json(folder / _entry_name(each), entry)
+
+
+def _tables(each: Published, level: str) -> Iterator[geopandas.GeoDataFrame]:
+    """Table of each slice, with its name in a first column; of a release without time, its own."""
+    release = each.release
+    stated = {
+        "content": "regions" if level else "cells",
+        **release.metadata,
+        **reliability_limits(_THRESHOLD).texts,
+        "unreliable": "keep",
+        "density_unit": density_unit(each.records[0]),
+    }
+    names: list[Any] = [None] if release.slices is None else list(release)
+    for name in names:
+        shown = release if name is None else release[name]
+        table = shown.to_geopandas(level=level or None, threshold=_THRESHOLD)
+        if name is not None:
+            table.insert(0, "slice", name)
+        table.attrs = stated
+        yield table
+
+
+def _write_table(each: Published, level: str, path: Path) -> dict[str, str]:
+    """Write GeoParquet, a group of rows for each slice; the types of its columns."""
+    import pyarrow.parquet as pq
+
+    tables, writer = _tables(each, level), find_format(path)
+    if each.release.slices is None:
+        writer.write(next(tables), path)
+        schema = pq.read_schema(path)
+    else:
+        with tempfile.TemporaryDirectory(dir=path.parent) as place:
+            one, several = Path(place) / "one.parquet", None
+            for table in tables:
+                writer.write(table, one)
+                rows = pq.read_table(one)
+                schema = rows.schema if several is None else schema
+                several = several or pq.ParquetWriter(path, schema)
+                several.write_table(rows.cast(schema))
+            assert several is not None  # a series has slices
+            several.close()
+    return {column.name: str(column.type) for column in schema}
+
+
+def _write_tiles(each: Published, level: str, path: Path) -> None:
+    """Write vector tiles, those of all slices together."""
+    import geopandas as gpd
+    import pandas as pd
+
+    tables = list(_tables(each, level))
+    joined = tables[0] if len(tables) == 1 else gpd.GeoDataFrame(pd.concat(tables))
+    joined.attrs = tables[0].attrs
+    find_format(path).write(joined, path)
+
+
+def _has_tiles() -> bool:
+    """Whether GDAL writes vector tiles here."""
+    import pyogrio
+
+    return "PMTiles" in pyogrio.list_drivers(write=True)
+
+
+# --- catalogues -----------------------------------------------------------------------------------
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write JSON for people too."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _described(each: Published) -> Described:
+    """A release as catalogues describe it."""
+    return Described(
+        record=each.records[0],
+        metadata=each.release.metadata,
+        guarantee=each.release.record.guarantee_text,
+        file=f"{each.name}.psd.parquet",
+        slices=each.release.slices,
+    )
+
+
+def _entry_name(each: Published) -> str:
+    """File of the entry: items of STAC must have a time, collections need none."""
+    return "collection.json" if _described(each).interval is None else "item.json"
+
+
+def _stac_entry(each: Published) -> dict[str, Any]:
+    """Item or collection of STAC, with all files of the release."""
+    described = _described(each)
+    if described.interval is None:
+        entry = stac_collection(described)
+    else:
+        entry = each.release.catalogue("stac", file=described.file)
+    # Addresses may have letters of all languages: programs that open a disk decode none.
+    entry["assets"]["release"]["href"] = f"./{described.file}"
+    roles = {"table": "data", "tiles": "visual", "map": "overview", "sheet": "metadata"}
+    for file in each.files:
+        if file.kind in roles:
+            name = Path(file.path).name
+            entry["assets"][Path(name).stem + "-tiles" * (file.kind == "tiles")] = {
+                "href": f"./{name}",
+                "type": _TYPES.get(file.kind, "text/html"),
+                "title": file.title("en"),
+                "roles": [roles[file.kind]],
+            }
+    root = {"href": "../catalog.json", "type": "application/json"}
+    entry["links"] += [{"rel": "root", **root}, {"rel": "parent", **root}]
+    return entry
+
+
+def _stac_catalog(releases: Sequence[Published]) -> dict[str, Any]:
+    """Catalogue of STAC, with a link to the entry of each release."""
+    links = [{"rel": "root", "href": "./catalog.json", "type": "application/json"}]
+    for each in releases:
+        name = _entry_name(each)
+        is_item = name == "item.json"
+        links.append(
+            {
+                "rel": "item" if is_item else "child",
+                "href": f"./{each.name}/{name}",
+                "type": "application/geo+json" if is_item else "application/json",
+                "title": _described(each).title,
+            }
+        )
+    return {
+        "type": "Catalog",
+        "stac_version": "1.1.0",
+        "id": "releases",
+        "title": _title(releases),
+        "description": "Differentially private counts of locations.",
+        "links": links,
+    }
+
+
+def _title(releases: Sequence[Published]) -> str:
+    """Title of the whole: that of the only release, or of what they are."""
+    return (
+        _described(releases[0]).title if len(releases) == 1 else "Differentially private releases"
+    )
+
+
+def _data_package(releases: Sequence[Published]) -> dict[str, Any]:
+    """Data Package 2.0, whose resources are the release, the tables and the tiles of each."""
+    resources = []
+    for each in releases:
+        described, metadata = _described(each), each.release.metadata
+        for file in each.files:
+            if file.kind not in _TYPES:
+                continue
+            path = Path(file.path)
+            stem = "" if file.kind == "release" else f"-{path.stem}"
+            resource: dict[str, Any] = {
+                "name": f"{each.name}{stem}{'-tiles' * (file.kind == 'tiles')}".lower(),
+                "path": file.path,
+                "title": f"{described.title}: {file.title('en')}",
+                "description": described.description,
+                "format": path.suffix[1:],
+                "mediatype": _TYPES[file.kind],
+                "bytes": file.size,
+                "hash": f"sha256:{file.digest}",
+                **_licences(metadata.get("licence")),
+            }
+            if file.columns:
+                fields = [{"name": n, "type": _field_type(t)} for n, t in file.columns.items()]
+                resource["schema"] = {"fields": fields}
+            resources.append(resource)
+    publishers = dict.fromkeys(each.release.metadata.get("publisher") for each in releases)
+    contributors = [{"title": name, "roles": ["publisher"]} for name in publishers if name]
+    return {
+        "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
+        "name": releases[0].name.lower() if len(releases) == 1 else "releases",
+        "title": _title(releases),
+        "description": "Differentially private counts of locations.",
+        **({"contributors": contributors} if contributors else {}),
+        "resources": resources,
+    }
+
+
+def _licences(licence: str | None) -> dict[str, Any]:
+    """Licence of a resource: an identifier, an address, or a text."""
+    if licence is None:
+        return {}
+    if licence.startswith(("https://", "http://")):
+        return {"licenses": [{"path": licence}]}
+    if re.fullmatch(r"[\w.+-]+", licence, re.ASCII):
+        return {"licenses": [{"name": licence}]}
+    return {"licenses": [{"name": "other", "title": licence}]}
+
+
+def _field_type(arrow: str) -> str:
+    """Type of a column as data packages name it."""
+    kinds = {"bool": "boolean", "string": "string", "large_string": "string", "double": "number"}
+    if arrow.startswith(("int", "uint")):
+        return "integer"
+    return "object" if arrow.startswith("struct") else kinds.get(arrow, "any")
