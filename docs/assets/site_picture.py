@@ -1,7 +1,7 @@
 """Draw the first page of a folder of releases: `python docs/assets/site_picture.py FOLDER PICTURE`.
 
-Opens the page in Debian's Chromium without a network; needs playwright. The folder is that of
-`docs/guide/site.md`.
+Opens the page in Debian's Chromium without a network; needs playwright, and a font with Hangul. The
+folder is one of `psd export --site`, of the releases of `docs/guide/about.md` and `slices.md`.
 """
 
 from __future__ import annotations
