@@ -112,16 +112,6 @@ class Fit:
     rounding_variance: Floats | None
     # (nodes,) float64; share of its parent's records that each cell has before counts are known.
     parent_shares: Floats
-    dispersion: Dispersion  # variance of the records in a part of a cell
-    pattern: LinePattern  # how records lie along lines
-    # (2, nodes) float64; deviation of cuts along each axis; None where nothing is seen.
-    line_deviation: Floats | None
-    # (2, nodes) float64; records in one column and one row of each leaf, all on one side of a line
-    # inside it; None unless the lattice was chosen.
-    column_records: Floats | None
-    # Error of what the density moves inside leaves, over `SHIFT_ERROR`: a constant for a smooth
-    # density, from the counts for a covariate; a boundary is right.
-    shift_share: float
     zone: NearZone | None = None  # cells that have a count; None for all
     cache: FitCache | None = None  # where the numbers that take longest are kept between processes
 
@@ -144,6 +134,54 @@ class Fit:
     def total(self) -> float:
         """Estimated number of (kept) records, or of users, in the whole domain."""
         return max(float(self.estimates.count[0]), 0.0)
+
+    # How records lie inside cells is asked by answers alone: cells of an export need none of it.
+
+    @cached_property
+    def _inside(self) -> Floats:
+        """How records lie inside cells, see `_inside_cells`."""
+        size = 2 + PATTERN_SHAPE[0] + len(self.tree)
+        [inside] = recall(self.cache, ("inside",), (size,), lambda: [_inside_cells(self)])
+        _lock(inside)
+        return inside
+
+    @property
+    def shift_share(self) -> float:
+        """Error of what the density moves inside leaves, over `SHIFT_ERROR`.
+
+        A constant for a smooth density, from the counts for a covariate; a boundary is right.
+        """
+        return float(self._inside[0])
+
+    @cached_property
+    def dispersion(self) -> Dispersion:
+        """Variance of the records in a part of a cell."""
+        inside = self._inside
+        overdispersion = inside[len(inside) - len(self.tree) :]
+        return Dispersion(cluster_size=float(inside[1]), overdispersion=overdispersion)
+
+    @cached_property
+    def pattern(self) -> LinePattern:
+        """How records lie along lines."""
+        return LinePattern.from_array(self._inside[2 : 2 + PATTERN_SHAPE[0]])
+
+    @cached_property
+    def line_deviation(self) -> Floats | None:
+        """Deviation of cuts along each axis, (2, nodes) float64; None where nothing is seen."""
+        count, overdispersion = self.estimates.count, self.dispersion.overdispersion
+        lines = line_deviation(self.tree, count, overdispersion, self.pattern, self.domain)
+        _lock(lines)
+        return lines
+
+    @cached_property
+    def column_records(self) -> Floats | None:
+        """Records in one column and one row of each leaf, all on one side of a line inside it.
+
+        (2, nodes) float64; None unless the lattice was chosen.
+        """
+        columns = column_records(self.tree, self.estimates.count, self.domain)
+        _lock(columns)
+        return columns
 
     @cached_property
     def density(self) -> Density | None:
@@ -226,33 +264,14 @@ def fit(
         uniform = uniform_of_digest(content_digest(b"psd", header, tree))
         estimates = replace(estimates, count=round_counts(tree, estimates.count, uniform))
 
-    # 3. How records lie inside cells: evenly, in clusters, along lines, or as a covariate has them.
-    size = PATTERN_SHAPE[0]
-    [inside] = recall(
-        cache,
-        ("inside",),
-        (2 + size + len(tree),),
-        lambda: [_inside(record, estimates, shares)],
-    )
-    pattern = LinePattern.from_array(inside[2 : 2 + size])
-    dispersion = Dispersion(cluster_size=float(inside[1]), overdispersion=inside[2 + size :])
-    count = estimates.count
-    lines = line_deviation(tree, count, dispersion.overdispersion, pattern, record.domain)
-    columns = column_records(tree, count, record.domain)
-
     _lock(*(getattr(each, name) for each in (estimates, published) for name in _ESTIMATES))
-    _lock(shares, rounded, dispersion.overdispersion, lines, columns)
+    _lock(shares, rounded)
     return Fit(
         record=record,
         estimates=estimates,
         published_covariance=published,
         rounding_variance=rounded,
         parent_shares=shares,
-        dispersion=dispersion,
-        pattern=pattern,
-        line_deviation=lines,
-        column_records=columns,
-        shift_share=float(inside[0]),
         zone=zone,
         cache=cache,
     )
@@ -383,12 +402,13 @@ def _medians(
     return medians(zone.opened, top)
 
 
-def _inside(record: ReleaseRecord, estimates: Estimates, shares: Floats) -> Floats:
+def _inside_cells(fit: Fit) -> Floats:
     """How records lie inside cells, as one array (2 + lines + nodes,) float64.
 
     Error of the density (`Fit.shift_share`), cluster size, `PATTERN_SHAPE` numbers of lines,
     overdispersion of each node.
     """
+    record, estimates, shares = fit.record, fit.estimates, fit.parent_shares
     tree, domain, kind = record.tree, record.domain, record.post_processing.density
     shift = SMOOTH_SHIFT if kind == "smooth" else 0.0
     if kind == "covariate" and record.covariate is not None and not record.boundary:

@@ -207,19 +207,31 @@ def published_covariance(
     s^2 (0.1 + 0.9 min(1, x^2 / s^2)), and the recursion of `psd.query.traversal` is run on these. A
     cell that was not measured is its parent less its siblings.
     """
+    # In place: a large release has room for few arrays of its nodes.
     unknown = np.isinf(estimates.upward_variance)
     measured = np.where(unknown, estimates.variance, estimates.upward_variance)
-    part = np.minimum(estimates.count**2 / np.maximum(measured, _TINY), 1.0)
-    finite = np.where(unknown, 0.0, estimates.upward_variance)
-    variance = finite * (EMPTY_VARIANCE + (1 - EMPTY_VARIANCE) * part)
+    part = estimates.count**2
+    part /= np.maximum(measured, _TINY, out=measured)
+    np.minimum(part, 1.0, out=part)
+    part *= 1 - EMPTY_VARIANCE
+    part += EMPTY_VARIANCE
+    variance = np.where(unknown, 0.0, estimates.upward_variance)
+    variance *= part
     total = _family_total(tree, variance)
-    slope = np.where(total > 0, variance / np.maximum(total, _TINY), estimates.slope)
+    slope = np.divide(variance, np.maximum(total, _TINY, out=part), out=measured)
+    slope = np.where(total > 0, slope, estimates.slope)
     if unknown.any():
         beside = _family_total(tree, unknown.astype(np.float64)) > 0
         slope = np.where(beside, estimates.slope, slope)
     of_node = np.full(len(tree), np.nan)
     if of_nodes:  # what a node has itself, and then what its parent explains, from the root down
-        of_node = variance * (1 - slope) ** 2 + slope**2 * np.maximum(total - variance, 0.0)
+        np.subtract(1, slope, out=of_node)
+        of_node *= of_node
+        of_node *= variance
+        total -= variance
+        np.maximum(total, 0.0, out=total)
+        total *= np.square(slope, out=part)
+        of_node += total
     of_node[0] = estimates.variance[0]
     for level in tree.levels[1:] if of_nodes else ():
         of_node[level] += slope[level] ** 2 * of_node[tree.parent[level]]

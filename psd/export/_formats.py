@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -217,7 +219,7 @@ def write_cells(
 
     waiting = iter(tables)
     first = next(waiting)
-    pa.default_memory_pool().release_unused()  # Arrow keeps what reading the release has left
+    _return_freed_memory()  # of reading the release and of its fit
     schema, rows = _batch(first, form).schema, 0
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -225,6 +227,7 @@ def write_cells(
         for table in chain([first], waiting):
             rows += len(table)
             yield _batch(table, form).cast(schema)
+        _return_freed_memory()  # of the fit, before an index is made
 
     code = first.crs.to_epsg()
     pyogrio.write_arrow(
@@ -243,6 +246,16 @@ def write_cells(
         written = -1
     if written != rows:
         raise WriteError(f"cannot write {path.name}: its disk may be full")
+
+
+def _return_freed_memory() -> None:
+    """Give freed memory that Arrow and glibc have kept back to the system."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 _SHAPE = "geometry"

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.query.constants import LINE_PLACES, SHARE_ROUNDING, SIDE_SLANT, SLANTING_SHIFT
@@ -24,6 +23,8 @@ from psd.query.traversal import Traversal
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from psd.estimation.fit import Fit
 
 __all__ = [
@@ -134,6 +135,8 @@ def line_matrix(fit: Fit, box: Integers, node: Integers, boxes: Floats) -> spars
     P1. Z Z' is the covariance: records that are on the other side of a line are missing on one side
     of it and too many on the other. Different lines err independently.
     """
+    from scipy import sparse  # boxes on their own need none of it
+
     if fit.line_deviation is None:
         return None
     cells = fit.tree.boxes[node].astype(np.float64)
@@ -256,6 +259,7 @@ def side_matrix(
     lines.
     """
     import shapely
+    from scipy import sparse
 
     if fit.line_deviation is None:
         return None

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
@@ -25,6 +24,8 @@ from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from psd.space.domain import Domain
     from psd.space.region_tree import NamedLevel
 
@@ -245,6 +246,8 @@ class NamedUnions:
 
     def overlapping_pairs(self) -> Integers:
         """Unions with a region in common, the smaller number first."""
+        from scipy import sparse
+
         member = self._members()
         common = sparse.triu(member @ member.T, k=1).tocoo()
         return np.stack([common.row, common.col], axis=1).astype(np.int64)
@@ -258,6 +261,8 @@ class NamedUnions:
 
     def _members(self) -> sparse.csr_array:
         """Regions of each union, shape (unions, regions)."""
+        from scipy import sparse
+
         size = [len(row) for row in self.queries.rows]
         row = np.repeat(np.arange(len(size)), size)
         column = np.concatenate([np.empty(0, np.int64), *map(np.array, self.queries.rows)])

@@ -329,6 +329,7 @@ ALLOWED = {
         "psd._util.processes concurrent.futures.process": "says that one was ended from outside",
         "psd._util.processes multiprocessing": "starts these processes afresh, without a fork",
         "psd._util.processes multiprocessing.connection": "ends these processes with their parent",
+        "psd.export._formats ctypes": "asks glibc to give freed memory back: no records are there",
         "psd._util.threads concurrent.futures": "threads of this process: no draws",
         "psd.ingest.tally_builder concurrent.futures": "threads of this process: no draws",
     },

@@ -423,7 +423,7 @@ def test_leaves_that_lie_apart_are_wrong_together(name):
     # Intervals of 24 builds cover 82 to 100 % of the boxes, and 7 to 77 % with independent errors.
     together = covered(release.query(boxes).table, true)
     alone = changed(release)
-    vars(alone.index)["fit"] = replace(alone.index.fit, line_deviation=None)
+    vars(alone.index.fit)["line_deviation"] = None
     assert together > max(0.75, covered(alone.query(boxes).table, true) + 0.1)
 
 
@@ -478,7 +478,7 @@ def release_of_coarse_leaves(columns=4):
     )
     fitted = release.index.fit.dispersion
     even = replace(fitted, overdispersion=0 * fitted.overdispersion, cluster_size=0.0)
-    vars(release.index)["fit"] = replace(release.index.fit, dispersion=even)
+    vars(release.index.fit)["dispersion"] = even
     return release
 
 
