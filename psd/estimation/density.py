@@ -181,7 +181,7 @@ class SmoothDensity:
         is_kept = "share" in vars(self)
         is_many = len(leaf) * _FEW >= len(self.tree) and len(self.tree) <= _MOST_KEPT
         if is_kept or (is_many and self.mesh.window == WHOLE_RASTER):
-            return self.share[self.rank[leaf]]
+            return self.share.take(self.rank.take(leaf), axis=0)
         return np.concatenate(
             [np.empty((0, PARTS, PARTS)), *(self.computed(leaf[c]) for c in _chunks(len(leaf)))]
         )
@@ -223,8 +223,10 @@ class SmoothDensity:
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
-        wide, tall = _part_overlaps(low[:, 0], high[:, 0]), _part_overlaps(low[:, 1], high[:, 1])
-        inside: Floats = np.einsum("nyx,ny,nx->n", self.shares(node), tall, wide)
+        wide, tall = _part_overlaps(low.T, high.T)
+        # Two sums of two factors take half the time of one of three.
+        of_columns = np.einsum("nyx,ny->nx", self.shares(node), tall)
+        inside: Floats = np.einsum("nx,nx->n", of_columns, wide)
         return np.asarray(np.minimum(inside, 1.0))
 
     def polygon(
@@ -247,11 +249,12 @@ class SmoothDensity:
 
 
 def _part_overlaps(low: Floats, high: Floats) -> Floats:
-    """Covered share of each part along one side, shape (n, PARTS), without cancellation."""
-    number = np.arange(PARTS, dtype=np.float64)[:, None]
+    """Covered share of each part, (2, n) to (2, n, PARTS), without cancellation."""
+    number = np.arange(PARTS, dtype=np.float64)[:, None, None]
     inside = np.minimum(high * PARTS, number + 1)  # part by part: long rows take less time
     inside -= np.maximum(low * PARTS, number)
-    return np.ascontiguousarray(np.maximum(inside, 0.0, out=inside).T)
+    np.maximum(inside, 0.0, out=inside)
+    return np.ascontiguousarray(inside.transpose(1, 2, 0))
 
 
 def smooth_density(

@@ -138,12 +138,14 @@ def perturbation_variance(traversal: Traversal, estimates: Estimates) -> NDArray
     for level in reversed(traversal.levels):
         answer_slope, rest = level.fraction, np.zeros(len(level.node))
         if below is not None:
-            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(level.node))
-            upward = estimates.upward_variance[below.node]
-            unknown = np.isinf(upward)
-            if unknown.any():
-                upward[unknown] = 0.0
-            spread = slope - mean[below.parent]
+            # `take` and sums in place: this is a fifth of the time of many boxes.
+            share = estimates.slope.take(below.node)
+            share *= slope
+            mean = sum_by(below.parent, share, len(level.node))
+            upward = estimates.upward_variance.take(below.node)
+            if math.isinf(upward.max()):
+                upward[np.isinf(upward)] = 0.0
+            spread = np.subtract(slope, mean.take(below.parent), out=share)
             spread *= spread
             spread *= upward
             spread += remainder
