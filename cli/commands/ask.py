@@ -34,6 +34,26 @@ __all__ = ["command"]
 )
 @field_options("coordinate_resolution", *UNIT, *POINTS, *TIMES, "memory", into="read")
 @field_options("table", "query")
+@field_options(
+    "values",
+    into="of_values",
+    values={
+        "help": "Public bounds of a column whose mean or sum is asked for, such as fare 0 60; "
+        "values beyond them count as the nearest bound. May be repeated."
+    },
+)
+@click.option(
+    "--mean",
+    multiple=True,
+    metavar="COLUMN",
+    help="Also answer the mean of this column of --value, for the same epsilon. May be repeated.",
+)
+@click.option(
+    "--sum",
+    multiple=True,
+    metavar="COLUMN",
+    help="Also answer the sum of this column of --value, for the same epsilon. May be repeated.",
+)
 @click.option(
     "--confidence", type=NUMBER, default=0.95, show_default=True, help="Confidence of the interval."
 )
@@ -49,6 +69,7 @@ __all__ = ["command"]
 def command(
     inputs: tuple[str, ...],
     read: dict[str, Any],
+    of_values: dict[str, Any],
     form: str,
     ledger: str | None,
     dataset: str | None,
@@ -61,7 +82,8 @@ def command(
     Each answer costs its epsilon, also if the same question was answered before. The box is not
     adjusted to cells; its edges belong to it. The error is the standard deviation of the noise.
     One release of `psd build` answers any number of boxes for one epsilon; use `psd ask` for a
-    few numbers, or where non-uniformity error is not acceptable.
+    few numbers, or where non-uniformity error is not acceptable. --value with --mean or --sum
+    answers these beside the count; the count then has sqrt(2) times the error for one value.
 
     \b
     Examples:
@@ -69,11 +91,15 @@ def command(
           --box 126.9 37.5 127.0 37.6
       psd ask visits.csv --ledger city.ledger --dataset people --analyst ann --epsilon 0.1 \\
           --box 126.9 37.5 127.0 37.6 --user user_id --max-contributions 4
+      psd ask rides.csv --ledger city.ledger --dataset rides --epsilon 0.5 \\
+          --box 126.9 37.5 127.0 37.6 --value fare 0 60 --mean fare --sum fare
     """  # noqa: D301
     import pandas as pd
 
+    from psd.privacy.values import Value
     from psd.publish.single_count import ask
 
+    from ..output.answers import note_intervals
     from ..output.publishing import make_observer
     from ..output.tables import write_table
 
@@ -83,14 +109,19 @@ def command(
     with show_stage() as stage:
         stage("reading")
         observer = make_observer(stage, report_private=report_private)
-        answer = ask(list(inputs), account=account, observer=observer, **read, **options)
-    columns = ("estimate", "error", "lower", "upper")
-    write_table(
-        pd.DataFrame({name: [getattr(answer, name)] for name in columns}),
-        form,
-        None,
-        overwrite=False,
-    )
+        read |= of_values | {"account": account, "observer": observer}
+        answer = ask(list(inputs), **read, **options)
+    names = ("estimate", "error", "lower", "upper")
+    columns = {name: getattr(answer, name) for name in names}
+    for kind, answers in (("mean", answer.mean), ("sum", answer.sum)):
+        for column, each in answers.items():
+            columns[f"{kind}_{column}"] = each.estimate
+            columns |= {f"{kind}_{column}_{name}": getattr(each, name) for name in names[1:]}
+    table = pd.DataFrame({name: [value] for name, value in columns.items()})
+    write_table(table, form, None, overwrite=False)
+    if form == "table":
+        values = [Value(name, *map(float, ends)) for name, *ends in of_values.get("values", ())]
+        note_intervals(table, values, answer.mean)
     account.finish()
     if form == "table":
         print_success(f"ledger head {account.head}")

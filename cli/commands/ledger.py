@@ -280,6 +280,14 @@ def create_ledger(file: str) -> None:
     help="File or folder that may be read; may be repeated. With any, other inputs are refused.",
 )
 @_RESOLUTION
+@click.option(
+    "--value-column",
+    "values",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column of a value, such as fare, whose sums and means all builds have; may be repeated. "
+    "A build with other values, or without, costs more, since it may meet other faults.",
+)
 @_READ
 def register_dataset(
     file: str,
@@ -291,6 +299,7 @@ def register_dataset(
     caps: tuple[str, ...],
     inputs: tuple[str, ...],
     coordinate_resolution: str | None,
+    values: tuple[str, ...],
     read: dict[str, Any],
 ) -> None:
     """Add a dataset with its budget; only `psd ledger raise` changes the budget later.
@@ -328,7 +337,7 @@ def register_dataset(
         max_contributions=max_contributions,
         delta=delta,
         caps=cap_texts,
-        columns=Columns(**read),
+        columns=Columns(**read, values=values),
         coordinate_resolution=coordinate_resolution,
         inputs=inputs,
     )

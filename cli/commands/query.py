@@ -413,7 +413,7 @@ def command(
     if form == "table":
         shown_values = value_columns_shown(of_values, has_details=details)
         print_answers(table, (*EXTRA.get(kind, ()), *shown_values), has_details=details)
-        note_intervals(table, loaded.record, of_values["mean"])
+        note_intervals(table, loaded.record.values, of_values["mean"])
         if joint is not None:
             print_joint(joint)
         print_explanations(table, explanations)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from psd.api.answers import Answers
     from psd.api.release import Release
+    from psd.privacy.values import Value
     from psd.query.answer_table import Threshold
     from psd.query.areas import Areas
     from psd.query.joint import Joint
-    from psd.release.record import ReleaseRecord
     from psd.space.domain import Domain
 
 __all__ = [
@@ -138,10 +138,11 @@ def value_columns_shown(
     return tuple(f"{name}{end}" for name in names for end in ("", *errors, "_lower", "_upper"))
 
 
-def note_intervals(table: pandas.DataFrame, record: ReleaseRecord, means: Sequence[str]) -> None:
+def note_intervals(table: pandas.DataFrame, values: Iterable[Value], means: Iterable[str]) -> None:
     """Say which means have no interval, so that its ends are the bounds of the value."""
+    named = {value.name: value for value in values}
     for name in means:
-        value = record.values[record.value_named(name)]
+        value = named[name]
         ends = table[f"mean_{name}_lower"], table[f"mean_{name}_upper"]
         number = int(((ends[0] <= value.lower) & (ends[1] >= value.upper)).sum())
         if number:

@@ -1,5 +1,7 @@
 """One counting question, answered once and charged to a ledger. Private side.
 
+With values it is two counts of weights of each, see `psd.privacy.values`, for one charge.
+
 A release answers any number of questions for one epsilon; a single count answers one. It suits few
 boxes that cells must not cut.
 """
@@ -7,8 +9,8 @@ boxes that cells must not cut.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -17,6 +19,7 @@ import numpy as np
 from psd._util.file_endings import file_of
 from psd.errors import ParameterError
 from psd.ingest.input_paths import is_path
+from psd.privacy.loss import NANO
 from psd.publish.area import bounds_from_text, with_stated_crs
 from psd.publish.charging import own_account
 from psd.publish.counting import RecordInput, check_public_files, inputs_of, points_of
@@ -36,22 +39,26 @@ if TYPE_CHECKING:
     from psd.ledger.account import Account
     from psd.ledger.ledger import Ledger
     from psd.mechanisms.base import Sampler
+    from psd.privacy.values import Value
     from psd.space.box_tree import Tree
 
 __all__ = ["Answer", "SingleCount", "ask"]
 
 _READING = tuple(
-    field.name
-    for field in FIELDS
-    if field.group in ("Input", "Unit of privacy", "Time")
-    and not field.private
-    and field.name != "slices"
+    each.name
+    for each in FIELDS
+    if each.name == "values"
+    or (
+        each.group in ("Input", "Unit of privacy", "Time")
+        and not each.private
+        and each.name != "slices"
+    )
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A noisy count with its error. Public.
+    """A noisy count with its error, and the means and sums that were asked for. Public.
 
     Parameters
     ----------
@@ -61,12 +68,17 @@ class Answer:
         Standard deviation of the noise.
     lower, upper : float
         Interval that contains the true count with at least the requested probability.
+    mean, sum : mapping of str to Answer
+        Means and sums of values by name. A mean is within the bounds of its value. It has no
+        interval, so that its ends are the bounds, where the noise allows that there is no record.
     """
 
     estimate: float
     error: float
     lower: float
     upper: float
+    mean: Mapping[str, Answer] = field(default_factory=dict)
+    sum: Mapping[str, Answer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +131,9 @@ def ask(
     time: str | None = None,
     time_zone: str | None = None,
     max_per_slice: int | None = None,
+    values: Mapping[str, tuple[float, float]] | None = None,
+    mean: str | Sequence[str] = (),
+    sum: str | Sequence[str] = (),
     account: Account | None = None,
     sampler: Sampler | None = None,
     observer: Observer | Mapping[str, Callable[..., None]] = SILENT,
@@ -161,6 +176,11 @@ def ask(
         Public.
     time, time_zone : str, optional
         Column of times, for days of users, and their zone. Public.
+    values : mapping of str to pair of float, optional
+        Public bounds of columns, as in `psd.build`, each of which must be asked for.
+    mean, sum : str or sequence of str
+        Names of values whose mean or sum is answered beside the count, for the same epsilon. Counts
+        have sqrt(2) times the noise then, with V values sqrt(2 V) times. Public.
     account : Account, optional
         Open account, in place of ``ledger``, ``dataset`` and ``analyst``; its `finish` notes that
         the answer was given.
@@ -196,14 +216,20 @@ def ask(
 
     Notes
     -----
-    The question is `psd.curator.curator.Curator.count` of one cell, which has the proof. The
-    error and the interval follow from the noise of the count, `psd.privacy.count_noise`.
+    The question is `psd.curator.curator.Curator.count` of one cell, which has the proof, P9 with
+    values. The errors and the intervals follow from the noise that was drawn. The interval of a
+    mean is Fieller's (`psd.query.joint.fieller_interval`) with the quantiles of the sum of two
+    Laplace variables in place of those of a normal one.
     """
     stated = locals()
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    asked = {
+        kind: tuple([names] if isinstance(names, str) else names or ())
+        for kind, names in (("mean", mean), ("sum", sum))
+    }
     data = points_of(data)
-    values = with_stated_crs(
+    public = with_stated_crs(
         {
             **{name: stated[name] for name in (*_READING, "crs", "coordinate_resolution")},
             **_area_of(area),
@@ -215,14 +241,15 @@ def ask(
         data,
     )
     inputs = inputs_of(data, table, query)
-    check_public_files(values, inputs)
-    own = own_account(ledger, dataset, analyst, account, values)
+    check_public_files(public, inputs)
+    own = own_account(ledger, dataset, analyst, account, public)
     if own is None and account is None:
         raise ParameterError(
             "ledger and dataset must be given, since each answer costs its epsilon; "
             'psd.Ledger.create("city.ledger").register("visits", budget=1) makes them'
         )
-    request = request_from_values(values)
+    request = request_from_values(public)
+    _check_asked(asked, [value.name for value in request.values])
     warn_of_request(request)
     warn_of_columns(inputs, request, per=per, has_ledger=True)
     release = run_build(
@@ -237,13 +264,123 @@ def ask(
         own.finish()
     noisy, paid = int(release.tree.count[0]), int(release.tree.loss[0])
     noise, scale = release.tree.noise, release.unit.scale  # of one record, or of one user
-    reach = noise.tail_bound(paid, 1 - confidence)
+    reach: float = noise.tail_bound(paid, 1 - confidence)
+    if request.values:
+        # As many draws of a count's noise as there are sums, and half a count of rounding.
+        laws = [1.0] * (2 * len(request.values))
+        reach = _laplace_reach(laws, 1 - confidence) * noise.sensitivity * NANO / paid + 0.5
+    named: dict[str, dict[str, Answer]] = {"mean": {}, "sum": {}}
+    for kind, names in asked.items():
+        for name in names:
+            number = release.record.value_named(name)
+            parts = [release.record.value_part(number, side) for side in (0, 1)]
+            answer = _mean_answer if kind == "mean" else _sum_answer
+            named[kind][name] = answer(
+                request.values[number],
+                [int(part.tree.count[0]) / part.scale for part in parts],
+                parts[0].tree.noise.sensitivity * NANO / paid / parts[0].scale,
+                1 - confidence,
+            )
     return Answer(
         estimate=noisy / scale,
         error=math.sqrt(noise.variance(np.array([paid]))[0]) / scale,
         lower=(noisy - reach) / scale,
         upper=(noisy + reach) / scale,
+        mean=named["mean"],
+        sum=named["sum"],
     )
+
+
+def _check_asked(asked: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
+    """Check that means and sums are those of values, and that each value is asked for."""
+    for kind, given in asked.items():
+        for name in given:
+            if name not in names:
+                raise ParameterError(
+                    f"{kind} must be a column that values= names with its bounds "
+                    f"({', '.join(names) or 'it names none'}), got {str(name)[:80]!r}",
+                    name=kind,
+                )
+    for name in names:
+        if not any(name in given for given in asked.values()):
+            raise ParameterError(
+                f"values must be asked for with mean= or sum=, got {name!r} in neither; each value "
+                "takes a part of epsilon",
+                name="values",
+            )
+
+
+def _mean_answer(value: Value, counts: Sequence[float], rate: float, outside: float) -> Answer:
+    """Mean of a value of two counts of weights, in records, whose noise has the scale `rate`.
+
+    P1. The interval has all shares p for which (1 - p) A - p B is within the range that its noise
+    leaves with at most the probability `outside`. Its law is exact, so it contains the true share
+    with at least the rest. Cut at 0, A and B are moved towards what they count, and the distance
+    over its deviation grows to both sides of A / (A + B).
+    """
+    upper, lower = (max(count, 0.0) for count in counts)
+    records = upper + lower
+    share = upper / records if records > 0 else 0.5
+    error = value.width / 2
+    if records > 0:
+        deviation = math.sqrt(2) * rate * math.hypot(1 - share, share)
+        error = min(error, value.width * deviation / records)
+
+    def is_possible(p: float) -> bool:
+        distance = abs((1 - p) * upper - p * lower) / rate
+        return _laplace_tail([1 - p, p], distance) >= outside
+
+    ends = []
+    for end in (0.0, 1.0):
+        near, far = share, end
+        if is_possible(far):
+            near = far
+        for _ in range(60):
+            middle = (near + far) / 2
+            near, far = (middle, far) if is_possible(middle) else (near, middle)
+        ends.append(value.lower + value.width * near)
+    return Answer(
+        estimate=value.lower + value.width * share, error=error, lower=ends[0], upper=ends[1]
+    )
+
+
+def _sum_answer(value: Value, counts: Sequence[float], rate: float, outside: float) -> Answer:
+    """Sum of a value of two counts of weights, in records, whose noise has the scale `rate`."""
+    weights = value.upper, value.lower
+    total = weights[0] * counts[0] + weights[1] * counts[1]
+    reach = rate * _laplace_reach(weights, outside)
+    error = math.sqrt(2) * rate * math.hypot(*weights)
+    return Answer(estimate=total, error=error, lower=total - reach, upper=total + reach)
+
+
+def _laplace_tail(weights: Sequence[float], distance: float) -> float:
+    """Probability that a sum of independent Laplace variables of scale 1 is farther from 0.
+
+    weights: two of them, or any number that are all 1. For two, partial fractions of the
+    characteristic function; for n, the difference of two gamma variables of shape n.
+    """
+    large, small = sorted((abs(weights[0]), abs(weights[1])), reverse=True)
+    if len(weights) == 2 and large - small > 1e-6 * large:
+        tails = [w * w * math.exp(-distance / w) if w else 0.0 for w in (large, small)]
+        return (tails[0] - tails[1]) / (large * large - small * small)
+    n, t = len(weights), distance / large
+    terms = (
+        t**i / math.factorial(i) * math.comb(n + j - 1, j) / 2.0 ** (n + j)
+        for i in range(n)
+        for j in range(n - i)
+    )
+    return 2 * math.exp(-t) * math.fsum(terms)
+
+
+def _laplace_reach(weights: Sequence[float], outside: float) -> float:
+    """Distance from 0 that such a sum passes with a probability; see `_laplace_tail`."""
+    low, high = 0.0, max(map(abs, weights))
+    while _laplace_tail(weights, high) > outside:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _laplace_tail(weights, middle) > outside else (low, middle)
+    return high
 
 
 def _area_of(area: Any) -> dict[str, Any]:

@@ -9,7 +9,16 @@ import pytest
 
 from psd.ledger.ledger import Ledger
 from psd_cli.commands.ledger import command
-from support.cli_runner import BOUNDS, as_json, check_refusals, fails, files, passes, write_points
+from support.cli_runner import (
+    BOUNDS,
+    as_json,
+    check_refusals,
+    cli,
+    fails,
+    files,
+    passes,
+    write_points,
+)
 from support.ledger_edits import edit_charge
 
 LEDGER = ("--ledger", "city.ledger", "--dataset", "rows")
@@ -237,6 +246,10 @@ REFUSED = [
     (6, "ledger create city.ledger", "exists"),
     (6, "ledger create nowhere/city.ledger", "does not exist"),
     (6, f"build points.csv -o city.ledger {SMALL} --overwrite {PAID}", "is never overwritten"),
+    (2, f"{ASK} --mean fare --epsilon 0.1 {PAID}", "--mean must be a column that --value names"),
+    (2, f"{ASK} --value fare 0 60 --epsilon 0.1 {PAID}", "must be asked for with --mean or --sum"),
+    (2, f"{ASK} --value fare 60 0 --sum fare --epsilon 0.1 {PAID}", "were they exchanged"),
+    (2, f"{ASK} --value fare 0 --sum fare --epsilon 0.1 {PAID}", "--value"),
     (9, ROWS, "already"),
     (9, f"{BUILD} --ledger city.ledger --dataset roads", "'roads' is not registered"),
     (9, f"{BUILD} --ledger other.ledger --dataset rows", "does not exist"),
@@ -268,3 +281,25 @@ def test_an_answer_has_its_error_and_budgets_are_raised(ledger):
     assert (rows["budget"], rows["left"]) == ("2", "1.1")
     assert rows["raised"].endswith(" from 1")
     assert "must be above" in fails(2, "ledger raise city.ledger rows --budget 1")
+
+
+def test_means_and_sums_of_registered_values_cost_one_charge(ledger, here):
+    rows = [(0.5, 0.5, 10, 1), (0.6, 0.5, 20, 1), (1.5, 2.5, 30, 1)]
+    write_points(here / "rides.csv", rows, "lon,lat,fare,tip")
+    register = passes("ledger register city.ledger rides --budget 90 --value-column fare")
+    assert register.endswith("read by x=lon y=lat values=fare\n")
+    paid = (*LEDGER[:3], "rides", "--epsilon", "10")
+    ask = "ask rides.csv --box 0 0 1 1 --value fare 0 60 --mean fare --sum fare"
+    [answer] = as_json(ask, *paid)
+    assert set(answer) >= {"mean_fare", "mean_fare_error", "sum_fare", "sum_fare_upper"}
+    assert 0 <= answer["mean_fare_lower"] <= answer["mean_fare"] <= answer["mean_fare_upper"] <= 60
+    assert spent(ledger, "rides") == 10 * 10**9
+    small = (*paid[:-1], "0.000001")
+    shown = cli("ask rides.csv --box 5 5 6 6 --value fare 0 60 --mean fare", *small).err
+    assert "1 mean has no interval" in shown
+    assert "from 0 to 60, the bounds of fare" in shown
+    # Another column may be refused where this one is not, so reading it has a price.
+    before = spent(ledger, "rides")
+    other = cli("ask rides.csv --box 0 0 1 1 --value tip 0 60 --mean tip", *small).err
+    assert "the build reads values otherwise than dataset 'rides' registers" in other
+    assert spent(ledger, "rides") >= before + 90 * 10**9 // 20

@@ -17,6 +17,7 @@ from psd.ingest.tally_builder import tally_batches
 from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
 from psd.privacy.values import WEIGHT, Value
+from psd.publish.single_count import SingleCount
 from psd.testing import RecordingSampler, ReplayingSampler, Script, small_domain
 from psd.testing.transcripts import SCRIPTS, compare_runs, run_method, transcript_loss
 
@@ -35,6 +36,7 @@ METHODS = {
     "grid": method("grid", {"size": "2"}),
     "kd-standard": method("kd-standard", {"height": "2"}),
     "cascade": method("cascade"),
+    "ask": SingleCount(),
 }
 
 

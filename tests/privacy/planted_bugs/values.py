@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def counts_beside_the_sums(original, curator, cells, loss):
     """Counts are drawn beside the sums, each with all of what was charged once."""
     true = curator._layers[cells.layer].points.count(cells.nodes)
     amounts = np.broadcast_to(np.asarray(loss, np.int64), true.shape).copy()
-    plain = replace(curator.noise, factor=type(curator.noise.factor)(1))
+    plain = replace(curator.noise, factor=Fraction(1))
     curator._sampler.draw(count_mechanism(plain, true, amounts))
     return original(curator, cells, loss)
 
@@ -85,3 +86,13 @@ def value_bounds_of_the_data(values, numbers):
         low, width = given.min(initial=0), np.ptp(given) if len(given) else 1.0
         weights[:, column] = np.floor((given - low) / (width or 1.0) * WEIGHT)
     return weights
+
+
+@planted(test=RECORD + "[ask-one]", like="two questions for the price of one")
+@around("psd.publish.single_count.SingleCount.build")
+def ask_draws_the_sum_again(original, method, curator):
+    """A single answer draws its sum beside the mean, with all of what was charged once."""
+    [sums] = curator._tally.values.sum(axis=0, keepdims=True)
+    loss = np.full(len(sums), curator.loss)
+    curator._sampler.draw(count_mechanism(replace(curator.noise, factor=Fraction(1)), sums, loss))
+    return original(method, curator)

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -9,7 +10,8 @@ from psd.errors import BudgetError, DomainError, InputDataError, LedgerError, Pa
 from psd.ingest.sources import Columns
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
-from psd.publish.single_count import ask
+from psd.privacy.values import WEIGHT, Value
+from psd.publish.single_count import _laplace_reach, _mean_answer, _sum_answer, ask
 from support.privacy.samplers import Echo
 
 TABLE = pd.DataFrame(
@@ -100,4 +102,118 @@ def test_what_is_refused_costs_nothing(account, subtests):
     ):
         with subtests.test(arguments=arguments), pytest.raises(kind):
             ask(**{"data": TABLE, "area": BOX, "epsilon": 1, "account": account} | arguments)
+    assert account.left == 10**10
+
+
+RIDES = TABLE.assign(fare=[-5.0, 15, 30, 45, 90, 20], tip=[0.0, 1, 1, 0, 2, 9])
+FARES = {"values": {"fare": (0, 60)}, "mean": "fare", "sum": ["fare"]}
+BOTH = {"values": {"fare": (0, 60), "tip": (-1, 1)}, "mean": ["fare", "tip"], "sum": "tip"}
+
+
+def test_means_and_sums_are_those_of_clamped_values_for_one_charge(account):
+    for spent, how in enumerate((FARES, BOTH), 1):
+        noise = Echo()
+        answer = ask(RIDES, BOX, epsilon=1, account=account, sampler=noise, **how)
+        assert answer.estimate == 5
+        assert answer.mean["fare"].estimate == pytest.approx(30, rel=1e-5)  # of 0, 15, 30, 45, 60
+        if "tip" in answer.mean:
+            assert answer.mean["tip"].estimate == pytest.approx(3 / 5, rel=1e-5)
+            assert answer.sum["tip"].estimate == pytest.approx(3, rel=1e-5)
+        else:
+            assert answer.sum["fare"].estimate == pytest.approx(150, rel=1e-5)
+        # One question draws all sums, with the noise of a record that changes every pair by M.
+        [count] = noise.counts
+        number = len(how["values"])
+        assert len(count.true) == 2 * number
+        assert count.epsilon.tolist() == [10**9] * 2 * number
+        assert count.sensitivity == WEIGHT * number
+        assert account.left == (10 - spent) * 10**9
+    assert [charge.loss.epsilon for charge in account.ledger.state().charges.values()] == [
+        10**9,
+        10**9,
+    ]
+
+
+def test_means_are_charged_before_they_are_drawn_and_refused_without_epsilon(account):
+    seen = []
+
+    class Looking(Echo):
+        def draw(self, mechanism):
+            seen.append(account.left)
+            return super().draw(mechanism)
+
+    ask(RIDES, BOX, epsilon=7, account=account, sampler=Looking(), **FARES)
+    assert seen == [3 * 10**9]
+    with pytest.raises(BudgetError):
+        ask(RIDES, BOX, epsilon=4, account=account, sampler=Looking(), **FARES)
+    assert len(seen) == 1
+
+
+def test_means_of_users_weigh_users_equally(account):
+    users = Account(account.ledger, "users")
+    answer = ask(
+        RIDES, BOX, epsilon=1, account=users, sampler=Echo(), user="id", count="users", **FARES
+    )
+    assert answer.estimate == pytest.approx(3)
+    # a: 0, b: 15, c: the mean of 30, 45 and 60 in the box.
+    assert answer.mean["fare"].estimate == pytest.approx((0 + 15 + 45) / 3, abs=1e-3)
+
+
+def test_the_error_of_a_count_with_values_is_that_of_its_sums(account):
+    plain = ask(RIDES, BOX, epsilon="0.01", account=account, sampler=Echo())
+    for factor, how in ((2, FARES), (4, BOTH)):
+        answer = ask(RIDES, BOX, epsilon="0.01", account=account, sampler=Echo(), **how)
+        assert answer.error == pytest.approx(math.sqrt(factor) * plain.error, rel=1e-4)
+        assert answer.upper > plain.upper
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+@pytest.mark.parametrize(("records", "share"), [(40, 0.1), (200, 0.02), (1000, 0.5), (3, 0.9)])
+def test_intervals_contain_means_and_sums_as_often_as_stated(records, share, confidence):
+    """Both counts have Laplace noise of one scale; the law of each answer is exact."""
+    rng, runs, value = np.random.default_rng(7), 1500, Value("fare", -10, 60)
+    true = np.array([share, 1 - share]) * records
+    mean, total = value.lower + value.width * share, value.upper * true[0] + value.lower * true[1]
+    inside = np.zeros((runs, 2), bool)
+    for run, noise in enumerate(rng.laplace(0, 2, (runs, 2))):
+        for column, (made, is_true) in enumerate(((_mean_answer, mean), (_sum_answer, total))):
+            answer = made(value, list(true + noise), 2.0, 1 - confidence)
+            assert answer.lower <= answer.estimate <= answer.upper
+            inside[run, column] = answer.lower <= is_true <= answer.upper
+    spread = 4 * math.sqrt(confidence * (1 - confidence) / runs)
+    assert inside[:, 1].mean() == pytest.approx(confidence, abs=spread)
+    assert inside[:, 0].mean() > confidence - spread
+    if records * min(share, 1 - share) > 15:  # no count is cut at 0
+        assert inside[:, 0].mean() == pytest.approx(confidence, abs=spread)
+
+
+def test_a_sum_of_draws_is_beyond_its_reach_as_often_as_stated():
+    draws = np.random.default_rng(3).laplace(0, 1, (6, 40_000))
+    for weights in ([1, 0], [0.7, 0.3], [0.5, 0.5], [1.0] * 4, [1.0] * 6):
+        reach = _laplace_reach(weights, 0.05)
+        beyond = np.abs(np.array(weights) @ draws[: len(weights)]) > reach
+        assert beyond.mean() == pytest.approx(0.05, abs=0.005), weights
+
+
+def test_an_empty_box_has_no_interval_of_a_mean(account):
+    answer = ask(RIDES, (2, 2, 3, 3), epsilon=1, account=account, sampler=Echo(), **FARES)
+    mean = answer.mean["fare"]
+    assert (mean.estimate, mean.error, mean.lower, mean.upper) == (30, 30, 0, 60)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"mean": "tip"},
+            r"mean must be a column that values= names with its bounds \(fare\), got 'tip'",
+        ),
+        ({"values": None}, r"mean must be .* \(it names none\), got 'fare'"),
+        ({"mean": (), "sum": ()}, "values must be asked for with mean= or sum=, got 'fare'"),
+        ({"values": {"fare": (60, 0)}}, "must have a lower and a larger upper bound"),
+    ],
+)
+def test_values_that_cannot_be_asked_for_cost_nothing(account, change, message):
+    with pytest.raises((ParameterError, InputDataError), match=message):
+        ask(RIDES, BOX, epsilon=1, account=account, **{**FARES, **change})
     assert account.left == 10**10
