@@ -272,8 +272,8 @@ def ask(
     named: dict[str, dict[str, Answer]] = {"mean": {}, "sum": {}}
     for kind, names in asked.items():
         for name in names:
-            number = release.record.value_named(name)
-            parts = [release.record.value_part(number, side) for side in (0, 1)]
+            number = release.index.record.value_named(name)
+            parts = [release.index.record.value_part(number, side) for side in (0, 1)]
             answer = _mean_answer if kind == "mean" else _sum_answer
             named[kind][name] = answer(
                 request.values[number],
