@@ -10,6 +10,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import geopandas as gpd
 import pytest
 
 import psd
@@ -51,6 +52,17 @@ def test_words_of_a_form():
     assert command_line.words_of(command_form("query"), values) == [
         "query", "--box", "1", "2", "3", "4", "--box", "-5", "6", "7", "8", "--", "r.psd.parquet"
     ]  # fmt: skip
+    values = {"values": ["fare 0 60", '"trip length", -1.5, 9'], "epsilon": "1"}
+    assert command_line.words_of(form, values) == [
+        "build", "--epsilon=1", "--value", "fare", "0", "60", "--value", "trip length", "-1.5", "9",
+    ]  # fmt: skip
+    asked = {"release": "r", "mean": ["fare", "trip length"], "sum": ["fare"]}
+    assert command_line.words_of(command_form("query"), asked) == [
+        "query", "--mean=fare", "--mean=trip length", "--sum=fare", "--", "r"
+    ]  # fmt: skip
+    for wrong in ("fare 0", "trip length 0 60", '"fare 0 60'):
+        with pytest.raises(CommandError, match="--value must be a column and two bounds, got"):
+            command_line.words_of(form, {"values": [wrong]})
     with pytest.raises(CommandError, match="--box must be 4 numbers, got '1 2 3'"):
         command_line.words_of(command_form("query"), {"box": ["1 2 3"]})
 
@@ -192,6 +204,32 @@ def test_from_errors_and_records_to_a_styled_map_in_qgis(plugin, tmp_path):
     assert mapped["layers"] == ['coalesce("relative_error", 100000000000)']
     assert exported["layers"] == ["raster"]
     assert "wrote" in planned["TEXT"]
+
+
+@pytest.mark.deep
+@pytest.mark.slow
+def test_values_from_records_to_a_map_of_means_in_qgis(plugin, tmp_path):
+    release, answers = str(tmp_path / "r.psd.parquet"), str(tmp_path / "answers.gpkg")
+    build = {
+        "INPUTS": [str(TOP / "data" / "trips" / "rides.csv")], "EPSILON": "1", "BOUNDS": BOUNDS,
+        "VALUES": "fare 0 60", "OUTPUT": release,
+    }  # fmt: skip
+    polygons = str(SEOUL / "districts.geojson")
+    place = str(tmp_path / "map.gpkg")
+    _, counted, mapped, refused = run_steps(
+        plugin, tmp_path,
+        ("psd:build", build),
+        ("psd:query", {"RELEASE": release, "POLYGONS": polygons, "MEAN": "fare", "SUM": "fare",
+                       "OUTPUT": answers}),
+        ("psd:addtomap", {"RELEASE": release, "LEVEL": "5", "VALUE": "fare", "OUTPUT": place}),
+        ("psd:addtomap", {"RELEASE": release, "VALUE": "tip", "OUTPUT": place}),
+    )  # fmt: skip
+    assert mapped["layers"] == ["mean_fare"]
+    assert "the value must be one of the release, got tip" in refused
+    table = gpd.read_file(counted["OUTPUT"], layer="answers")
+    expected = psd.load(release).query(gpd.read_file(polygons), mean="fare", sum="fare").table
+    assert table["mean_fare"].to_numpy() == pytest.approx(expected["mean_fare"].to_numpy())
+    assert table["sum_fare_upper"].to_numpy() == pytest.approx(expected["sum_fare_upper"])
 
 
 @pytest.mark.deep

@@ -138,6 +138,9 @@ class CommandAlgorithm(QgsProcessingAlgorithm):
 
 _STYLES = ["density", "reliability"]
 
+# Letters of the name of a style in a file.
+_LONGEST = 30
+
 
 class Style(QgsProcessingLayerPostProcessorInterface):
     """Gives a layer a style of its own file once it is in the project.
@@ -160,6 +163,12 @@ class Style(QgsProcessingLayerPostProcessorInterface):
             use_style(layer, self.name)
 
 
+def style_names(path: str) -> list[str]:
+    """Names of the styles in a file."""
+    layer = QgsVectorLayer(path, "cells", "ogr")
+    return [str(name) for name in layer.listStylesInDatabase()[2]]
+
+
 def use_style(layer: QgsVectorLayer, name: str) -> None:
     """Draw a layer in a style of its own file."""
     _, ids, names, *_ = layer.listStylesInDatabase()
@@ -171,7 +180,7 @@ def use_style(layer: QgsVectorLayer, name: str) -> None:
 
 
 # QGIS keeps no reference of its own, and the algorithm is gone by the time it needs them.
-_POST_PROCESSORS = {name: Style(name) for name in _STYLES}
+_POST_PROCESSORS: dict[str, Style] = {}
 
 
 class MapAlgorithm(QgsProcessingAlgorithm):
@@ -206,13 +215,14 @@ class MapAlgorithm(QgsProcessingAlgorithm):
         """Help beside the form."""
         return (
             "Adds the cells of a release as a layer with a ready style: people per square "
-            "kilometre, or how reliable the count of each cell is. The layer has both errors and "
-            "the interval of each cell as columns. Of a release with regions the layer has the "
-            "regions. It is a GeoPackage, and other programs open it in the same style."
+            "kilometre, how reliable the count of each cell is, or the mean of a value, which is "
+            "fainter where it is less reliable. The layer has errors, and intervals of means, as "
+            "columns. Of a release with regions the layer has the regions. It is a GeoPackage, and "
+            "other programs open it in the same style."
         )
 
     def initAlgorithm(self, configuration: Any = None) -> None:  # noqa: N802
-        """Release, slice, level, style and file."""
+        """Release, slice, level, style, value and file."""
         self.addParameter(QgsProcessingParameterFile("RELEASE", "Release"))
         for name, label in (("SLICE", "Time slice of a series"), ("LEVEL", "Level of cells")):
             self.addParameter(QgsProcessingParameterString(name, label, optional=True))
@@ -221,6 +231,8 @@ class MapAlgorithm(QgsProcessingAlgorithm):
                 "STYLE", "Style", options=_STYLES, defaultValue=_STYLES[0], usesStaticStrings=True
             )
         )
+        label = "Mean of a value in place of the style, such as fare"
+        self.addParameter(QgsProcessingParameterString("VALUE", label, optional=True))
         self.addParameter(QgsProcessingParameterVectorDestination("OUTPUT", "Cells"))
 
     def processAlgorithm(  # noqa: N802
@@ -242,7 +254,14 @@ class MapAlgorithm(QgsProcessingAlgorithm):
         release = self.parameterAsFile(parameters, "RELEASE", context)
         run_psd(self.stated_command(), self.version, [*words, "--", release, output], feedback)
         style = self.parameterAsEnumString(parameters, "STYLE", context)
+        if value := self.parameterAsString(parameters, "VALUE", context).strip():
+            style = f"mean_{value}"[:_LONGEST]
+            if style not in style_names(output):
+                raise QgsProcessingException(
+                    f"the value must be one of the release, got {value}; psd info lists them"
+                )
         # The first style is the one in which QGIS opens the file.
         if style != _STYLES[0] and context.willLoadLayerOnCompletion(output):
-            context.layerToLoadOnCompletionDetails(output).setPostProcessor(_POST_PROCESSORS[style])
+            processor = _POST_PROCESSORS.setdefault(style, Style(style))
+            context.layerToLoadOnCompletionDetails(output).setPostProcessor(processor)
         return {"OUTPUT": output}

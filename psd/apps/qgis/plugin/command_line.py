@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -68,13 +69,18 @@ def _option_words(field: Mapping[str, Any], value: Any) -> Iterator[str]:
             # A value that begins with - would be read as an option if it stood apart.
             yield f"{field['option']}={text}"
             continue
-        numbers = text.replace(",", " ").split()
-        if len(numbers) != field["size"]:
+        try:
+            parts = shlex.split(text.replace(",", " "))  # a name with spaces stands in quotes
+        except ValueError:
+            parts = []
+        if len(parts) != field["size"]:
+            is_value = field["name"] == "values"
+            words = "a column and two bounds" if is_value else f"{field['size']} numbers"
             raise CommandError(
-                f"{field['option']} must be {field['size']} numbers, got {text!r}; put each value "
-                "on a line of its own"
+                f"{field['option']} must be {words}, got {text!r}; put each value on a line of its "
+                "own"
             )
-        yield from (field["option"], *numbers)
+        yield from (field["option"], *parts)
 
 
 def find_command(stated: str) -> str:
