@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -27,9 +28,12 @@ def _page_of(module: str) -> Callable[[], str]:
     return page
 
 
+from generators.command_line import COMMANDS, command_page  # noqa: E402
+
 MADE: dict[str, Callable[[], str]] = {
     "measured/tables.md": _page_of("generators.tables"),
     "reference/command-line.md": _page_of("generators.command_line"),
+    **{f"reference/commands/{name}.md": partial(command_page, name) for name in COMMANDS},
     "reference/fields.md": _page_of("generators.fields"),
     "reference/psd.1": _page_of("generators.man_page"),
     "reference/api.md": _page_of("generators.api"),
@@ -64,6 +68,7 @@ def main() -> int:
     for name, text in changed.items():
         sys.stdout.write(f"{name} {'differs' if check else 'written'}\n")
         if not check:
+            (DOCS / name).parent.mkdir(exist_ok=True)
             (DOCS / name).write_text(text, encoding="utf-8")
     return 1 if check and changed else 0
 

@@ -1,4 +1,4 @@
-"""The page of all commands and options, from click."""
+"""The pages of all commands and options, from click."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OF_ALL = ("quiet", "verbose", "help")
 HEAD = """\
 # Command line
 
-`psd COMMAND --help` prints the same text, `--help-all` where a command has many options, and so
-does the manual page [psd.1](psd.1), by `man docs/reference/psd.1`. `python -m psd` runs the
+`psd COMMAND --help` prints what the page of a command says, `--help-all` where it has many options,
+and so does the manual page, by `man docs/reference/psd.1`. `python -m psd` runs the
 command, too. Every command has the options `--quiet`, `--verbose` and `--help` of `psd` itself.
 `psd info --versions` and `psd info --completion SHELL` need no release. [Exit codes](exit-codes.md)
 are listed separately; [commands that moved](moved.md#commands) are answered by their new names.
@@ -27,17 +27,25 @@ This page is generated from the commands by `python docs/generate.py`.
 
 
 def page() -> str:
-    """Give the text of the page."""
+    """Give the text of the page that leads to those of the commands."""
     parts = [HEAD]
     for section, commands in SECTIONS.items():
-        parts.append(f"\n**{section}**\n")
-        parts += [f"- [`psd {name}`](#psd-{name}): {line}" for name, line in commands.items()]
-    parts.append("\n## psd\n\n" + _options(cli, context_of(cli, "psd")))
-    for name in (name for commands in SECTIONS.values() for name in commands):
-        command = cli.get_command(click.Context(cli), name)
-        assert command is not None
-        parts += _command(command, f"psd {name}", 2)
+        parts.append(f"\n## {section}\n")
+        parts += [
+            f"- [`psd {name}`](commands/{name}.md): {line}" for name, line in commands.items()
+        ]
+    parts.append("\n## Options of psd itself\n\n" + _options(cli, context_of(cli, "psd")))
     return "\n".join(parts).rstrip() + "\n"
+
+
+def command_page(name: str) -> str:
+    """Give the text of the page of a command, and of the commands below it."""
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return "\n".join(_command(command, f"psd {name}", 1)).strip() + "\n"
+
+
+COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 
 
 def _command(command: click.Command, name: str, depth: int) -> Iterator[str]:

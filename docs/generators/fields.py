@@ -13,7 +13,7 @@ HEAD = """\
 # Fields of a request
 
 A field has one name: it is the argument of `psd.build`, the key of a [recipe](../guide/recipes.md),
-and, with hyphens, the option of [`psd build`](command-line.md#psd-build).
+and, with hyphens, the option of [`psd build`](commands/build.md).
 `psd tally`, `psd ask`, `psd stream`, `psd plan` and `psd choose` have those that they need. In the
 column *argument*, a dash says that Python has no such argument; in *private*, a value that is in no
 release, in no public part of a recipe, and in no message.

@@ -166,9 +166,10 @@ def ask(
         not add up. Public.
     confidence : float
         Of the interval, in (0, 1). Public.
-    x, y, wkt, geometry, layer, delimiter, decimal, encoding, skip_rows, input_crs, where, table,
-    query
-        How records are read, as in `psd.build`.
+    x, y, wkt, geometry, layer, table, query, where
+        Which records are read, as in `psd.build`.
+    delimiter, decimal, encoding, skip_rows, input_crs
+        How they are read, as in `psd.build`.
     memory : str or int, optional
         As in `psd.build`.
     user, max_contributions, choice_share, choice_over, choice_limit, per, count, max_per_slice

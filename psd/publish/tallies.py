@@ -135,9 +135,10 @@ def tally(
     method, set
         To hold only the cells that it divides in a smaller tally, which else serves every method.
         Public.
-    x, y, wkt, geometry, layer, delimiter, decimal, encoding, skip_rows, input_crs, where, table,
-    query
-        How records are read, as in `psd.build`. Public.
+    x, y, wkt, geometry, layer, table, query, where
+        Which records are read, as in `psd.build`. Public.
+    delimiter, decimal, encoding, skip_rows, input_crs
+        How they are read, as in `psd.build`. Public.
     memory : str or int, optional
         Limit on the memory that reading takes, such as ``"2GB"``.
     regions, region_id, region_parent, gaps, tolerance, repair

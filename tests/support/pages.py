@@ -18,7 +18,17 @@ _GENERATE = runpy.run_path(str(DOCS / "generate.py"))
 # Functions that give the text of a page, by its path: of pages that are not in git, and of others.
 MADE = {DOCS / name: page for name, page in _GENERATE["MADE"].items()}
 KEPT = {DOCS / name: page for name, page in _GENERATE["KEPT"].items()}
-BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```(\w*)\n(.*?)^```", re.M | re.S)
+# Pages that only the site has: lists of pages, notebooks, and the places of pages of elsewhere.
+OF_SITE = {
+    *DOCS.rglob("index.md"),
+    *(DOCS / "notebooks").glob("*.md"),
+    *(
+        page
+        for page in (DOCS / "contributing").glob("*.md")
+        if "The site shows" in page.read_text()
+    ),
+}
+BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```(\w*|\{[\w-]+\}.*?)\n(.*?)^```", re.M | re.S)
 INSTALLS = "python3 -m venv"
 
 

@@ -191,7 +191,7 @@ def plan(
     -----
     The boxes are 200 of each of four sizes (0.01, 0.1, 1 and 10 % of the area) and two kinds of
     centres (anywhere, on a device). The relative error of a box is
-    |estimate - true| / max(true, 0.001 devices). Support counts are drawn by their exact laws
+    ``|estimate - true| / max(true, 0.001 devices)``. Support counts are drawn by their exact laws
     (`psd.apps.planning.local_plan`).
 
     Examples

@@ -195,7 +195,7 @@ def plan(
 
     Notes
     -----
-    The relative error of a query is |estimate - true| / max(true, 0.001 count), as in
+    The relative error of a query is ``|estimate - true| / max(true, 0.001 count)``, as in
     `psd.apps.evaluation.evaluate`. Queries are 200 rectangles of each size and kind of centre per
     run. The count is that of the records after contributions are bounded; the error of the bound
     itself is not predicted.
