@@ -62,6 +62,7 @@ from psd.estimation.posterior import (
     posterior_counts,
     posterior_counts_together,
 )
+from psd.estimation.value_shares import share_weights
 from psd.release.file import content_digest
 from psd.release.post_processing import WITH_PRIOR
 from psd.release.record import ReleaseRecord
@@ -77,6 +78,7 @@ __all__ = [
     "fit",
     "fit_least_squares",
     "fit_together",
+    "fit_weights",
     "predicts_published",
 ]
 
@@ -308,6 +310,25 @@ def _fit_some(records: Sequence[ReleaseRecord]) -> Iterator[Fit]:
         estimates = [replace(e, count=c) for e, c in zip(estimates, counts, strict=True)]
     for record, unpruned in zip(records, estimates, strict=True):
         yield fit(record, unpruned=unpruned)
+
+
+def fit_weights(of_records: Fit, number: int) -> tuple[Fit, Fit]:
+    """Fit the weights of a value towards its upper and its lower bound, given the fit of records.
+
+    How they lie inside cells is seen in the weights alone; their estimates sum to the records, see
+    `psd.estimation.value_shares.share_weights`.
+    """
+    record = of_records.record
+    has_prior = record.post_processing.estimate in WITH_PRIOR
+    alone = [fit(record.value_part(number, side)) for side in (0, 1)]
+    first, last = (each.estimates.count if has_prior else each.estimates.signed for each in alone)
+    records = replace(of_records.estimates, variance=of_records.published_covariance.variance)
+    given = share_weights(record.tree, records, first, last, len(record.values) / 2)
+    upper, lower = (
+        replace(each, estimates=estimates, published_covariance=estimates, rounding_variance=None)
+        for each, estimates in zip(alone, given, strict=True)
+    )
+    return upper, lower
 
 
 def _lock(*arrays: object) -> None:

@@ -455,6 +455,12 @@ _ROUNDS = 2
 def measure_record(record: ReleaseRecord) -> Measurements:
     """Measurements of the nodes of a record."""
     tree, local = record.tree, record.local
+    if tree.sums is not None:
+        # The sums of values are not rounded, as the counts that follow from them are.
+        part, values = record.value_part(0, 0), len(record.values)
+        each = measure_counts(part.tree, part.scale)
+        count = tree.sums.sum(axis=(1, 2)) / (values * part.scale)
+        return Measurements(value=count, variance=each.variance * (2 / values))
     if local is None:
         return measure_counts(tree, record.scale)
     measured = _measure_at(tree, local, np.zeros(len(tree)))

@@ -35,7 +35,7 @@ from psd.query.answer_table import (
 from psd.query.areas import answer_areas, read_areas
 from psd.query.index import QueryIndex
 from psd.query.means import ValueFit, fit_values, node_columns, value_columns
-from psd.query.totals import QueryTotals
+from psd.query.totals import node_totals
 from psd.space.ground_areas import ground_areas, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
 
@@ -138,18 +138,7 @@ def check_treatment(treatment: str, threshold: Threshold) -> Limits:
 
 def judge_nodes(fit: Fit, nodes: Integers, relative: Floats, limits: Limits) -> Reliability:
     """Classify the estimates of nodes as answers to queries of them are, at 95 % confidence."""
-    nothing = np.zeros(len(nodes))
-    totals = QueryTotals(
-        estimate=fit.estimates.count[nodes],
-        signed=fit.estimates.signed[nodes],
-        perturbation_variance=fit.estimates.variance[nodes],
-        published_variance=fit.published_covariance.variance[nodes],
-        leaf_variance=nothing,
-        shift=nothing,
-        line_variance=nothing,
-        beyond=nothing,
-    )
-    lower, _ = answer_intervals(totals, CONFIDENCE)
+    lower, _ = answer_intervals(node_totals(fit, nodes), CONFIDENCE)
     return judge_estimates(relative, lower, limits)
 
 
@@ -200,14 +189,14 @@ def cells_table(
     that every format of a table has it.
     """
     which = _select_cells(fit.tree, cells, level)
-    return _table_of(fit, fit_values(fit.record), which, threshold)
+    return _table_of(fit, fit_values(fit), which, threshold)
 
 
 def cell_tables(
     fit: Fit, cells: str, *, level: int | str | None, threshold: Threshold
 ) -> Iterator[geopandas.GeoDataFrame]:
     """Tables of some cells each, one after the other those of `cells_table`; at least one."""
-    which, values = _select_cells(fit.tree, cells, level), fit_values(fit.record)
+    which, values = _select_cells(fit.tree, cells, level), fit_values(fit)
     for start in range(0, max(len(which), 1), _ROWS):
         yield _table_of(fit, values, which[start : start + _ROWS], threshold)
 

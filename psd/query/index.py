@@ -17,7 +17,7 @@ from psd._util.arrays import Floats, Integers
 from psd.errors import InternalError
 from psd.estimation.covariate import CovariateDensity
 from psd.estimation.density import PARTS, SmoothDensity
-from psd.estimation.fit import Fit, fit, fit_least_squares, fit_together
+from psd.estimation.fit import Fit, fit, fit_least_squares, fit_together, fit_weights
 from psd.estimation.fit_cache import LEAST_NODES, FitCache
 from psd.estimation.nonuniformity import cell_ceiling
 from psd.query.traversal import Mesh, leaf_mesh
@@ -195,7 +195,9 @@ class QueryIndex:
 
     record: ReleaseRecord  # what was published
     cache: FitCache | None = None  # where the fit is kept between processes
-    _parts: dict[tuple[int, int], QueryIndex] = field(default_factory=dict, init=False, repr=False)
+    _parts: dict[int, tuple[QueryIndex, QueryIndex]] = field(
+        default_factory=dict, init=False, repr=False
+    )
     is_kept: bool = True  # whether what is computed of a slice is kept for later questions
     _questions: Iterator[int] = field(default_factory=count, init=False, repr=False)
 
@@ -204,15 +206,17 @@ class QueryIndex:
         """Fit of all cells."""
         return fit(self.record, cache=self.cache)
 
-    def value_part(self, number: int, side: int) -> QueryIndex:
-        """Index of the weights of a value towards a bound; see `ReleaseRecord.value_part`."""
-        part = self._parts.get((number, side))
-        if part is None:
-            record = self.record.value_part(number, side)
-            part = QueryIndex(record=record, is_kept=self.is_kept)
+    def value_parts(self, number: int) -> tuple[QueryIndex, QueryIndex]:
+        """Indices of the weights of a value towards its upper and its lower bound."""
+        parts = self._parts.get(number)
+        if parts is None:
+            fits = fit_weights(self.fit, number)
+            parts = QueryIndex(record=fits[0].record), QueryIndex(record=fits[1].record)
+            for part, made in zip(parts, fits, strict=True):
+                vars(part)["fit"] = made
             if self.is_kept:
-                self._parts[number, side] = part
-        return part
+                self._parts[number] = parts
+        return parts
 
     def fit_near(self, boxes: Floats) -> Fit:
         """Fit that answers some boxes, shape (m, 4), in lattice units.

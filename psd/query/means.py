@@ -1,23 +1,24 @@
 """Sums and means of values in areas, with both errors and intervals.
 
-A value is two counts of weights, A towards its upper bound and B towards its lower one, see
-`psd.privacy.values`. Both are answered as counts of records are, each by its own estimates, so both
-are at least 0 and the mean stays within its bounds: lower + width A / (A + B).
+A value is two counts of weights, A towards its upper bound and B towards its lower one, that sum to
+the number of records N, see `psd.privacy.values`. Both are answered as counts of records are, by
+estimates given those of N (`psd.estimation.value_shares`), so that both are at least 0 and the mean
+stays within its bounds: lower + width A / N.
 
-The interval of a mean is that of a ratio, see `psd.query.joint.fieller_interval`: all p for which
-A - p (A + B), whose variance is (1 - p)^2 V(A) + p^2 V(B) - 2 p (1 - p) C, is within z standard
-deviations of 0. The noise of both counts is independent. What cells that are cut hold is not: C
-follows from the non-uniformity of A, of B and of their sum, the number of records. Where even A + B
-may be 0 there is no interval, and its ends are the bounds.
+The noise of N alone moves A and B together. That of A - p N is what the estimates leave of it. The
+interval of a mean is that of a ratio, see `psd.query.joint.fieller_interval`: all p for which A - p
+(A + B) may be 0, with a part of the noise of both that agrees with this. What cells that are cut
+hold is not independent: its covariance follows from the non-uniformity of A, of B and of N. Where
+the interval of N begins at 0 there is none, and its ends are the bounds.
 
 The quality of a mean is judged as that of a count, with the distance of the mean from its lower
 bound in place of the estimate: the origin of a value, such as that of a temperature, has no
-influence. It is poor as well where the noise alone makes the number of records unreliable: where
-almost all of a few records seem to be at a bound, the errors of A and B are small by chance.
+influence. It is poor as well where the noise alone makes the number of records unreliable.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,11 +26,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation.fit import Fit, fit, predicts_published
+from psd.estimation.fit import Fit, fit_weights
+from psd.estimation.least_squares import measure_record
 from psd.query.answer_table import (
     Threshold,
+    answer_columns,
     judge_estimates,
-    noise_for_intervals,
     relative_to,
     reliability_limits,
     two_sided_quantile,
@@ -37,7 +39,7 @@ from psd.query.answer_table import (
 from psd.query.areas import Areas
 from psd.query.index import QueryIndex, fitted
 from psd.query.joint import fieller_interval
-from psd.query.totals import sum_over_slices
+from psd.query.totals import node_totals, sum_over_slices
 
 if TYPE_CHECKING:
     from psd.privacy.values import Value
@@ -57,6 +59,8 @@ __all__ = [
 
 _LEAST_RECORDS = 1e-9
 
+_TINY = 1e-300
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ValueTotals:
@@ -65,15 +69,14 @@ class ValueTotals:
     bounds: tuple[float, float]
     upper: Floats  # count of weights towards the upper bound, A
     lower: Floats  # towards the lower one, B
-    # Variances of A and of B by the noise, as errors predict them and as intervals need them.
-    predicted: tuple[Floats, Floats]
-    noise: tuple[Floats, Floats]
+    given: Floats  # variance of A, and of B, by the noise, given the number of records N
     uneven: tuple[Floats, Floats]  # variances of A and of B by non-uniformity
-    common: Floats  # their covariance
+    counts: Mapping[str, Any]  # answers of N, see `psd.query.answer_table.COLUMNS`
+    single: float  # variance of the noise of one count of records; 0 where noise is Gaussian
 
     @property
     def records(self) -> Floats:
-        """Number of records by this value alone."""
+        """Number of records."""
         return self.upper + self.lower
 
     @property
@@ -83,59 +86,73 @@ class ValueTotals:
         share: Floats = np.divide(self.upper, records, out=half, where=records > 0)
         return share
 
+    @property
+    def noise(self) -> Floats:
+        """Variance that independent noise of A and of B has if A - p N varies as it does."""
+        p = self.share
+        noise: Floats = self.given / ((1 - p) ** 2 + p**2)
+        return noise
+
+    @property
+    def common(self) -> Floats:
+        """Covariance of A and B by non-uniformity, from V(A + B) = V(A) + V(B) + 2 C."""
+        largest = np.sqrt(self.uneven[0] * self.uneven[1])
+        apart = self.counts["nonuniformity_error"] ** 2 - sum(self.uneven)
+        common: Floats = np.clip(apart / 2, -largest, largest)
+        return common
+
+    @property
+    def uneven_share(self) -> Floats:
+        """Variance of A - p N by non-uniformity."""
+        p = self.share
+        variance = (1 - p) ** 2 * self.uneven[0] + p**2 * self.uneven[1]
+        shape: Floats = np.maximum(variance - 2 * p * (1 - p) * self.common, 0.0)
+        return shape
+
 
 def value_totals(
-    slices: Sequence[QueryIndex], areas: Areas, number: int, records_uneven: Floats
+    slices: Sequence[QueryIndex], areas: Areas, number: int, counts: Mapping[str, Any]
 ) -> ValueTotals:
     """Count the weights of a value in areas, for all slices together.
 
-    records_uneven: (areas,) variance of the number of records by non-uniformity.
+    counts: answers of the number of records of the same slices in these areas.
     """
-    value = slices[0].record.values[number]
     record = slices[0].record
-    parts = upper, lower = [
-        sum_over_slices(
-            areas.totals(part)
-            for part in fitted([index.value_part(number, side) for index in slices])
-        )
-        for side in (0, 1)
-    ]
-    uneven = tuple(part.nonuniformity_variance for part in parts)
-    # V(A + B) = V(A) + V(B) + 2 C, and no correlation is beyond 1.
-    largest = np.sqrt(uneven[0] * uneven[1])
-    common = np.clip((records_uneven - sum(uneven)) / 2, -largest, largest)
+    value = record.values[number]
+    pairs = [tuple(map(areas.totals, index.value_parts(number))) for index in fitted(slices)]
+    upper, lower = map(sum_over_slices, zip(*pairs, strict=True))
     return ValueTotals(
         bounds=(value.lower, value.upper),
         upper=np.maximum(upper.estimate, 0.0),
         lower=np.maximum(lower.estimate, 0.0),
-        predicted=_pair(part.noise_variance(predicts_published(record)) for part in parts),
-        noise=_pair(map(noise_for_intervals, parts)),
-        uneven=_pair(uneven),
-        common=common,
+        given=upper.perturbation_variance,
+        uneven=(upper.nonuniformity_variance, lower.nonuniformity_variance),
+        counts=counts,
+        single=_single_noise(record),
     )
 
 
-def _pair(values: Any) -> tuple[Any, Any]:
-    """Two values of an iterable."""
-    first, second = values
-    return first, second
+def _single_noise(record: ReleaseRecord) -> float:
+    """Least variance of the noise of a count of records; 0 if noise is Gaussian."""
+    if not record.tree.noise.measure.is_pure:
+        return 0.0
+    return float(measure_record(record).variance.min())
 
 
 def mean_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
     """Mean, both errors, and the ends of the interval; (areas,) float64 each.
 
-    Where there is no interval its ends are the bounds, and the mean is their middle if there is no
-    record.
+    Where there is no interval its ends are the bounds.
     """
     (low, high), p, records = totals.bounds, totals.share, totals.records
     width = high - low
     # Of almost no records every error is that of a number anywhere between the bounds.
-    square = (width / np.maximum(records, _LEAST_RECORDS)) ** 2
-    weights = (1 - p) ** 2, p**2
-    noise = square * sum(w * v for w, v in zip(weights, totals.predicted, strict=True))
-    shape = sum(w * v for w, v in zip(weights, totals.uneven, strict=True))
-    shape = square * np.maximum(shape - 2 * p * (1 - p) * totals.common, 0.0)
-    noise, shape = (np.minimum(np.sqrt(v), width / 2) for v in (noise, shape))
+    has_records = records > _LEAST_RECORDS
+    square = np.where(has_records, (width / np.where(has_records, records, 1.0)) ** 2, np.inf)
+    noise, shape = (
+        np.where(has_records, np.minimum(np.sqrt(square * variance), width / 2), width / 2)
+        for variance in (np.maximum(totals.given, _TINY), np.maximum(totals.uneven_share, _TINY))
+    )
     first, last = _fieller(totals, confidence)
     return {
         "": low + width * p,
@@ -148,26 +165,39 @@ def mean_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
 
 
 def sum_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
-    """Sum, both errors, and the ends of the interval; (areas,) float64 each."""
-    low, high = totals.bounds
-    total = high * totals.upper + low * totals.lower
-    weights = high**2, low**2
-    predicted, noise, uneven = (
-        sum(w * v for w, v in zip(weights, pair, strict=True))
-        for pair in (totals.predicted, totals.noise, totals.uneven)
+    """Sum, both errors, and the ends of the interval; (areas,) float64 each.
+
+    The sum is mean N + width (A - p N). Its interval puts that of N, which is longer upwards, and
+    the second term together as squares.
+    """
+    (low, high), p, counts = totals.bounds, totals.share, totals.counts
+    width, mean = high - low, low + (high - low) * p
+    total = np.where(totals.records > _LEAST_RECORDS, mean * totals.records, 0.0)
+    # Covariances of A - p N with N.
+    by_noise = (1 - 2 * p) * totals.noise
+    uneven = counts["nonuniformity_error"] ** 2
+    by_shape = totals.uneven[0] + totals.common - p * uneven
+    noise = width**2 * totals.given + 2 * mean * width * by_noise
+    shape = width**2 * totals.uneven_share + 2 * mean * width * by_shape
+    variances = (
+        np.maximum(mean**2 * counts["perturbation_error"] ** 2 + noise, 0.0),
+        np.maximum(mean**2 * uneven + shape, 0.0),
     )
-    shape = np.maximum(uneven + 2 * high * low * totals.common, 0.0)
-    half = two_sided_quantile(confidence) * np.sqrt(noise + shape)
+    beyond = two_sided_quantile(confidence) ** 2 * (noise + shape)
+    down, up = (
+        np.abs(mean) * np.abs(counts[end] - counts["estimate"]) for end in ("lower", "upper")
+    )
+    down, up = np.where(mean < 0, up, down), np.where(mean < 0, down, up)
+    least = total - np.sqrt(np.maximum(down**2 + beyond, 0.0))
+    most = total + np.sqrt(np.maximum(up**2 + beyond, 0.0))
     # No record is below the lower bound or above the upper one.
-    least = total - half if low < 0 else np.maximum(total - half, 0.0)
-    most = total + half if high > 0 else np.minimum(total + half, 0.0)
     return {
         "": total,
-        "_perturbation_error": np.sqrt(predicted),
-        "_nonuniformity_error": np.sqrt(shape),
-        "_error": np.sqrt(predicted + shape),
-        "_lower": least,
-        "_upper": most,
+        "_perturbation_error": np.sqrt(variances[0]),
+        "_nonuniformity_error": np.sqrt(variances[1]),
+        "_error": np.sqrt(sum(variances)),
+        "_lower": least if low < 0 else np.maximum(least, 0.0),
+        "_upper": most if high > 0 else np.minimum(most, 0.0),
     }
 
 
@@ -184,9 +214,8 @@ def value_columns(
     asked: ``mean`` or ``sum``, and the number of the value; counts: the answers of the records of
     the same slices in these areas.
     """
-    uneven = counts["nonuniformity_error"] ** 2
     numbers = {number for _, number in asked}
-    totals = {number: value_totals(slices, areas, number, uneven) for number in numbers}
+    totals = {number: value_totals(slices, areas, number, counts) for number in numbers}
     columns: dict[str, Any] = {}
     for kind, number in asked:
         made = (mean_columns if kind == "mean" else sum_columns)(totals[number], confidence)
@@ -202,30 +231,28 @@ def _quality(totals: ValueTotals, mean: dict[str, Floats], threshold: Threshold)
     """Class of each mean, (areas,) object."""
     low, limits = totals.bounds[0], reliability_limits(threshold)
     relative = relative_to(mean[""] - low, mean["_error"])
-    of_records = relative_to(totals.records, np.sqrt(sum(totals.predicted)))
+    of_records = relative_to(totals.records, totals.counts["perturbation_error"])
     relative = np.where(of_records <= limits.reliable, relative, np.inf)
     return judge_estimates(relative, mean["_lower"] - low, limits).quality
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ValueFit:
-    """Fits of the two counts of weights of a value."""
+    """Fits of the records and of the two weights of a value."""
 
     value: Value
+    records: Fit
     upper: Fit
     lower: Fit
 
 
-def fit_values(record: ReleaseRecord) -> list[ValueFit]:
-    """Fit the counts of weights of all values of a release."""
-    return [
-        ValueFit(
-            value=value,
-            upper=fit(record.value_part(number, 0)),
-            lower=fit(record.value_part(number, 1)),
-        )
-        for number, value in enumerate(record.values)
-    ]
+def fit_values(records: Fit) -> list[ValueFit]:
+    """Fit the weights of all values of a release, given the fit of its records."""
+    fits = []
+    for number, value in enumerate(records.record.values):
+        upper, lower = fit_weights(records, number)
+        fits.append(ValueFit(value=value, records=records, upper=upper, lower=lower))
+    return fits
 
 
 def node_columns(
@@ -234,18 +261,19 @@ def node_columns(
     """Means and sums of all values in nodes of a tree, with error and interval, (nodes,) each."""
     columns: dict[str, Any] = {}
     for each in fits:
-        nothing, parts = np.zeros(len(nodes)), (each.upper, each.lower)
         # Nodes are whole, so that nothing is uneven.
-        variances = _pair(part.noise_covariance.variance[nodes] for part in parts)
-        counts = _pair(np.maximum(part.estimates.count[nodes], 0.0) for part in parts)
+        nothing = np.zeros(len(nodes))
+        records = each.records.record
         totals = ValueTotals(
             bounds=(each.value.lower, each.value.upper),
-            upper=counts[0],
-            lower=counts[1],
-            predicted=variances,
-            noise=variances,
+            upper=each.upper.estimates.count[nodes],
+            lower=each.lower.estimates.count[nodes],
+            given=each.upper.estimates.variance[nodes],
             uneven=(nothing, nothing),
-            common=nothing,
+            counts=answer_columns(
+                node_totals(each.records, nodes), records, confidence=confidence, threshold=1.0
+            ),
+            single=_single_noise(records),
         )
         for kind, made in (("mean", mean_columns), ("sum", sum_columns)):
             answers = made(totals, confidence)
@@ -258,8 +286,37 @@ def node_columns(
 
 def _fieller(totals: ValueTotals, confidence: float) -> tuple[Floats, Floats]:
     """Ends of the interval of the share, 0 and 1 where there is none."""
-    first, second = (n + u for n, u in zip(totals.noise, totals.uneven, strict=True))
-    whole = first + second + 2 * totals.common  # variance of A + B
+    stretched = _stretch(totals, confidence) * totals.noise
+    first, second = (stretched + uneven for uneven in totals.uneven)
+    whole = first + second + 2 * totals.common  # variance of A + B, as far as the share follows it
     shared = first + totals.common  # covariance of A and A + B
-    low, high = fieller_interval(totals.upper, totals.records, first, whole, shared, confidence)
-    return np.where(np.isinf(high), 0.0, low), np.minimum(high, 1.0)
+    records = totals.records
+    low, high = fieller_interval(totals.upper, records, first, whole, shared, confidence)
+    none = np.isinf(high) | (totals.counts["lower"] <= 0)
+    return np.where(none, 0.0, low), np.where(none, 1.0, np.minimum(high, 1.0))
+
+
+def _stretch(totals: ValueTotals, confidence: float) -> Floats:
+    """Square of the quantile of the noise of A - p N, over that of a normal one of its variance.
+
+    The noise of one pair of sums is (1 - p) X - p Y for Laplace X and Y. Noise of many pairs is
+    normal, and so is noise of several levels that were pooled.
+    """
+    if not totals.single:
+        return np.ones(len(totals.upper))
+    grid = np.linspace(0.0, 0.5, 33)[:-1]
+    large, small = 1 - grid, np.maximum(grid, 1e-9)
+    # P(|x| > t) = (l^2 exp(-t / l) - s^2 exp(-t / s)) / (l^2 - s^2) for scales l and s; bisection.
+    low, high = np.zeros((2, len(grid)))
+    high += 2 * (1 - math.log(1 - confidence))
+    for _ in range(50):
+        middle = (low + high) / 2
+        tail = large**2 * np.exp(-middle / large) - small**2 * np.exp(-middle / small)
+        is_more = tail > (1 - confidence) * (large**2 - small**2)
+        low, high = np.where(is_more, middle, low), np.where(is_more, high, middle)
+    laplace = low / np.sqrt(2 * (large**2 + small**2)) / two_sided_quantile(confidence)
+    p = totals.share
+    ratio = totals.counts["perturbation_error"] ** 2 / totals.single
+    alone = np.minimum(ratio, 1 / np.maximum(ratio, 1.0))
+    stretch: Floats = 1 + alone * (np.interp(np.minimum(p, 1 - p), grid, laplace) - 1)
+    return stretch**2

@@ -17,7 +17,7 @@ from psd.query.traversal import Traversal, perturbation_variance
 if TYPE_CHECKING:
     from psd.estimation.fit import Fit
 
-__all__ = ["QueryTotals", "concatenate", "query_totals"]
+__all__ = ["QueryTotals", "concatenate", "node_totals", "query_totals", "sum_over_slices"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,6 +111,21 @@ def query_totals(
         shift=shift,
         line_variance=along_lines,
         beyond=beyond,
+    )
+
+
+def node_totals(fit: Fit, nodes: Integers) -> QueryTotals:
+    """Totals of queries that are nodes of the tree; they are whole, so nothing is uneven."""
+    nothing = np.zeros(len(nodes))
+    return QueryTotals(
+        estimate=fit.estimates.count[nodes],
+        signed=fit.estimates.signed[nodes],
+        perturbation_variance=fit.estimates.variance[nodes],
+        published_variance=fit.published_covariance.variance[nodes],
+        leaf_variance=nothing,
+        shift=nothing,
+        line_variance=nothing,
+        beyond=nothing,
     )
 
 

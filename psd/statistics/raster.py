@@ -17,7 +17,7 @@ from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
 from psd.estimation.nonuniformity import shift_variance
 from psd.query.answer_table import QUALITIES, Threshold
-from psd.query.areas import read_areas
+from psd.query.areas import answer_areas, read_areas
 from psd.query.index import QueryIndex
 from psd.query.joint import part_variance, records_moved
 from psd.query.lines import divides_records, line_matrix
@@ -346,7 +346,7 @@ def density_raster(fit: Fit, columns: int, rows: int, threshold: Threshold = 0.3
     bands = (count, density, np.sqrt(noise), np.sqrt(nonuniformity), np.sqrt(noise + nonuniformity))
     values = {}
     if fit.record.values:
-        values = _value_bands(fit, columns, rows, np.sqrt(nonuniformity), threshold)
+        values = _value_bands(fit, columns, rows, threshold)
     # The overlay counts rows from the south, images from the north.
     images = [band.reshape(rows, columns)[::-1] for band in (*bands, *values.values())]
     for image in images:
@@ -364,13 +364,8 @@ def density_raster(fit: Fit, columns: int, rows: int, threshold: Threshold = 0.3
     )
 
 
-def _value_bands(
-    fit: Fit, columns: int, rows: int, uneven: Floats, threshold: Threshold
-) -> dict[str, Floats]:
-    """Means and sums in the cells of a raster, from the south-west, (cells,) float64 each.
-
-    uneven: (cells,) errors of the counts by non-uniformity.
-    """
+def _value_bands(fit: Fit, columns: int, rows: int, threshold: Threshold) -> dict[str, Floats]:
+    """Means and sums in the cells of a raster, from the south-west, (cells,) float64 each."""
     index = QueryIndex(record=fit.record)
     vars(index)["fit"] = fit
     west, south, east, north = fit.domain.bounds
@@ -378,7 +373,7 @@ def _value_bands(
     areas = read_areas(boxes, fit.domain, fit.tree)
     numbers = range(len(fit.record.values))
     both = [(kind, number) for number in numbers for kind in ("mean", "sum")]
-    counts = {"nonuniformity_error": uneven}
+    counts = answer_areas([index], areas, confidence=_CONFIDENCE, threshold=threshold)
     found = value_columns([index], areas, both, _CONFIDENCE, counts, threshold)
     for name, band in found.items():
         if name.endswith("_quality"):

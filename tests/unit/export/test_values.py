@@ -35,9 +35,9 @@ def test_the_quality_of_a_mean_is_its_error_over_its_distance_from_the_lower_bou
     none = (cells.mean_fare_lower <= 0) & (cells.mean_fare_upper >= 60)
     assert none.any()
     assert (cells.mean_fare_quality[none] == "poor").all()
-    # Few records that seem to be at a bound have small errors by chance.
+    # Where the records may be noise, the mean is that of the surroundings.
     few = cells.perturbation_error > 0.5 * cells.estimate
-    assert (few & (error <= 0.3 * mean)).any()
+    assert few.any()
     assert (cells.mean_fare_quality[few] == "poor").all()
     strict = release.to_geopandas(threshold=(0.001, 0.002))
     assert (strict.mean_fare_quality == "poor").sum() > (cells.mean_fare_quality == "poor").sum()

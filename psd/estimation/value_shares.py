@@ -1,0 +1,175 @@
+"""Estimates of the weights of values, given the records: how a value differs from place to place.
+
+A value is two counts of weights, A and B, that sum to the records N, see `psd.privacy.values`. The
+share p = A / N of a small cell is lost in the noise, but cells of one family seldom differ as much
+as their noise does. So the share of a cell is moved towards that of its family, by as much as the
+noise asks for: a posterior mean under a normal prior whose spread is learnt from all cells of the
+level [1]_. Post-processing: noisy sums alone are read.
+
+With the share q of its parent, a cell has the excess E = A - q N. Its estimate (1 - q) A - q B does
+not depend on the noise of N. The prior: E is m N + d, with m of the family, about which nothing is
+known, and d of the variance q (1 - q) (w^2 N + b^2 N^2). No number in [0, 1] with the mean q has a
+variance above q (1 - q): w^2 is the part of it that the records of one place have, b^2 that of
+places of one family. For the deviations w and b, which are not known, uniform priors from 0 to 1
+leave a spread that the noise hides neither 0 nor large [2]_. The excesses of a family sum to 0.
+
+References
+----------
+.. [1] Fay, Herriot. "Estimates of Income for Small Places." Journal of the American Statistical
+   Association 74(366), 1979.
+.. [2] Gelman. "Prior Distributions for Variance Parameters in Hierarchical Models." Bayesian
+   Analysis 1(3), 2006.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers, sum_by
+from psd.estimation.least_squares import Estimates, project_families
+from psd.space.box_tree import Hierarchy
+
+__all__ = ["LEAST_RECORDS", "share_weights"]
+
+LEAST_RECORDS = 2.0**-60
+"""Records of an empty cell, so that it has the share of its family; nothing beside any record."""
+
+# Deviations w and b that are tried, and the part of a uniform prior that each stands for.
+_TRIED = np.append(0.0, np.geomspace(1e-3, 1.0, 16))
+_PRIOR = np.gradient(_TRIED)
+
+# Cells of a level from which w and b are learnt, and cells that are computed together.
+_LEARNT_FROM = _TOGETHER = 2**13
+
+# Posterior probability, beside the largest one, below which w and b are left out.
+_LIKELY = 1e-4
+
+_TINY = 1e-300
+
+
+def share_weights(
+    tree: Hierarchy, records: Estimates, upper: Floats, lower: Floats, part: float
+) -> tuple[Estimates, Estimates]:
+    """Estimate the weights towards both bounds in all nodes, given the records in them.
+
+    records: estimates of the number of records, with the variances of what is published; upper,
+    lower: (n,) float64, estimates of both weights, each with `part` of these variances. The results
+    have the covariance of the weights given the records, the same for both, that the recursion of
+    `psd.query.traversal` reads.
+
+    P1. Neither is negative, they sum to the records, and the children of a node sum to it, but for
+    `LEAST_RECORDS`.
+
+    P2. A node whose noise is small beside the spread keeps its share; nodes of a family have that
+    of their parent where noise is all that is seen.
+    """
+    count = np.maximum(records.count, 0.0)
+    high, slope, spread, variance = (np.zeros(len(tree)) for _ in range(4))
+    a, b = max(float(upper[0]), 0.0), max(float(lower[0]), 0.0)
+    share = np.full(len(tree), a / (a + b) if a + b > 0 else 0.5)
+    high[0], slope[0] = share[0] * count[0], 1.0
+    signed = share * records.signed
+    spread[0] = variance[0] = _square(share[0]) * part * records.variance[0]
+    for level in tree.levels[1:]:
+        parent = tree.parent[level]
+        owner, n, q = parent - parent[0], count[level], share[parent]
+
+        # 1. What is known of the excess of each cell, and of m of each family.
+        excess = (1 - q) * upper[level] - q * lower[level]
+        noise = np.maximum(_square(q) * part * records.variance[level], _TINY)
+        kept, doubt = _shrinkage(excess, noise, n, q * (1 - q), owner)
+        left, free = kept * noise, (1 - kept) * n
+        known = _sums(owner, free * n / noise)
+        unknown = np.where(known > 0, 1 / np.maximum(known, _TINY), 0.0)  # variance of m
+        moved = kept * excess + free * unknown * _sums(owner, free * excess / noise)
+
+        # 2. What the excesses of a family are over 0 is taken from them, by how they vary with it.
+        #    No weight is negative: one that would be is 0, and its siblings give for it.
+        whole = _sums(owner, free)
+        k = left + free * whole * unknown
+        total = _sums(owner, k)
+        plain = np.where(count[parent] > 0, n / np.maximum(count[parent], _TINY), 0.0)
+        plain = np.where(count[parent] > 0, plain, records.slope[level])
+        k = np.where(total > 0, k / np.maximum(total, _TINY), plain)
+        high[level] = np.clip(q * n + moved - k * _sums(owner, moved), 0.0, n)
+        is_over = _sums(owner, high[level]) > high[parent]
+        target = np.zeros(int(owner[-1]) + 1)
+        target[owner] = np.where(is_over, high[parent], count[parent] - high[parent])
+        fitted = np.where(is_over, high[level], n - high[level])
+        fitted = project_families(fitted, np.maximum(k, _TINY), owner, target)
+        high[level] = np.where(is_over, fitted, n - fitted)
+        share[level] = np.where(n > 0, high[level] / np.maximum(n, LEAST_RECORDS), q)
+        share[level] = p = np.clip(share[level], 0.0, 1.0)
+
+        # 3. Variances, with the noise that a share of p has, and what m adds although the sum of
+        #    its family is known.
+        own = left + free**2 * unknown - k**2 * total
+        alone = left * (1 - 2 * k) + k**2 * _sums(owner, left)
+        left = (left + doubt + np.maximum(own - alone, 0.0)) * _square(p) / _square(q)
+        slope[level], spread[level] = k, left
+        variance[level] = left * (1 - 2 * k) + k**2 * (_sums(owner, left) + variance[parent])
+        signed[level] = q * records.signed[level] + high[level] - q * n
+        signed[level] += k * (signed[parent] - q * records.signed[parent])
+    high += share * LEAST_RECORDS
+    low = np.maximum(count - high, 0.0) + (1 - share) * LEAST_RECORDS
+    first, second = (
+        Estimates(
+            signed=each_signed,
+            count=each,
+            upward=each,
+            upward_variance=spread,
+            slope=slope,
+            variance=variance,
+        )
+        for each, each_signed in ((high, signed), (low, records.signed - signed))
+    )
+    return first, second
+
+
+def _square(share: Floats) -> Floats:
+    """Variance of (1 - p) A - p B, over that of A and of B."""
+    square: Floats = (1 - share) ** 2 + share**2
+    return square
+
+
+def _sums(owner: Integers, values: Floats) -> Floats:
+    """Sum over the family of each cell."""
+    return sum_by(owner, values, int(owner[-1]) + 1)[owner]
+
+
+def _shrinkage(
+    excess: Floats, noise: Floats, records: Floats, largest: Floats, owner: Integers
+) -> tuple[Floats, Floats]:
+    """Part of each excess that is kept, and its variance since w and b are not known.
+
+    excess, its variance by the noise, records, q (1 - q): (n,) float64. Means over the posterior of
+    w and b, from the likelihood of the excesses of all families with m integrated out.
+    """
+    within, between = (each.ravel() for each in np.meshgrid(_TRIED**2, _TRIED**2, indexing="ij"))
+    weight = np.log(np.outer(_PRIOR, _PRIOR).ravel())
+    cells = np.flatnonzero(records * largest > 0)
+    if len(cells):
+        families = np.split(cells, np.flatnonzero(np.diff(owner[cells])) + 1)
+        families = families[:: 1 + len(cells) // _LEARNT_FROM]
+        starts = np.cumsum([0, *map(len, families[:-1])])
+        cells = np.concatenate(families)
+        e, n, v, unit = (each[cells] for each in (excess, records, noise, largest))
+        for tried in range(len(weight)):
+            total = v + unit * (within[tried] * n + between[tried] * n**2)
+            squares = np.add.reduceat(n**2 / total, starts)
+            products = np.add.reduceat(n * e / total, starts)
+            misfit = np.log(total).sum() + (e**2 / total).sum()
+            weight[tried] -= (misfit + (np.log(squares) - products**2 / squares).sum()) / 2
+    weight = np.exp(weight - weight.max())
+    likely = np.flatnonzero(weight > _LIKELY)
+    weight = weight[likely] / weight[likely].sum()
+
+    kept, doubt = np.zeros((2, len(excess)))
+    for start in range(0, len(excess), _TOGETHER):
+        some = slice(start, start + _TOGETHER)
+        n = records[some]
+        spread = largest[some] * (within[likely, None] * n + between[likely, None] * n**2)
+        part = spread / (spread + noise[some])
+        kept[some] = weight @ part
+        doubt[some] = (weight @ (part - kept[some]) ** 2) * excess[some] ** 2
+    return kept, doubt
