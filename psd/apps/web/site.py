@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyogrio
+
 from psd._util.atomic_write import temporary_folder
 from psd._util.extras import require_matplotlib
 from psd._util.instances import type_text
@@ -28,12 +30,15 @@ from psd.signing import signature_name
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["MAX_TILE_CELLS", "folder_name", "write_folder", "write_site"]
+__all__ = ["MAX_LAYER_CELLS", "folder_name", "write_folder", "write_site"]
 
-MAX_TILE_CELLS = 200_000
-"""Limit of the cells in a file of tiles, all time slices together: more take minutes."""
+MAX_LAYER_CELLS = 200_000
+"""Limit of the cells of GeoPackage and tiles, all time slices together: more take minutes."""
 
 _THRESHOLD = 0.3
+
+# The time that GDAL writes into files.
+_NOW = "OGR_CURRENT_DATE"
 
 # Names of all files of a folder with their SHA-256, as `sha256sum -c` reads them. Its first line
 # says that psd may replace the folder.
@@ -45,7 +50,12 @@ _INDEX: dict[Language, str] = {"en": "index.en.html", "ko": "index.ko.html"}
 _ROOT = ("index.html", "catalog.json", "datapackage.json", _SUMS, *_INDEX.values())
 
 _PARQUET = "application/vnd.apache.parquet"
-_TYPES = {"release": _PARQUET, "table": _PARQUET, "tiles": "application/vnd.pmtiles"}
+_TYPES = {
+    "release": _PARQUET,
+    "table": _PARQUET,
+    "layer": "application/geopackage+sqlite3",
+    "tiles": "application/vnd.pmtiles",
+}
 
 
 Source = str | os.PathLike[str]
@@ -260,15 +270,17 @@ def _write_release(each: Published, made: Path) -> None:
     note("release", file)
     if signature_name(file).is_file():
         note("signature", signature_name(file))
-    has_tiles = _has_tiles() and _described(each).bbox is not None
-    few = sum(int(tree.is_leaf.sum()) for tree in trees) <= MAX_TILE_CELLS
+    endings = {"layer": ".gpkg"}
+    if "PMTiles" in pyogrio.list_drivers(write=True) and _described(each).bbox is not None:
+        endings["tiles"] = ".pmtiles"
+    few = sum(int(tree.is_leaf.sum()) for tree in trees) <= MAX_LAYER_CELLS
     for number, level in enumerate(release.levels or ("",)):
         stem = f"regions-{number + 1}-{folder_name(level)}" if level else "cells"
         columns = _write_table(each, level, folder / f"{stem}.parquet")
         note("table", folder / f"{stem}.parquet", columns, level)
-        if has_tiles and few:
-            _write_tiles(each, level, folder / f"{stem}.pmtiles")
-            note("tiles", folder / f"{stem}.pmtiles", level=level)
+        for kind, ending in endings.items() if few else ():
+            _write_layer(each, level, folder / f"{stem}{ending}")
+            note(kind, folder / f"{stem}{ending}", level=level)
     entry = _stac_entry(each)
     _write_json(folder / _entry_name(each), entry)
 
@@ -315,22 +327,20 @@ def _write_table(each: Published, level: str, path: Path) -> dict[str, str]:
     return {column.name: str(column.type) for column in schema}
 
 
-def _write_tiles(each: Published, level: str, path: Path) -> None:
-    """Write vector tiles, those of all slices together."""
+def _write_layer(each: Published, level: str, path: Path) -> None:
+    """Write the cells of all slices together, without the time at which they are written."""
     import geopandas as gpd
     import pandas as pd
 
     tables = list(_tables(each, level))
     joined = tables[0] if len(tables) == 1 else gpd.GeoDataFrame(pd.concat(tables))
     joined.attrs = tables[0].attrs
-    find_format(path).write(joined, path)
-
-
-def _has_tiles() -> bool:
-    """Whether GDAL writes vector tiles here."""
-    import pyogrio
-
-    return "PMTiles" in pyogrio.list_drivers(write=True)
+    before = pyogrio.get_gdal_config_option(_NOW)
+    pyogrio.set_gdal_config_options({_NOW: "1970-01-01T00:00:00.000Z"})
+    try:
+        find_format(path).write(joined, path)
+    finally:
+        pyogrio.set_gdal_config_options({_NOW: before})
 
 
 # --- catalogues -----------------------------------------------------------------------------------
@@ -358,6 +368,10 @@ def _entry_name(each: Published) -> str:
     return "collection.json" if _described(each).interval is None else "item.json"
 
 
+# What follows the name of a table in those of the same cells in other formats.
+_KEYS = {"layer": "-layer", "tiles": "-tiles"}
+
+
 def _stac_entry(each: Published) -> dict[str, Any]:
     """Item or collection of STAC, with all files of the release."""
     described = _described(each)
@@ -367,11 +381,17 @@ def _stac_entry(each: Published) -> dict[str, Any]:
         entry = each.release.catalogue("stac", file=described.file)
     # Addresses may have letters of all languages: programs that open a disk decode none.
     entry["assets"]["release"]["href"] = f"./{described.file}"
-    roles = {"table": "data", "tiles": "visual", "map": "overview", "sheet": "metadata"}
+    roles = {
+        "table": "data",
+        "layer": "data",
+        "tiles": "visual",
+        "map": "overview",
+        "sheet": "metadata",
+    }
     for file in each.files:
         if file.kind in roles:
             name = Path(file.path).name
-            entry["assets"][Path(name).stem + "-tiles" * (file.kind == "tiles")] = {
+            entry["assets"][f"{Path(name).stem}{_KEYS.get(file.kind, '')}"] = {
                 "href": f"./{name}",
                 "type": _TYPES.get(file.kind, "text/html"),
                 "title": file.title("en"),
@@ -414,7 +434,7 @@ def _title(releases: Sequence[Published]) -> str:
 
 
 def _data_package(releases: Sequence[Published]) -> dict[str, Any]:
-    """Data Package 2.0, whose resources are the release, the tables and the tiles of each."""
+    """Data Package 2.0, whose resources are the release, the tables, layers and tiles of each."""
     resources = []
     for each in releases:
         described, metadata = _described(each), each.release.metadata
@@ -422,9 +442,9 @@ def _data_package(releases: Sequence[Published]) -> dict[str, Any]:
             if file.kind not in _TYPES:
                 continue
             path = Path(file.path)
-            stem = "" if file.kind == "release" else f"-{path.stem}"
+            stem = "" if file.kind == "release" else f"-{path.stem}{_KEYS.get(file.kind, '')}"
             resource: dict[str, Any] = {
-                "name": f"{each.name}{stem}{'-tiles' * (file.kind == 'tiles')}".lower(),
+                "name": f"{each.name}{stem}".lower(),
                 "path": file.path,
                 "title": f"{described.title}: {file.title('en')}",
                 "description": described.description,

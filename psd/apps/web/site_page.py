@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
@@ -51,15 +52,15 @@ _EN: Final = {
     "release": "the release: noisy counts, with which psd answers any area",
     "signature": "signature of the release", "table": "estimates and errors of the cells",
     "regions": "estimates and errors of the regions of level {level}",
-    "tiles": "the same as vector tiles (PMTiles)",
+    "layer": "the same as GeoPackage, with styles", "tiles": "the same as vector tiles (PMTiles)",
     "map_file": "the map, which answers areas that are drawn on it",
     "sheet_file": "sheet of method",
     "opens_release": "psd query", "opens_signature": "psd sign check",
-    "opens_table": "QGIS, DuckDB, GeoPandas (GeoParquet)", "opens_tiles": "QGIS, maps on the web",
+    "opens_table": "DuckDB, GeoPandas, new QGIS (GeoParquet)", "opens_layer": "QGIS and other GIS",
+    "opens_tiles": "maps on the web, new QGIS",
     "opens_page": "browsers",
     "no_map": "It has too many cells for a map page.",
     "picture": "Estimated density, {unit}.", "of_slice": "Time slice {name}.",
-    "above": "above {low}", "between": "{low} to {high}",
     "cite": "How to cite it", "means": "What these numbers are",
     "means_1": "Random noise limits what a reader can learn from these numbers about {unit}. This "
     "is differential privacy. Epsilon is the limit: the smaller it is, the less can be learned. "
@@ -89,14 +90,14 @@ _KO: Final = {
     "release": "공개 파일: 잡음을 더한 개수. psd가 어떤 영역에도 답합니다",
     "signature": "공개 파일의 서명", "table": "셀마다 추정값과 오차",
     "regions": "{level} 단계 구역마다 추정값과 오차",
-    "tiles": "같은 내용의 벡터 타일(PMTiles)",
+    "layer": "같은 내용의 GeoPackage, 스타일 포함", "tiles": "같은 내용의 벡터 타일(PMTiles)",
     "map_file": "그린 영역에 답하는 지도", "sheet_file": "방법 설명서(영어)",
     "opens_release": "psd query", "opens_signature": "psd sign check",
-    "opens_table": "QGIS, DuckDB, GeoPandas (GeoParquet)", "opens_tiles": "QGIS, 웹 지도",
+    "opens_table": "DuckDB, GeoPandas, 새 QGIS (GeoParquet)", "opens_layer": "QGIS와 다른 GIS",
+    "opens_tiles": "웹 지도, 새 QGIS",
     "opens_page": "브라우저",
     "no_map": "셀이 너무 많아 지도 페이지가 없습니다.",
     "picture": "추정 밀도, {unit}.", "of_slice": "시간 구간 {name}.",
-    "above": "{low} 초과", "between": "{low}~{high}",
     "cite": "인용 방법", "means": "이 숫자는 무엇인가",
     "means_1": "이 숫자에서 {unit}에 대해 알아낼 수 있는 것은 무작위 잡음이 제한합니다. 이것이 "
     "차분 프라이버시입니다. 엡실론이 그 한계이며, 작을수록 알아낼 수 있는 것이 적습니다. 방법 "
@@ -114,8 +115,9 @@ _KO: Final = {
 
 _WORDS: Final[Mapping[Language, Mapping[str, str]]] = {"en": _EN, "ko": _KO}
 
-# Longer side of a picture in pixels.
-_PIXELS = 480
+# Longer side of a picture in pixels, the largest of the raster that it is cut from, and the rim
+# around named regions in their longer side.
+_PIXELS, _LARGEST, _RIM = 480, 1200, 0.03
 
 _STYLE = (
     "".join(f".c{n} {{ background: {c}; }}\n" for n, c in enumerate(SEQUENTIAL))
@@ -156,7 +158,7 @@ h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; }
 class SiteFile:
     """A file of a release in the folder."""
 
-    kind: str  # release, signature, table, tiles, map or sheet
+    kind: str  # release, signature, table, layer, tiles, map or sheet
     path: str  # from the first page, with ``/``
     size: int  # bytes
     digest: str  # SHA-256
@@ -411,18 +413,29 @@ def _picture(each: Published, language: Language) -> str:
     if release.slices is not None:
         name = release.slices.names[len(release.slices) // 2]
         shown = release[name]
-    west, south, east, north = shown.domain.bounds
-    wide = (east - west) * max(float(east_west_scale(shown.domain, (south + north) / 2)), 0.2)
-    scale = _PIXELS / max(wide, north - south)
-    columns, rows = (max(int(side * scale), 1) for side in (wide, north - south))
-    density = density_raster(shown.index.fit, columns, rows).density
+    west, south, east, north = view = np.array(shown.domain.bounds)
+    named = None
     if shown.levels:
         table = shown.to_geopandas(level=shown.levels[-1])
-        named = shapely.union_all(table.geometry[table["id"] != ELSEWHERE].to_numpy())
-        shapely.prepare(named)
+        shapes = table.geometry[table["id"] != ELSEWHERE].to_numpy()
+        if len(shapes):
+            named = shapely.union_all(shapes)
+            ends = np.array(named.bounds)
+            rim = _RIM * (ends[2:] - ends[:2]).max() * np.array([-1, -1, 1, 1])
+            view = np.clip(ends + rim, [west, south, west, south], [east, north, east, north])
+    stretch = max(float(east_west_scale(shown.domain, (south + north) / 2)), 0.2)
+    sides = np.array([(east - west) * stretch, north - south])
+    scale = _PIXELS / max((view[2] - view[0]) * stretch, view[3] - view[1])
+    scale = min(scale, _LARGEST / sides.max())
+    columns, rows = np.maximum(sides * scale, 1).astype(int).tolist()
+    density = density_raster(shown.index.fit, columns, rows).density
+    if named is not None:
         x = west + (np.arange(columns) + 0.5) * (east - west) / columns
         y = north - (np.arange(rows) + 0.5) * (north - south) / rows
-        density = np.where(shapely.contains_xy(named, *np.meshgrid(x, y)), density, np.nan)
+        across, down = (x > view[0]) & (x < view[2]), (y > view[1]) & (y < view[3])
+        shapely.prepare(named)
+        inside = shapely.contains_xy(named, *np.meshgrid(x[across], y[down]))
+        density = np.where(inside, density[down][:, across], np.nan)
     classes = classes_of(shown.index.record, "density", density[np.isfinite(density)])
     colours, norm = classes.colour_map()
     content = io.BytesIO()
@@ -436,18 +449,17 @@ def _picture(each: Published, language: Language) -> str:
     caption = words["picture"].format(unit=f"{words[counted]} {area}")
     if name:
         caption = f"{caption} {words['of_slice'].format(name=name)}"
+    # A number between two classes is of the upper one.
     edges = [f"{edge:,.4g}" for edge in classes.edges]
-    last = len(classes.colours) - 1
+    ranges = [f"{low} \u2013 {high}" for low, high in pairwise(edges[:-1])]
+    ranges.append(f"≥ {edges[-2]}")
     key = "".join(
-        f'<li><i class="c{SEQUENTIAL.index(colour)}"></i>'
-        + escape(
-            words["above" if at == last else "between"].format(low=edges[at], high=edges[at + 1])
-        )
-        + "</li>"
-        for at, colour in enumerate(classes.colours)
+        f'<li><i class="c{SEQUENTIAL.index(colour)}"></i>{text}</li>'
+        for colour, text in zip(classes.colours, ranges, strict=True)
     )
+    high, wide = density.shape
     return (
         f'<figure><img src="data:image/png;base64,{data}" alt="{escape(caption)}" '
-        f'width="{columns}" height="{rows}"><figcaption>{escape(caption)}</figcaption>'
+        f'width="{wide}" height="{high}"><figcaption>{escape(caption)}</figcaption>'
         f'<ul class="key">{key}</ul></figure>'
     )

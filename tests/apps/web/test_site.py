@@ -92,11 +92,11 @@ def test_every_release_has_its_files(folder):
     for name in every():
         files = {path.name for path in (folder / name).iterdir()}
         entry = {"item.json"} if name in ("서울", "months") else {"collection.json"}
-        table = {"cells.parquet", "cells.pmtiles"}
+        table = {"cells.parquet", "cells.gpkg", "cells.pmtiles"}
         if name == "wards":
-            table = {"regions-1-id.parquet", "regions-1-id.pmtiles"}
+            table = {each.replace("cells", "regions-1-id") for each in table}
         if name == "metres":
-            table = {"cells.parquet"}  # a local CRS has no place on the map of the web
+            table -= {"cells.pmtiles"}  # a local CRS has no place on the map of the web
         assert files == {f"{name}.psd.parquet", *common, *table, *entry}
 
 
@@ -314,12 +314,13 @@ def test_too_many_cells_for_pages_and_tiles_are_said(tmp_path, monkeypatch):
     from psd.apps.web import map_page
 
     monkeypatch.setattr(map_page, "MAX_MAP_CELLS", 10)
-    monkeypatch.setattr(site, "MAX_TILE_CELLS", 10)
+    monkeypatch.setattr(site, "MAX_LAYER_CELLS", 10)
     write_site({"a": small(), "b": series(), "c": drawn(of_wards())}, tmp_path / "site")
     assert Page((tmp_path / "site/a/map.html").read_text("utf-8")).data["cut"] == 1
     assert Page((tmp_path / "site/b/map.html").read_text("utf-8")).data["cut"] == 0
     assert not (tmp_path / "site/c/map.html").exists()
-    assert not list((tmp_path / "site").glob("*/*.pmtiles"))
+    suffixes = {path.suffix for path in (tmp_path / "site").glob("*/*")}
+    assert suffixes == {".html", ".json", ".parquet"}
     assert page_of(tmp_path / "site")[1].words.count("too many cells for a map page") == 1
 
 

@@ -271,3 +271,54 @@ def test_files_are_written_where_no_folder_is_opened(tmp_path, monkeypatch, syst
     assert psd.load(tmp_path / "release").total == release.total
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["cells.gpkg", "ledger", "release"]
+
+
+def test_a_folder_appears_whole_and_takes_the_place_of_another(tmp_path):
+    target = tmp_path / "out"
+    for content in ("one", "two"):
+        with files.temporary_folder(target, lambda: None) as made:
+            (made / "in").mkdir()
+            (made / "in" / "file").write_text(content)
+            assert not target.exists() or (target / "in" / "file").read_text() == "one"
+        assert (target / "in" / "file").read_text() == content
+        assert list(tmp_path.iterdir()) == [target]
+    assert target.stat().st_mode & 0o700 == 0o700
+
+
+def test_a_folder_stays_if_a_new_one_fails_is_refused_or_cannot_take_its_place(
+    tmp_path, monkeypatch
+):
+    target, checks = tmp_path / "out", iter(range(9))
+    target.mkdir()
+    (target / "file").write_text("old")
+
+    def refuses_later():
+        if next(checks):
+            raise WriteError("changed meanwhile")
+
+    def write(check=lambda: None):
+        with files.temporary_folder(target, check) as made:
+            (made / "file").write_text("new")
+            raise_in_block()
+
+    raise_in_block = raising(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        write()
+    raise_in_block = raising(OSError(errno.ENOSPC, "No space left on device"))
+    with pytest.raises(WriteError, match="No space left on device"):
+        write()
+    raise_in_block = str
+    with pytest.raises(WriteError, match="changed meanwhile"):
+        write(refuses_later)
+    real = Path.rename
+
+    def rename(path, to):
+        if path.name == "new":
+            raise OSError(errno.EACCES, "Permission denied")
+        return real(path, to)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(WriteError, match=r"cannot write .*out: Permission denied"):
+        write()
+    assert (target / "file").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
