@@ -2,19 +2,23 @@
 
 Public code: the file of a method imports this module and nothing from the private side. The real
 curator is `psd.curator.curator.Curator`, whose docstrings have the sensitivity and the proof of
-each question. What the two kd-trees share is below: binary cuts with alternating axes.
+each question. What several methods share is below: a noisy total that decides their size, and the
+binary cuts with alternating axes of the two kd-trees.
 """
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from psd.privacy.budget import geometric_shares
+import numpy as np
+
+from psd.decompositions._constants import KD_SIGNAL, TOTAL_SECOND_SHARE, TOTAL_SIGNAL
+from psd.privacy.budget import geometric_shares, split_total
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from psd.privacy.count_noise import CountNoise
@@ -25,11 +29,16 @@ if TYPE_CHECKING:
     from psd.space.region_tree import Regions
 
 __all__ = [
+    "KD_MAX_HEIGHT",
     "Curator",
     "Decomposition",
     "build_kd",
+    "kd_height",
     "kd_shares",
+    "noisy_total",
 ]
+
+KD_MAX_HEIGHT = 20
 
 
 class Curator(Protocol):
@@ -145,27 +154,70 @@ class Decomposition(Protocol):
         """Ask the curator for cuts and counts, and return its tree."""
 
 
-def kd_shares(
-    loss: int, *, height: int, private: int, structure_share: Decimal
-) -> tuple[int, tuple[int, ...]]:
-    """Loss of each private cut, and of the counts of each level, root first.
+def noisy_total(curator: Curator, share: Decimal) -> tuple[Cells, int, int]:
+    """Count the domain by a share of the loss, and once more if that count is mostly noise.
 
-    The private cuts are on the first levels and have the same loss each.
+    Returns a cell that is all of the domain and may be cut, the loss left below it, and the total.
+
+    P1. Every path pays for both counts: ``left`` is the loss less what they cost. The second one is
+    of a child that is the same cell, so it is a measurement on the same paths.
+
+    P2. Whether there is a second count follows from the first answer, and the total from both.
+    """
+    root, noise = curator.root(), curator.noise
+    left, paid = split_total(curator.loss, share)
+    total = int(curator.count(root, paid)[0])
+    if left == 1 or noise.signal_to_noise(total, paid) >= TOTAL_SIGNAL:
+        return root, left, total
+    root = curator.cut(root)
+    left, more = split_total(left, TOTAL_SECOND_SHARE)
+    again = int(curator.count(root, more)[0])
+    # Each count is weighted by the inverse of its variance.
+    first, second = noise.variance(np.array([paid, more])).tolist()
+    return root, left, round((total * second + again * first) / (first + second))
+
+
+def kd_shares(
+    loss: int, *, height: int, private: int, structure_share: Decimal, is_paid: bool = False
+) -> tuple[int, tuple[int, ...]]:
+    """Loss of each private cut, and of the counts of each depth, root first; 0 where none is made.
+
+    The private cuts are on the first levels and have the same loss each. The leaves are counted and
+    every second depth above them, but for a root that ``is_paid`` already.
+
+    P3. On every path from the root to a leaf there are ``private`` cuts and one count of each
+    depth that has a share; together they cost exactly the loss.
     """
     cut = int(loss * Fraction(structure_share)) // private if private else 0
-    return cut, geometric_shares(loss - private * cut, height + 1, fanout=2)
+    counted = [depth for depth in range(height % 2, height + 1, 2) if depth or not is_paid]
+    shares = dict(zip(counted, geometric_shares(loss - private * cut, len(counted)), strict=True))
+    return cut, tuple(shares.get(depth, 0) for depth in range(height + 1))
 
 
-def build_kd(curator: Curator, *, height: int, private: int, structure_share: Decimal) -> Tree:
-    """Count every level; cut at medians first, then halfway; axes alternate, x first.
+def build_kd(
+    curator: Curator,
+    *,
+    height: int | None,
+    private_levels: int,
+    structure_share: Decimal,
+    total_share: Decimal,
+) -> Tree:
+    """Cut at medians first, then halfway; axes alternate, x first; count every second level.
 
-    The first `private` of the cuts from the root to a leaf are at private medians, which have
-    `structure_share` of epsilon, the same for each level.
+    The first cuts from the root to a leaf, at most `private_levels`, are at private medians, which
+    have `structure_share` of epsilon, the same for each level. Without a height, a noisy total
+    decides it, and is the measurement of the root.
     """
+    is_paid = height is None
+    if height is None:
+        cells, left, total = noisy_total(curator, total_share)
+        height = kd_height(curator.noise.signal_to_noise(total, left))
+    else:
+        cells, left = curator.root(), curator.loss
+    private = min(private_levels, height)
     cut, counts = kd_shares(
-        curator.loss, height=height, private=private, structure_share=structure_share
+        left, height=height, private=private, structure_share=structure_share, is_paid=is_paid
     )
-    cells = curator.root()
     for depth, share in enumerate(counts):
         if share:
             curator.count(cells, share)
@@ -178,3 +230,8 @@ def build_kd(curator: Curator, *, height: int, private: int, structure_share: De
             line = cells.middle(axis)
         cells = curator.cut(cells, **{"xy"[axis]: line})
     return curator.tree()
+
+
+def kd_height(signal: float) -> int:
+    """log2(N epsilon / (2.5 k)), rounded, from a noisy total."""
+    return min(max(round(math.log2(max(signal / KD_SIGNAL, 1))), 1), KD_MAX_HEIGHT)

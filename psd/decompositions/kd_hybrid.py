@@ -13,8 +13,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.declared_parameters import check_parameters, integer_between, public_field
-from psd.decompositions._base import build_kd
-from psd.decompositions._constants import KD_PRIVATE_LEVELS, KD_STRUCTURE_SHARE
+from psd.decompositions._base import KD_MAX_HEIGHT, build_kd
+from psd.decompositions._constants import KD_MEDIAN_SHARE, KD_PRIVATE_LEVELS, TOTAL_SHARE
+from psd.errors import ParameterError
 from psd.privacy.budget import share
 from psd.release.post_processing import PostProcessing
 
@@ -29,21 +30,30 @@ __all__ = ["KDHybrid", "method"]
 class KDHybrid:
     """kd-tree with private medians for the first levels and mid-points after, as in [1]_.
 
+    Every second level is counted: the published code has nodes of four children. N is never read
+    from the data: without a height, a noisy total takes a share of epsilon, sets the height, and is
+    the measurement of the root.
+
     Guarantees
     ----------
     - Medians are asked of disjoint cells, so each private level is charged once to every point;
-      so are the counts. All shares of a path sum to exactly epsilon.
+      so are the counts of every second level, and the total. Levels between are not counted. All
+      shares of a path sum to exactly epsilon.
     - Cuts are public lattice lines, drawn inside the public box of their cell or halfway.
 
     Parameters
     ----------
-    height : int
-        Cuts from the root to a leaf, 1 to 20, axes alternating; up to 2^height leaves. Public.
+    height : int, optional
+        Cuts from the root to a leaf, 1 to 20, axes alternating, up to 2^height leaves;
+        log2(N epsilon / 2.5) from the noisy total if left out. Public.
     private_levels : int
-        Number of cuts, from the root, at private medians; at most the height. Public.
+        Number of cuts, from the root, at private medians; all of them if the tree is lower. Public.
     structure_share : decimal in [0, 1)
         Share of epsilon for the medians, the same on each private level; the rest is for the
-        counts, 2^(1/6) times more on each level down. Public.
+        counts, 2^(1/3) times more on each counted level down. Public.
+    total_share : decimal in [0, 1)
+        Share of epsilon for the total; not spent if the height is stated. A total that is mostly
+        noise is counted once more, with a tenth of what is left. Public.
 
     References
     ----------
@@ -52,16 +62,23 @@ class KDHybrid:
 
     Examples
     --------
-    >>> KDHybrid(height=10, private_levels=4)
-    KDHybrid(height=10, private_levels=4, structure_share=Decimal('0.3'))
+    >>> KDHybrid(height=10).private_levels
+    6
     """
 
-    height: int = public_field(12, integer_between(1, 20), "cuts from the root to a leaf")
+    height: int | None = public_field(
+        None,
+        integer_between(1, KD_MAX_HEIGHT),
+        "cuts from the root to a leaf; from a noisy total if left out",
+    )
     private_levels: int = public_field(
         KD_PRIVATE_LEVELS, integer_between(0, 20), "cuts at private medians, from the root"
     )
     structure_share: Decimal = public_field(
-        KD_STRUCTURE_SHARE, share, "share of epsilon for the medians"
+        KD_MEDIAN_SHARE, share, "share of epsilon for the medians"
+    )
+    total_share: Decimal = public_field(
+        TOTAL_SHARE, share, "share of epsilon for the total, unless height is given"
     )
 
     name: ClassVar[str] = "kd-hybrid"
@@ -73,14 +90,17 @@ class KDHybrid:
     def __post_init__(self) -> None:
         """Check the parameters."""
         check_parameters(self)
+        if self.height is None and self.total_share == 0:
+            raise ParameterError("total_share must be above 0 unless the height is given")
 
     def build(self, curator: Curator) -> Tree:
         """Cut at private medians first, then halfway."""
         return build_kd(
             curator,
             height=self.height,
-            private=min(self.private_levels, self.height),
+            private_levels=self.private_levels,
             structure_share=self.structure_share,
+            total_share=self.total_share,
         )
 
 

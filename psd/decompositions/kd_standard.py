@@ -13,8 +13,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from psd._util.declared_parameters import check_parameters, integer_between, public_field
-from psd.decompositions._base import build_kd
-from psd.decompositions._constants import KD_STRUCTURE_SHARE
+from psd.decompositions._base import KD_MAX_HEIGHT, build_kd
+from psd.decompositions._constants import KD_MEDIAN_SHARE, TOTAL_SHARE
+from psd.errors import ParameterError
 from psd.privacy.budget import share
 from psd.release.post_processing import PostProcessing
 
@@ -27,21 +28,30 @@ __all__ = ["KDStandard", "method"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KDStandard:
-    """kd-tree with private medians on every level, as in [1]_.
+    """kd-tree with private medians on every level, and counts on every second one, as in [1]_.
+
+    The published code has nodes of four children: a cut in x and one in y. N is never read from the
+    data: without a height, a noisy total takes a share of epsilon, sets the height, and is the
+    measurement of the root.
 
     Guarantees
     ----------
     - Medians are asked of disjoint cells, so each level is charged once to every point; so are
-      the counts. All shares of a path sum to exactly epsilon.
+      the counts of every second level, and the total. Levels between are not counted. All shares
+      of a path sum to exactly epsilon.
     - Cuts are public lattice lines, drawn inside the public box of their cell.
 
     Parameters
     ----------
-    height : int
-        Cuts from the root to a leaf, 1 to 20, axes alternating; up to 2^height leaves. Public.
+    height : int, optional
+        Cuts from the root to a leaf, 1 to 20, axes alternating, up to 2^height leaves;
+        log2(N epsilon / 2.5) from the noisy total if left out. Public.
     structure_share : decimal in [0, 1)
         Share of epsilon for the medians, the same on each level; the rest is for the counts,
-        2^(1/6) times more on each level down. Public.
+        2^(1/3) times more on each counted level down. Public.
+    total_share : decimal in [0, 1)
+        Share of epsilon for the total; not spent if the height is stated. A total that is mostly
+        noise is counted once more, with a tenth of what is left. Public.
 
     References
     ----------
@@ -51,12 +61,19 @@ class KDStandard:
     Examples
     --------
     >>> KDStandard(height=10)
-    KDStandard(height=10, structure_share=Decimal('0.3'))
+    KDStandard(height=10, structure_share=Decimal('0.15'), total_share=Decimal('0.02'))
     """
 
-    height: int = public_field(12, integer_between(1, 20), "cuts from the root to a leaf")
+    height: int | None = public_field(
+        None,
+        integer_between(1, KD_MAX_HEIGHT),
+        "cuts from the root to a leaf; from a noisy total if left out",
+    )
     structure_share: Decimal = public_field(
-        KD_STRUCTURE_SHARE, share, "share of epsilon for the medians"
+        KD_MEDIAN_SHARE, share, "share of epsilon for the medians"
+    )
+    total_share: Decimal = public_field(
+        TOTAL_SHARE, share, "share of epsilon for the total, unless height is given"
     )
 
     name: ClassVar[str] = "kd-standard"
@@ -68,14 +85,17 @@ class KDStandard:
     def __post_init__(self) -> None:
         """Check the parameters."""
         check_parameters(self)
+        if self.height is None and self.total_share == 0:
+            raise ParameterError("total_share must be above 0 unless the height is given")
 
     def build(self, curator: Curator) -> Tree:
         """Cut at private medians all the way down."""
         return build_kd(
             curator,
             height=self.height,
-            private=self.height,
+            private_levels=KD_MAX_HEIGHT,
             structure_share=self.structure_share,
+            total_share=self.total_share,
         )
 
 

@@ -1,8 +1,10 @@
 """Planted bugs of the budget: charges that are not added, not made, or made too late."""
 
+import itertools
+
 import numpy as np
 
-from privacy.planted_bugs.bug import around, instead, like, planted, replaced
+from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
 from psd.curator.curator import ChargedQuestion
 from psd.errors import BudgetError
 from psd.mechanisms.laplace import LaplaceMechanism
@@ -66,6 +68,36 @@ def one_level_too_many(self, curator):
         cells = curator.cut(cells, x=cells.middle(0), y=cells.middle(1))
     curator.count(cells, curator.loss // self.height)
     return curator.tree()
+
+
+@planted(test=ORACLE + "[kd-standard]", like="a number of records that a method takes for public")
+@around("psd.decompositions._base.noisy_total")
+def total_for_free(original, curator, share):
+    """The noisy total that decides the height of a kd-tree is not charged."""
+    cells, _, total = original(curator, share)
+    charges = curator._layers[cells.layer].charges
+    charges._nodes[:] = charges._path[:] = curator._budget._spent = 0
+    return cells, curator.loss, total
+
+
+@planted(test=ORACLE + "[kd-standard,height=2]", like=BESIDE)
+def levels_between_for_free():
+    """The levels of a kd-tree between those that are paid are counted as well, and not charged."""
+
+    @around("psd.decompositions._base.kd_shares")
+    def shares(original, *given, **named):
+        cut, counts = original(*given, **named)
+        return cut, tuple(max(pair) for pair in itertools.pairwise((*counts, 0)))
+
+    @around("psd.curator.curator.Curator._charge")
+    def charge(original, self, kind, cells, loss):
+        growing = self._layers[cells.layer].growing
+        if kind == "count" and (growing.level[cells.nodes] == 1).all():
+            self._questions.append((kind, growing, cells.nodes, loss))
+        else:
+            original(self, kind, cells, loss)
+
+    return together(shares(), charge())
 
 
 @planted(test="tests/unit/space/test_growing_tree.py::test_a_cell_is_cut_once")

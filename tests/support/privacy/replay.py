@@ -95,8 +95,8 @@ SMALL_SETTINGS = {
     "htree": ({}, {"size": "2"}),  # without a size, the scripts make it 1, 3 and 5
     # With this share, some of the small data sets look uniform to the grid and some do not.
     "kd-cell": ({"resolution": "4", "height": "3", "structure_share": "0.55"},),
-    "kd-hybrid": ({"height": "3", "private_levels": "1"},),
-    "kd-standard": ({"height": "2"},),
+    "kd-hybrid": ({"private_levels": "1"}, {"height": "3", "private_levels": "1"}),
+    "kd-standard": ({}, {"height": "2"}),  # without a height, the scripts make it 1, 4 and 5
     "quadtree": (
         {"height": "2"},
         {"height": "2", "budget": "uniform"},
