@@ -366,14 +366,19 @@ def _kind_of(array: Any) -> str:
 def typed_parts(values: Any) -> list[tuple[NDArray[np.int64], Any]]:
     """Positions and Arrow arrays of values of one type; objects are typed one by one."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if hasattr(values, "iloc"):
         values = _array_of_series(values)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
+    if getattr(getattr(values, "type", None), "extension_name", "") == "pandas.period":
+        values = values.to_pandas().tolist()  # its storage has numbers of periods
     if isinstance(values, pa.Array):
         if isinstance(values.type, pa.BaseExtensionType):
             values = values.storage
+        if pa.types.is_run_end_encoded(values.type):
+            values = pc.run_end_decode(values)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         return [(np.arange(len(values)), _sound(values))]
@@ -409,8 +414,13 @@ def _array_of_series(series: pandas.Series) -> Any:
 
     if hasattr(series, "cat"):
         series = series.astype(object)  # whole numbers have no missing one
+    if isinstance(series.dtype, pd.PeriodDtype):
+        return series.tolist()  # Arrow would have their numbers
     if series.dtype != object:
-        return pa.Array.from_pandas(series)
+        try:
+            return pa.Array.from_pandas(series)
+        except pa.ArrowException:  # sparse, complex and long numbers
+            return series.tolist()
     if pd.api.types.infer_dtype(series, skipna=True) != "string":
         return series.tolist()
     try:
@@ -498,18 +508,25 @@ def selected_values(
 
 def _numbers(column: Any, name: str, rules: Rules, columns: Columns) -> NDArray[np.float64]:
     """Numbers of a column, NaN where one is missing; a value that is no number is refused."""
-    parts = typed_parts(column)
-    numbers = np.full(sum(len(index) for index, _ in parts), np.nan)
-    for index, array in parts:
-        values = Values(array, rules)
-        numbers[index] = values.numbers
-        odd = np.isnan(values.numbers) & ~values.missing()
-        if odd.any() and not _are_marks(array, odd):
-            sign = "," if columns.decimal == "," else "."
-            raise InputDataError(
-                f"column {name!r} must hold finite numbers such as 12{sign}5, without units; leave "
-                "unknown values empty, and state decimal commas by decimal="
-            )
+    import pyarrow as pa
+
+    try:
+        parts = typed_parts(column)
+        numbers = np.full(sum(len(index) for index, _ in parts), np.nan)
+        is_read = True
+        for index, array in parts:
+            values = Values(array, rules)
+            numbers[index] = values.numbers
+            odd = np.isnan(values.numbers) & ~values.missing()
+            is_read &= not odd.any() or _are_marks(array, odd)
+    except pa.ArrowException:  # of a type that Arrow does not convert, such as a union
+        is_read = False
+    if not is_read:
+        sign = "," if columns.decimal == "," else "."
+        raise InputDataError(
+            f"column {name!r} must hold finite numbers such as 12{sign}5, without units; leave "
+            "unknown values empty, and state decimal commas by decimal="
+        )
     return numbers
 
 

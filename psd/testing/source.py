@@ -23,12 +23,19 @@ _ELSEWHERE = Domain(bounds=(0, 0, 1, 1))
 """Without a record; what a source reads must not depend on where records lie."""
 
 _COLUMNS = Columns(x="lon", y="lat", user="id", time="seen", time_zone="Asia/Seoul")
+_VALUES = ("fare",)
 _ID = "visitor"
 """Part of every id, which no message may contain."""
 
 
-def check_source(make: Callable[[pd.DataFrame, Path], Any], *, has_times: bool = True) -> None:
-    """Check that a source reads coordinates, ids and times exactly, and refuses a missing column.
+def check_source(
+    make: Callable[[pd.DataFrame, Path], Any],
+    *,
+    has_times: bool = True,
+    has_values: bool = True,
+    has_crs: bool = True,
+) -> None:
+    """Check that a source reads positions, ids, times and values, and refuses a missing column.
 
     All records are read whatever the bounds are, since a source that drops or refuses records by
     where they lie would reveal that at no cost.
@@ -36,11 +43,13 @@ def check_source(make: Callable[[pd.DataFrame, Path], Any], *, has_times: bool =
     Parameters
     ----------
     make : callable
-        Takes a DataFrame with the columns lon, lat, id and seen, with some coordinates and ids
-        missing, and an empty folder; returns an input of the source with these records, which is
-        read several times. The source must be registered, so that `psd.build` can select it.
-    has_times : bool
-        Whether the source can have a column of times.
+        Takes a DataFrame with the columns lon, lat, id, seen and fare, with some coordinates, ids
+        and fares missing, and an empty folder; returns an input of the source with these records,
+        which is read several times. The source must be registered, so that `psd.build` can select
+        it.
+    has_times, has_values, has_crs : bool
+        Whether the source can have a column of times, columns of values, and coordinates in another
+        CRS than that of the domain, which `input_crs` names.
 
     Raises
     ------
@@ -52,11 +61,15 @@ def check_source(make: Callable[[pd.DataFrame, Path], Any], *, has_times: bool =
     >>> check_source(lambda table, folder: table)
     """
     columns = _COLUMNS if has_times else replace(_COLUMNS, time=None)
+    ways = [columns, replace(columns, user=None)]
+    ways += [replace(columns, values=_VALUES)] if has_values else []
+    ways += [replace(columns, input_crs="EPSG:4258")] if has_crs else []
+    ways += [replace(columns, input_crs="EPSG:3857")] if has_crs else []
     for size in (2_000, 1):
         table = _table(size)
         with tempfile.TemporaryDirectory() as folder:
             item = make(table.copy(), Path(folder))
-            for each in (columns, replace(columns, user=None)):
+            for each in ways:
                 for domain in (_DOMAIN, _ELSEWHERE):
                     _check_same_rows(item, table, each, domain)
             _check_missing_column(item, columns)
@@ -71,12 +84,14 @@ def _table(size: int) -> pd.DataFrame:
             "lat": rng.uniform(36.9, 38.1, size).round(6),
             "id": [f"{_ID} {number}" for number in rng.integers(0, 40, size)],
             "seen": pd.date_range("2023-12-31 20:30", periods=size, freq="17min", tz="UTC"),
+            "fare": rng.uniform(-5, 70, size).round(2),
         }
     )
     table["seen"] = table["seen"].astype("datetime64[us, UTC]")
     gaps = np.arange(1, size, 31)
     table.loc[gaps, ["lon", "lat"]] = np.nan
     table.loc[gaps + 1 if size > 1 else gaps, "id"] = None
+    table.loc[gaps + 2 if size > 1 else gaps, "fare"] = np.nan
     return table.iloc[:size]
 
 
@@ -88,7 +103,7 @@ def _check_same_rows(item: Any, table: pd.DataFrame, columns: Columns, domain: D
     read_rows, rows = _rows(batches), _rows(expected)
     count = f"{len(read_rows)} of {len(rows)}"
     _expect(len(read_rows) == len(rows), f"must read every row once, got {count}")
-    _expect(read_rows.equals(rows), "must read coordinates, ids and times as they are")
+    _expect(read_rows.equals(rows), "must read coordinates, ids, times and values as they are")
 
 
 def _check_batch(batch: Batch, columns: Columns) -> None:
@@ -100,6 +115,9 @@ def _check_batch(batch: Batch, columns: Columns) -> None:
     _expect((batch.time is None) == (columns.time is None), "must yield times if they are named")
     if batch.user is not None:
         _expect(len(batch.user) == len(batch.x), "must yield one id for each row")
+    if batch.values is not None:
+        shape = len(batch.x), len(columns.values)
+        _expect(batch.values.shape == shape, "must yield the values of each row")
     if batch.time is not None:
         _expect(batch.time.dtype == np.dtype("datetime64[us]"), "must yield times in microseconds")
         _expect(len(batch.time) == len(batch.x), "must yield one time for each row")
@@ -116,12 +134,13 @@ def _rows(batches: list[Batch]) -> pd.DataFrame:
                 if batch.user is None
                 else [str(i or "") for i in batch.user.to_pylist()],
                 "time": np.int64(0) if batch.time is None else batch.time.astype(np.int64),
+                "value": 0.0 if batch.values is None else batch.values[:, 0],
             }
         )
         for batch in batches
     ]
     rows = pd.concat(tables, ignore_index=True)
-    return rows.sort_values(["time", "x", "y", "user"]).reset_index(drop=True)
+    return rows.sort_values(["time", "x", "y", "user", "value"]).reset_index(drop=True)
 
 
 def _check_missing_column(item: Any, columns: Columns) -> None:

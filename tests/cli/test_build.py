@@ -283,3 +283,34 @@ def test_views_are_those_that_were_asked_for(out, subtests):
         with subtests.test(options):
             passes(f"{BUILD} --epsilon 1 --overwrite {options}", *BOUNDS)
             assert psd.load(out).record.post_processing == view
+
+
+TWENTY = " ".join(f"--value v{number} 0 1" for number in range(20))
+
+
+def test_values_that_cannot_be_built_are_refused_in_one_sentence_each(here, subtests):
+    rows = [
+        (0.5, 0.5, "a", "cheap", "3 EUR", '"3,5"', 3),
+        (1.5, 2.5, "b", "dear", "4 EUR", '"4,5"', 4),
+    ]
+    write_points(here / "rides.csv", rows, "lon,lat,user,text,unit,comma,fare")
+    line = f"build rides.csv -o r.psd.parquet --epsilon 1 {' '.join(map(str, BOUNDS))}"
+    finite = "must hold finite numbers such as 12.5"
+    table = [
+        (2, "--value fare 60 0", "were they exchanged?"),
+        (2, "--value fare 5 5", "must have a lower and a larger upper bound"),
+        (2, "--value fare 0 inf", "must have bounds of at most 1e+15"),
+        (2, "--value fare nan 1", "must have bounds of at most 1e+15"),
+        (2, "--value fare 0 1e300", "must have bounds of at most 1e+15"),
+        (2, "--value fare low high", "must have two numbers as bounds, got 'low' and 'high'"),
+        (2, "--value fare 0", "--value"),
+        (2, "--value fare 0 1 --value fare 0 2", "must have different names"),
+        (2, TWENTY, "must be at most 6, got 20"),
+        (8, "--value text 0 60", finite),
+        (8, "--value unit 0 60", finite),
+        (8, "--value comma 0 60", "state decimal commas by --decimal"),
+        (8, "--value fair 0 60", "correct it in --value"),
+        (8, "--value lon 0 60", "must be different columns"),
+        (8, "--value user 0 1 --user user --max-contributions 2", "must be different columns"),
+    ]
+    check_refusals(subtests, table, *line.split())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from psd._util import plugins
 from psd._util.wall_clock import check_zone
-from psd.errors import InputDataError, InternalError, ParameterError
+from psd.errors import InputDataError, ParameterError
 from psd.ingest.columns import Columns
 from psd.ingest.input_paths import (
     STDIN,
@@ -108,10 +108,15 @@ def read(
                     copies.add_files(Path(item) for item in group if is_path(item))
                 batches = source.batches(group, columns, domain)
             for batch in batches:
-                if columns.where is not None and batch.match is None:
-                    raise InternalError("a source has read records without their filter")
-                if columns.values and batch.values is None:
-                    raise InternalError("a source has read records without their values")
+                for name, is_lacking in (
+                    ("where", columns.where is not None and batch.match is None),
+                    ("values", bool(columns.values) and batch.values is None),
+                ):
+                    if is_lacking:
+                        raise InputDataError(
+                            f"{name}= must be left out with this input, whose source reads no "
+                            f"{name}; a table of its records in memory, or a CSV file, can be read"
+                        )
                 yield batch
     except HeaderError as error:
         pattern = pattern_of_mixed_folder(items)

@@ -142,7 +142,8 @@ def check_names(what: str, names: list[str], required: Iterable[str]) -> None:
 
 
 _NAMING = (
-    "name it by x=NAME, y=NAME, user=NAME, time=NAME or geometry=NAME, or correct it in where="
+    "name it by x=NAME, y=NAME, user=NAME, time=NAME or geometry=NAME, or correct it in where= or "
+    "values="
 )
 
 
@@ -161,7 +162,7 @@ def _check_types(schema: Any, chosen: Layout) -> None:
     """Refuse columns whose type cannot be read."""
     import pyarrow as pa
 
-    empty = {name: pa.array([], schema.field(name).type) for name in chosen.names}
+    empty = {name: pa.nulls(0, schema.field(name).type) for name in chosen.names}
     columns = chosen.columns
     if chosen.geometry is None and columns.wkt is not None:
         decode_point_text(empty[columns.wkt], columns.wkt, None)

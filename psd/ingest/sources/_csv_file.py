@@ -383,10 +383,14 @@ def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> N
     check_roles(str(path), header.columns)
 
 
+_NAMED = ("where", "values")  # arguments that name columns of any role
+
+
 def _role(columns: Columns, name: str) -> str:
     """Argument that names a column."""
     roles = ("x", "y", "user", "time", "wkt", "bid")
-    return next((role for role in roles if getattr(columns, role) == name), "where")
+    others = "values" if name in columns.values else "where"
+    return next((role for role in roles if getattr(columns, role) == name), others)
 
 
 def _likely_cause(header: Header, line: str, name: str, role: str) -> str:
@@ -399,7 +403,7 @@ def _likely_cause(header: Header, line: str, name: str, role: str) -> str:
     if sum(re.fullmatch(DECIMAL, text) is not None for text in names) > 1:
         too_many = ", or is skip_rows= too large" if header.columns.skip_rows else ""
         return f"is that line data, without a line of column names above it{too_many}?"
-    naming = "correct it in where=" if role == "where" else f"name it by {role}=NAME"
+    naming = f"name it by {role}=NAME" if role not in _NAMED else f"correct it in {role}="
     return naming if may_be_values(names) else f"{naming}; {closest_text(name, names)}"
 
 

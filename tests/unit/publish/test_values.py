@@ -278,10 +278,73 @@ def test_what_counts_records_alone_refuses_values_before_anything_is_charged(way
 
 @pytest.mark.parametrize(
     "column",
-    [[[1]] * 3, [{"a": 1}] * 3, pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int8()))],
-    ids=["lists", "structs", "maps"],
+    [
+        [[1]] * 3,
+        [{"a": 1}] * 3,
+        pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int8())),
+        pa.UnionArray.from_sparse(pa.array([0] * 3, pa.int8()), [pa.array([1, 2, 3])]),
+        pa.array(pd.period_range("2024-01", periods=3, freq="M")),
+        pa.DictionaryArray.from_arrays([0, 0, 0], pa.array([1], pa.date32())),
+        pa.RunEndEncodedArray.from_arrays(pa.array([3], pa.int32()), ["cheap"]),
+    ],
+    ids=["lists", "structs", "maps", "union", "period", "dates", "runs of text"],
 )
-def test_nested_values_are_refused_as_other_values(column):
+def test_values_of_other_types_are_refused_as_other_values(column):
     table = pa.table({"x": [1.5] * 3, "y": [1.5] * 3, "fare": column})
     with pytest.raises(InputDataError, match="'fare' must hold finite numbers"):
         echo(table, values={"fare": (0, 60)})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [np.array([1 + 2j] * 3), pd.period_range("2024-01", periods=3, freq="M")],
+    ids=["complex", "period"],
+)
+def test_columns_of_pandas_that_are_no_numbers_are_refused(column):
+    data = pd.DataFrame({"x": [1.5] * 3, "y": 1.5}).assign(fare=column)
+    with pytest.raises(InputDataError, match="'fare' must hold finite numbers"):
+        echo(data, values={"fare": (0, 60)})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), [10.0, 40.0]),
+        pa.array([10, 10, 40]).dictionary_encode(),
+        pa.array(["10", "10", "40"]).dictionary_encode(),
+        pd.arrays.SparseArray([10.0, 10, 40]),
+        np.array([10, 10, 40], np.longdouble),
+    ],
+    ids=["runs", "dictionary", "texts", "sparse", "long"],
+)
+def test_encoded_numbers_are_read_as_numbers(column):
+    data = pd.DataFrame({"x": [1.5] * 3, "y": 1.5})
+    if isinstance(column, pa.Array):
+        data = pa.Table.from_pandas(data).append_column("fare", column)
+    else:
+        data = data.assign(fare=column)
+    release = echo(data, values={"fare": (0, 60)})
+    assert true_sums(release, "fare") == pytest.approx(60, rel=1e-5)
+
+
+@pytest.mark.parametrize("how", ["values", "where"])
+def test_a_source_that_reads_no_values_is_refused_in_one_sentence(how, monkeypatch):
+    from dataclasses import replace
+
+    from psd.ingest.sources import frame
+
+    def without(items, columns, domain, made=frame.batches):
+        for batch in made(items, columns, domain):
+            yield replace(batch, values=None, match=None)
+
+    monkeypatch.setattr(frame, "batches", without)
+    asked = {"values": {"fare": (0, 60)}} if how == "values" else {"where": "fare < 60"}
+    with pytest.raises(InputDataError, match=f"{how}= must be left out with this input"):
+        echo(city(20), **asked)
+
+
+def test_a_missing_column_names_the_argument_that_asks_for_it(tmp_path):
+    city(20).to_csv(tmp_path / "rides.csv")
+    for data in (city(20), tmp_path / "rides.csv"):
+        with pytest.raises(InputDataError, match=r"no column 'fair'.*values="):
+            echo(data, values={"fair": (0, 60)})

@@ -85,7 +85,8 @@ def test_what_is_refused():
 
 def test_a_missing_column_is_explained_by_names_that_are_no_values():
     naming = (
-        "name it by x=NAME, y=NAME, user=NAME, time=NAME or geometry=NAME, or correct it in where="
+        "name it by x=NAME, y=NAME, user=NAME, time=NAME or geometry=NAME, or correct it in where= "
+        "or values="
     )
     twenty = [f"c{number}" for number in range(20)]
     for names, cause in (
