@@ -91,6 +91,8 @@ STUDIES = (
           "measured/local.md", 15),
     Study("bench_local", "numbers --devices 1e4 --epsilons 1 --runs 1", "numbers",
           "measured/local.md", 9),
+    Study("points", "--sets seoul --epsilons 1 --runs 2", "", "measured/data/README.md", 3),
+    Study("points", "--size 1e6", "--size 1e7", "measured/data/README.md", 1),
     Study("together", "--draws 20", "", "guide/statistics.md", 3),
     Study("audits", "--methods auto,grid --pairs 300", "--pairs 2000", "measured/data/README.md",
           30),

@@ -217,3 +217,12 @@ def test_blocks_fill_the_steps_and_end_where_they_are_closed():
         half = counters.block_variance(level - 1)
         assert counters.block_variance(level) == 1 / (1 + 1 / (2 * half))
     assert counters.variance_factors("slices", 2) == [Fraction(1), Fraction(2)]
+
+
+def test_points_are_drawn_of_one_total(tmp_path):
+    series, sums = grow(tmp_path)
+    assert set(series.to_points()["slice"]) <= set(series)
+    with pytest.raises(ParameterError, match="release must be one slice to draw points of running"):
+        sums.to_points()
+    last = sums[DAYS[-1]]
+    assert abs(len(last.to_points()) - last.total) < 1
