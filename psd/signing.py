@@ -44,12 +44,24 @@ Name = str | os.PathLike[str]
 
 
 def signature_name(release: Name) -> Path:
-    """File of the signature of a release: its name followed by ``.sig``."""
+    """File of the signature of a release: its name followed by ``.sig``.
+
+    Examples
+    --------
+    >>> signature_name("seoul.psd.parquet").name
+    'seoul.psd.parquet.sig'
+    """
     return Path(f"{os.fspath(release)}.sig")
 
 
 def public_name(key: Name) -> Path:
-    """File of the public part of a key: ``office.pub.pem`` for ``office.pem``."""
+    """File of the public part of a key: ``office.pub.pem`` for ``office.pem``.
+
+    Examples
+    --------
+    >>> public_name("keys/office.pem").name
+    'office.pub.pem'
+    """
     path = Path(key)
     return path.with_name(f"{path.name.removesuffix('.pem')}.pub.pem")
 

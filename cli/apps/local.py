@@ -118,14 +118,13 @@ def design_campaign(
       psd local design -o c.json --words --epsilon 1 --devices 100000 --set bits=64
       psd local design -o c.json --words --devices 9000 --set flips=64 --set p=0.5 --set q=0.75
     """  # noqa: D301
-    from psd._util.atomic_write import write_file
     from psd.apps.local.answer_design import (
         design_numbers,
         design_options,
         design_words,
         parse_settings,
     )
-    from psd.apps.local.campaigns import encode_campaign
+    from psd.apps.local.campaigns import write_campaign
 
     subjects = [fields.get("regions") or question["bounds"], question["options"], question["ends"]]
     if [*subjects, question["words"] or None].count(None) != 3:
@@ -165,7 +164,7 @@ def design_campaign(
     else:
         low, high = question["ends"]
         campaign = design_numbers(low, high, epsilon, devices, **stated)
-    write_file(output, encode_campaign(campaign), overwrite=overwrite)
+    write_campaign(campaign, output, overwrite=overwrite)
     print_success(f"wrote {output}; campaign {campaign.digest}")
 
 
@@ -550,13 +549,13 @@ def make_next(campaign: str, folder: str, output: str, overwrite: bool) -> None:
     Examples:
       psd local next c.json parts -o c2.json
     """  # noqa: D301
-    from psd._util.atomic_write import check_free, write_file
-    from psd.apps.local.campaigns import encode_campaign
+    from psd._util.atomic_write import check_free
+    from psd.apps.local.campaigns import write_campaign
     from psd.apps.local.rounds import next_round
 
     check_free(output, overwrite=overwrite)
     following = next_round(campaign, folder)
-    write_file(output, encode_campaign(following), overwrite=overwrite)
+    write_campaign(following, output, overwrite=overwrite)
     number = len(following.earlier) + 1
     cells = max(len(g.partition.cells) for g in following.groups if g.partition is not None)
     click.echo(

@@ -49,12 +49,27 @@ def public_field(default: Any, check: Check, doc: str) -> Any:
         Takes the name and a value or its text, returns the value or raises `ParameterError`.
     doc : str
         One line for ``psd methods``.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Method:
+    ...     height: int = public_field(2, integer_between(1, 8), "levels")
+    >>> Method().height
+    2
     """
     return dataclasses.field(default=default, metadata={"check": check, "doc": doc})
 
 
 def integer_between(low: int, high: int) -> Check:
-    """Check for an integer between two limits, both included."""
+    """Check for an integer between two limits, both included.
+
+    Examples
+    --------
+    >>> integer_between(1, 8)("height", "3")
+    3
+    """
 
     def check(name: str, value: object) -> int:
         text = str(value)
@@ -77,7 +92,13 @@ def choices_text(options: Iterable[str]) -> str:
 
 
 def choice(*options: str) -> Check:
-    """Check for one of several words."""
+    """Check for one of several words.
+
+    Examples
+    --------
+    >>> choice("uniform", "leaf")("budget", "leaf")
+    'leaf'
+    """
 
     def check(name: str, value: object) -> str:
         if value not in options:
@@ -98,6 +119,17 @@ def check_parameters(method: Any) -> None:
     ------
     ParameterError
         With the first field that is wrong.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from psd.decompositions import check_parameters, integer_between, public_field
+    >>> @dataclass(frozen=True)
+    ... class Method:
+    ...     height: int = public_field(2, integer_between(1, 8), "levels")
+    ...     __post_init__ = check_parameters
+    >>> Method(height="3").height
+    3
     """
     for field in dataclasses.fields(method):
         check_declared(method, field)

@@ -82,6 +82,11 @@ def method_class(name: str) -> type[Any]:
     ------
     ParameterError
         If the method does not exist, or is of another package and does not have the form of one.
+
+    Examples
+    --------
+    >>> method_class("quadtree").__name__
+    'Quadtree'
     """
     return _checked(name, plugins.load_member(__name__, _KIND, name, "method"))
 
@@ -210,6 +215,20 @@ def register(kind: type[Any]) -> type[Any]:
     ------
     ParameterError
         If its name is that of a method of this package, or it does not have that form.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from psd.decompositions import cut_grid
+    >>> @dataclass(frozen=True)
+    ... class Quarters:
+    ...     name, paper = "quarters", "none"
+    ...     def build(self, curator):
+    ...         cells = cut_grid(curator.cut, curator.root(), curator.domain.lattice, (2, 2))
+    ...         curator.count(cells, loss=curator.loss)
+    ...         return curator.tree()
+    >>> register(Quarters).name in methods()
+    True
     """
     from types import SimpleNamespace
 

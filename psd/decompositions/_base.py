@@ -53,6 +53,15 @@ class Curator(Protocol):
     ----------
     - Methods return, and attributes hold, only public values and values drawn with noise. A mistake
       in a decomposition costs accuracy, and never privacy.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import RecordingSampler, run_method, small_domain, small_tally
+    >>> run = run_method(psd.decompositions.Quadtree(height=1), small_tally(2, [0]),
+    ...     small_domain(2), 1_000, RecordingSampler())
+    >>> run.curator.loss, {question.kind for question in run.curator.questions}
+    (1000, {'count'})
     """
 
     @property
@@ -145,6 +154,13 @@ class Decomposition(Protocol):
     ----------
     - Fields are public; the points are in the curator, which is an argument.
     - All of the curator's epsilon is spent at every point of the domain.
+
+    Examples
+    --------
+    >>> import psd
+    >>> method = psd.decompositions.method("grid", {"size": "4"})
+    >>> method.name, method.size
+    ('grid', 4)
     """
 
     name: ClassVar[str]

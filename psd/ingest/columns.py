@@ -121,6 +121,12 @@ class Columns:
         If a value is not one of those listed, or points are named in two ways.
     DomainError
         If the CRS is unknown.
+
+    Examples
+    --------
+    >>> from psd import Columns
+    >>> Columns(x="east", y="north", user="card", input_crs="EPSG:5179").user
+    'card'
     """
 
     x: str = "lon"

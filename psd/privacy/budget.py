@@ -288,6 +288,11 @@ def share(name: str, value: str | float | Decimal) -> Decimal:
     ------
     ParameterError
         If the value is not a decimal number in [0, 1).
+
+    Examples
+    --------
+    >>> share("total_share", "0.05")
+    Decimal('0.05')
     """
     number = parse_decimal(name, value)
     if not 0 <= number < 1:

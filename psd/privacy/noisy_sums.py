@@ -30,6 +30,11 @@ class Statistic:
         Size of the table.
     share : int
         Its part of rho, relative to those of the other statistics of the question.
+
+    Examples
+    --------
+    >>> Statistic(name="visits", rows=64, width=1)
+    Statistic(name='visits', rows=64, width=1, share=1)
     """
 
     name: str
@@ -39,7 +44,18 @@ class Statistic:
 
 
 class NoisySums(Protocol):
-    """How a model asks; `psd.curator.person_sums.PersonSums` answers."""
+    """How a model asks; `psd.curator.person_sums.PersonSums` answers.
+
+    Examples
+    --------
+    >>> class Nobody:
+    ...     rho = 10**12
+    ...     def sums(self, part, statistics, rho):
+    ...         return [np.zeros((each.rows, each.width)) for each in statistics]
+    >>> visits = Statistic(name="visits", rows=2, width=1)
+    >>> Nobody().sums(len, [visits], 10**12)[0].tolist()
+    [[0.0], [0.0]]
+    """
 
     @property
     def rho(self) -> int:

@@ -159,6 +159,16 @@ class RegionHierarchy:
     ParameterError
         If there is no level, there are more than 2^22 regions, or a level does not fit the one
         above.
+
+    Examples
+    --------
+    >>> import geopandas, shapely
+    >>> from psd.regions.polygon_hierarchy import hierarchy_from_polygons
+    >>> shapes = [shapely.box(0, 0, 1, 2), shapely.box(1, 0, 2, 2)]
+    >>> table = geopandas.GeoDataFrame({"ward": ["a", "b"]}, geometry=shapes, crs=4326)
+    >>> wards = hierarchy_from_polygons(table, Domain(bounds=(0, 0, 2, 2)), ids="ward")
+    >>> wards.assign(np.array([0.5, 1.5]), np.array([1.0, 1.0])).tolist()
+    [0, 1]
     """
 
     domain: Domain

@@ -48,6 +48,12 @@ class RegionFiles:
     ------
     ParameterError
         If there is no path, or not one id column for all or for each.
+
+    Examples
+    --------
+    >>> files = RegionFiles(paths=("wards.gpkg",), ids=("ward",), parents=("district",))
+    >>> files.gaps
+    'refuse'
     """
 
     paths: tuple[str, ...]
@@ -129,6 +135,11 @@ class CellRegions:
         has a member ``hierarchy``. Public.
     cells : str
         Levels: sizes such as ``"1km,10km"``, zooms or resolutions such as ``"8..14"``. Public.
+
+    Examples
+    --------
+    >>> CellRegions(kind="grid-cells", cells="1km,10km")
+    CellRegions(kind='grid-cells', cells='1km,10km')
     """
 
     kind: str

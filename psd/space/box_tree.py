@@ -213,6 +213,13 @@ class Tree(Hierarchy):
         West, south, east, north lattice lines of each node, half-open.
     parent, level, count, loss, noise
         As in `Hierarchy`.
+
+    Examples
+    --------
+    >>> import psd
+    >>> tree = psd.testing.release_from_counts([[5, 1], [0, 2]]).tree
+    >>> tree.boxes.shape, tree.count.sum().item()
+    ((5, 4), 8)
     """
 
     boxes: NDArray[np.int32]

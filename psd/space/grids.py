@@ -53,6 +53,15 @@ def cut_grid(cut: Cutter, root: Cells, lattice: tuple[int, int], size: tuple[int
     -------
     Cells
         The grid's cells; never the root itself, which may be measured already.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import RecordingSampler, run_method, small_domain, small_tally
+    >>> method = psd.decompositions.Grid(size=2)  # it cuts so
+    >>> run = run_method(method, small_tally(4, [0]), small_domain(4), 1_000, RecordingSampler())
+    >>> run.tree.boxes[run.tree.is_leaf].tolist()
+    [[0, 0, 2, 2], [2, 0, 4, 2], [0, 2, 2, 4], [2, 2, 4, 4]]
     """
     return cut_grids(cut, root, np.array([np.minimum(size, lattice)]))
 
@@ -75,6 +84,15 @@ def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
     Cells
         The cells of all grids, the larger ones first; a grid of one cell is a separate child,
         because the cell itself may be measured already.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import RecordingSampler, run_method, small_domain, small_tally
+    >>> method = psd.decompositions.method("adaptive-grid", {"size": "2"})  # it cuts so
+    >>> run = run_method(method, small_tally(4, [0]), small_domain(4), 1_000, RecordingSampler())
+    >>> int(run.tree.is_leaf.sum()) >= 4
+    True
     """
     origin, sides = cells.boxes[:, :2], cells.boxes[:, 2:] - cells.boxes[:, :2]
     sizes = np.clip(sizes, 1, sides)

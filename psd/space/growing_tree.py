@@ -41,6 +41,16 @@ class Cells:
         Node numbers in that tree.
     boxes : ndarray, shape (n, 4), int64
         West, south, east, north lattice lines of each cell.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import RecordingSampler, run_method, small_domain, small_tally
+    >>> run = run_method(psd.decompositions.Quadtree(height=1), small_tally(2, [0]),
+    ...     small_domain(2), 1_000, RecordingSampler())
+    >>> root = run.curator.root()
+    >>> root.nodes.tolist(), root.boxes.tolist()
+    ([0], [[0, 0, 2, 2]])
     """
 
     layer: int

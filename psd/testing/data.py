@@ -64,6 +64,11 @@ def small_tally(side: int, rows: Sequence[int], k: int = 1) -> Tally:
         Cell of each record, see `Rows`.
     k : int
         Largest number of records of one user.
+
+    Examples
+    --------
+    >>> small_tally(2, [0, 0, 3]).counts.tolist()
+    [2, 1]
     """
     codes, counts = np.unique(np.array(rows, np.int64), return_counts=True)
     return Tally(
@@ -110,6 +115,12 @@ def neighbour_pairs(
     With ``every`` above 1, only every n-th pair is yielded; the parts of all values of ``shift``
     below ``every`` together are all pairs. A part has few data sets with several neighbours each,
     because the build on a data set is recorded once for all its neighbours.
+
+    Examples
+    --------
+    >>> rows, added = next(neighbour_pairs(2, 1))
+    >>> rows, len(added)
+    ((), 4)
     """
     extra = neighbours(side, k)
     step = max(n for n in range(1, every + 1) if every % n == 0 and n <= max(1, len(extra) // 3))

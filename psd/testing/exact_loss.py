@@ -70,7 +70,16 @@ class WalkingSampler(RecordingSampler):
 def walks(
     method: Decomposition, tally: Tally, domain: Domain, script: Script, *, epsilon: int = NANO
 ) -> Iterator[WalkingSampler]:
-    """Yield the samplers of all builds that differ in a selection or a comparison."""
+    """Yield the samplers of all builds that differ in a selection or a comparison.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import SCRIPTS, small_domain, small_tally
+    >>> method = psd.decompositions.Quadtree(height=1)
+    >>> len(list(walks(method, small_tally(2, [0]), small_domain(2), SCRIPTS[0])))
+    1
+    """
     pending: list[list[int]] = [[]]
     while pending:
         choices = pending.pop()
@@ -113,6 +122,12 @@ def exact_loss(
     ------
     LeakError
         If the loss exceeds epsilon by more than rounding.
+
+    Examples
+    --------
+    >>> import psd
+    >>> float(exact_loss(psd.decompositions.Quadtree(height=1, budget="leaf"))) <= 1
+    True
     """
     domain, worst = small_domain(side), 0.0
     users = [rows for rows in neighbours(side, k) if len(rows) == k]
@@ -158,6 +173,15 @@ def spent_by_cell(questions: Iterable[ChargedQuestion], side: int) -> Integers:
     -------
     ndarray, shape (side, side), int64
         By column and row.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import RecordingSampler, run_method, small_domain, small_tally
+    >>> method = psd.decompositions.Quadtree(height=1)
+    >>> run = run_method(method, small_tally(2, [0]), small_domain(2), 1_000, RecordingSampler())
+    >>> spent_by_cell(run.curator.questions, 2).tolist()
+    [[1000, 1000], [1000, 1000]]
     """
     column, row = (axis.ravel() for axis in np.indices((side, side)))
     total = np.zeros(side * side, np.int64)

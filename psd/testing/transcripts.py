@@ -83,6 +83,16 @@ class Draw:
         Number of the question of the curator, and its largest loss; 0 without a curator.
     answer : ndarray
         Answer of the sampler.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import run_method, small_domain, small_tally
+    >>> sampler = RecordingSampler()
+    >>> method = psd.decompositions.Quadtree(height=1, budget="leaf")
+    >>> run = run_method(method, small_tally(2, [0]), small_domain(2), 1_000, sampler)
+    >>> sampler.draws[0].kind, sampler.draws[0].loss.tolist()
+    ('count', [1000, 1000, 1000, 1000])
     """
 
     kind: Kind
@@ -122,6 +132,12 @@ class Script:
         Index of a candidate from the scores of all candidates.
     compare : callable
         Answers of comparisons with 0.
+
+    Examples
+    --------
+    >>> one_more = Script("one more", lambda draw, true: true + 1, lambda draw, scores: 0)
+    >>> one_more.count(0, np.array([1, 2])).tolist()
+    [2, 3]
     """
 
     name: str
@@ -230,6 +246,18 @@ class ReplayingSampler(_TranscriptSampler):
     ------
     LeakError
         From a draw whose public arguments differ from the recorded ones.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import run_method, small_domain, small_tally
+    >>> sampler = RecordingSampler()
+    >>> method = psd.decompositions.Quadtree(height=1, budget="leaf")
+    >>> first = run_method(method, small_tally(2, [0]), small_domain(2), 1_000, sampler)
+    >>> again = ReplayingSampler(sampler.draws)
+    >>> other = run_method(method, small_tally(2, [0, 3]), small_domain(2), 1_000, again)
+    >>> other.tree.count.tolist() == first.tree.count.tolist()
+    True
     """
 
     def __init__(self, recorded: Sequence[Draw]) -> None:
@@ -324,7 +352,17 @@ ROUNDING = 1e-9
 
 
 class Run(NamedTuple):
-    """Curator and tree of one build; the curator has the questions."""
+    """Curator and tree of one build; the curator has the questions.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import run_method, small_domain, small_tally
+    >>> method = psd.decompositions.Quadtree(height=1, budget="leaf")
+    >>> run = run_method(method, small_tally(2, [0]), small_domain(2), 1_000, RecordingSampler())
+    >>> len(run.tree), len(run.curator.questions)
+    (5, 1)
+    """
 
     curator: Curator
     tree: Tree
@@ -355,6 +393,15 @@ def run_method(
         Public density of the domain.
     regions : Regions, optional
         Hierarchy that the tally was counted by.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import small_domain, small_tally
+    >>> method = psd.decompositions.Quadtree(height=1, budget="leaf")
+    >>> run = run_method(method, small_tally(2, [0]), small_domain(2), 1_000, RecordingSampler())
+    >>> run.tree.loss.tolist()
+    [0, 1000, 1000, 1000, 1000]
     """
     curator = Curator(
         tally,
@@ -376,6 +423,16 @@ def compare_runs(first: Run, second: Run) -> None:
     ------
     LeakError
         If they differ.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import run_method, small_domain, small_tally
+    >>> sampler = RecordingSampler()
+    >>> method = psd.decompositions.Quadtree(height=1, budget="leaf")
+    >>> first = run_method(method, small_tally(2, [0]), small_domain(2), 1_000, sampler)
+    >>> again = ReplayingSampler(sampler.draws)
+    >>> compare_runs(first, run_method(method, small_tally(2, [3]), small_domain(2), 1_000, again))
     """
     (curator, tree), (other, other_tree) = first, second
     questions, others = curator.questions, other.questions
@@ -402,6 +459,18 @@ def transcript_loss(draws: Sequence[Draw], others: Sequence[Draw]) -> Fraction |
     ------
     LeakError
         If an input changes by more than its sensitivity, or thresholds cost more than their charge.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.testing import run_method, small_domain, small_tally
+    >>> method = psd.decompositions.Quadtree(height=1, budget="leaf")
+    >>> one, two = RecordingSampler(), RecordingSampler()
+    >>> first = run_method(method, small_tally(2, [0]), small_domain(2), 10**9, one)
+    >>> two = ReplayingSampler(one.draws)
+    >>> other = run_method(method, small_tally(2, [0, 0]), small_domain(2), 10**9, two)
+    >>> float(transcript_loss(one.draws, two.draws))
+    1.0
     """
     total: Fraction | float = Fraction(0)
     thresholds: dict[tuple[int, int], float] = {}
@@ -475,6 +544,13 @@ def replay_loss(
     ------
     LeakError
         If a build depends on the data other than by answers, or the loss exceeds epsilon.
+
+    Examples
+    --------
+    >>> import psd
+    >>> worst, pairs = replay_loss(psd.decompositions.Quadtree(height=1), 2, every=20)
+    >>> float(worst) <= 1, pairs > 0
+    (True, True)
     """
     domain, pairs = small_domain(side), 0
     worst: Fraction | float = Fraction(0)

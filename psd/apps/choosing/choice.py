@@ -59,6 +59,15 @@ class Choice:
     mean_shortfall, likely_shortfall : float
         Bounds of how far the score of a pick lies below the best of its draw: of the mean, and with
         probability 0.95 at least.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> choice = Choice(draws=1, picks=({"id": "a"},), candidates=2, epsilon=Decimal("0.1"),
+    ...     draw_epsilon=Decimal("0.1"), guarantee="per record", score_resolution=10.0,
+    ...     mean_shortfall=7.0, likely_shortfall=37.0)
+    >>> choice.picks[0]["id"]
+    'a'
     """
 
     draws: int

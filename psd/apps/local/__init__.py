@@ -1,11 +1,12 @@
 """Local privacy: devices randomise their own answers, and a collector gets reports only.
 
-A campaign is designed (`design`), devices answer it (`client` is their program, `randomize` does
-it for a table), and their reports are collected (`collect`), lead to a further round
-(`next_round`), and become a release (`aggregate`), which is queried like any other. No place is
-ever collected. `design_regions` asks for a named region. `design_options` and `design_numbers` ask
-for an option or a number instead; their reports become a table (`tabulate`). `design_words` asks
-for words, whose table needs a list of words that there may be (`tabulate_words`).
+A campaign is designed (`design`) and written to a file (`write_campaign`). Devices answer it
+(`client` is their program, `randomize` does it for a table); their reports are collected
+(`collect`), lead to a further round (`next_round`), and become a release (`aggregate`), which is
+queried like any other. No place is ever collected. `design_regions` asks for a named region.
+`design_options` and `design_numbers` ask for an option or a number instead; their reports become a
+table (`tabulate`). `design_words` asks for words, whose table needs a list of words that there may
+be (`tabulate_words`).
 
 The device imports nothing of this library. The collector reads reports, never a place, and does
 not reach the curator's side.
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from psd.apps.local.answer_design import design_numbers, design_options, design_words
     from psd.apps.local.answer_tables import tabulate, tabulate_words
     from psd.apps.local.campaign_design import design, design_regions
+    from psd.apps.local.campaigns import write_campaign
     from psd.apps.local.collection import collect
     from psd.apps.local.description import describe
     from psd.apps.local.protocols import list_protocols
@@ -45,6 +47,7 @@ __all__ = [
     "randomize",
     "tabulate",
     "tabulate_words",
+    "write_campaign",
 ]
 
 _MODULES = {
@@ -62,6 +65,7 @@ _MODULES = {
     "randomize": "psd.apps.local.randomization",
     "tabulate": "psd.apps.local.answer_tables",
     "tabulate_words": "psd.apps.local.answer_tables",
+    "write_campaign": "psd.apps.local.campaigns",
 }
 
 

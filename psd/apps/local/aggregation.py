@@ -143,6 +143,26 @@ def aggregate(campaign: str, folder: str) -> Release:
         If the campaign is not valid.
     InputDataError
         If parts are missing, damaged or of another campaign, or there are fewer reports than cells.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psd.apps import local
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name)
+    >>> campaign = local.design((126.4, 37, 127.6, 38), 4, 2000, rounds=1)
+    >>> local.write_campaign(campaign, path / "c.json")
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"lon": [127.0] * 2000, "lat": 37.5})
+    >>> rows.to_csv(path / "rows.csv", index=False)
+    >>> local.randomize(f"{path}/c.json", f"{path}/rows.csv", f"{path}/lines")
+    2000
+    >>> collected = local.collect(f"{path}/c.json", [f"{path}/lines"], f"{path}/parts")
+    >>> release = local.aggregate(f"{path}/c.json", f"{path}/parts")
+    >>> str(release.unit)
+    "PrivacyUnit(kind='report', max_contributions=1, weight=0, time_zone=None, max_per_slice=None)"
+    >>> folder.cleanup()
     """
     return aggregate_campaign(load_campaign(campaign), Path(folder))[0]
 

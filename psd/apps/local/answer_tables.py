@@ -196,6 +196,24 @@ def tabulate(campaign: str, folder: str) -> list[AnswerRow]:
         If the campaign is not valid, or asks for places.
     InputDataError
         If parts are missing, damaged or of another campaign, or there is no report.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psd.apps import local
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name)
+    >>> campaign = local.design_options(["bus", "train"], 4, 2000)
+    >>> local.write_campaign(campaign, path / "c.json")
+    >>> import pandas as pd
+    >>> pd.DataFrame({"value": ["bus"] * 2000}).to_csv(path / "rows.csv", index=False)
+    >>> local.randomize(f"{path}/c.json", f"{path}/rows.csv", f"{path}/lines")
+    2000
+    >>> collected = local.collect(f"{path}/c.json", [f"{path}/lines"], f"{path}/parts")
+    >>> [row.answer for row in tabulate(f"{path}/c.json", f"{path}/parts")]
+    ['bus', 'train', 'none of these']
+    >>> folder.cleanup()
     """
     loaded = load_campaign(campaign)
     if loaded.question not in ("options", "numbers"):
@@ -477,6 +495,24 @@ def tabulate_words(
         If the campaign does not ask for words, or the words or the level are not valid.
     InputDataError
         If parts are missing, damaged or of another campaign, or there is no report.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psd.apps import local
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name)
+    >>> campaign = local.design_words(6, 2000, settings={"bits": 32})
+    >>> local.write_campaign(campaign, path / "c.json")
+    >>> import pandas as pd
+    >>> pd.DataFrame({"value": ["seoul"] * 2000}).to_csv(path / "rows.csv", index=False)
+    >>> local.randomize(f"{path}/c.json", f"{path}/rows.csv", f"{path}/lines")
+    2000
+    >>> collected = local.collect(f"{path}/c.json", [f"{path}/lines"], f"{path}/parts")
+    >>> [row.word for row in tabulate_words(f"{path}/c.json", f"{path}/parts", ["seoul", "jeju"])]
+    ['seoul', 'jeju', 'no word']
+    >>> folder.cleanup()
     """
     loaded = load_campaign(campaign)
     if loaded.question != "words":

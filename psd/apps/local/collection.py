@@ -465,6 +465,25 @@ def collect(
         If lines cannot be read.
     WriteError
         If the folder cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psd.apps import local
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name)
+    >>> campaign = local.design((126.4, 37, 127.6, 38), 4, 2000, rounds=1)
+    >>> local.write_campaign(campaign, path / "c.json")
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"lon": [127.0] * 2000, "lat": 37.5})
+    >>> rows.to_csv(path / "rows.csv", index=False)
+    >>> local.randomize(f"{path}/c.json", f"{path}/rows.csv", f"{path}/lines")
+    2000
+    >>> collected = local.collect(f"{path}/c.json", [f"{path}/lines"], f"{path}/parts")
+    >>> collected.reports
+    2000
+    >>> folder.cleanup()
     """
     loaded = load_campaign(campaign)
     if rappor_csv and tickets is not None:

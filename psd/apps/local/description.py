@@ -119,6 +119,19 @@ def describe(
     ------
     ParameterError
         If the campaign is not valid, or shuffling has no delta or tickets.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psd.apps import local
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name)
+    >>> campaign = local.design((126.4, 37, 127.6, 38), 4, 2000, rounds=1)
+    >>> local.write_campaign(campaign, path / "c.json")
+    >>> describe(f"{path}/c.json").epsilon
+    '4'
+    >>> folder.cleanup()
     """
     if tickets and shuffled:
         raise ParameterError(

@@ -419,6 +419,15 @@ def client(output: str, *, js: bool = False, overwrite: bool = False) -> None:
     ------
     WriteError
         If the file exists or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     client(folder + "/device.py")
+    ...     print(Path(folder + "/device.py").exists())
+    True
     """
     source = Path(__file__).with_name("device.js" if js else "device.py").read_bytes()
     write_file(output, source, overwrite=overwrite)
@@ -494,6 +503,22 @@ def randomize(
         If the store is missing in a later round, damaged, or of rows that have answered.
     WriteError
         If the file exists or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psd.apps import local
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name)
+    >>> campaign = local.design((126.4, 37, 127.6, 38), 4, 2000, rounds=1)
+    >>> local.write_campaign(campaign, path / "c.json")
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"lon": [127.0] * 2000, "lat": 37.5})
+    >>> rows.to_csv(path / "rows.csv", index=False)
+    >>> local.randomize(f"{path}/c.json", f"{path}/rows.csv", f"{path}/lines")
+    2000
+    >>> folder.cleanup()
     """
     loaded = load_campaign(campaign)
     if store is None and any(group.share and group.draw is None for group in loaded.groups):

@@ -47,6 +47,27 @@ def next_round(campaign: str, folder: str) -> Campaign:
         If the campaign is not valid, or has no further round.
     InputDataError
         If parts are missing, damaged or of another campaign, or the round has no reports.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from psd.apps import local
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name)
+    >>> campaign = local.design((126.4, 37, 127.6, 38), 4, 2000, rounds=2)
+    >>> local.write_campaign(campaign, path / "c.json")
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"lon": [127.0] * 2000, "lat": 37.5})
+    >>> rows.to_csv(path / "rows.csv", index=False)
+    >>> files = f"{path}/c.json", f"{path}/rows.csv", f"{path}/lines"
+    >>> local.randomize(*files, store=f"{path}/store") > 0
+    True
+    >>> collected = local.collect(f"{path}/c.json", [f"{path}/lines"], f"{path}/parts")
+    >>> following = next_round(f"{path}/c.json", f"{path}/parts")
+    >>> len(following.earlier)
+    1
+    >>> folder.cleanup()
     """
     loaded = load_campaign(campaign)
     _open_round(loaded)

@@ -86,6 +86,15 @@ class RegionGrid:
         Estimated records in each region.
     centres : ndarray, shape (n, 3), float64
         Middles of the regions on the unit sphere.
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(126.4, 37, 127.6, 38), lattice=(8, 8))
+    >>> tree = psd.decompositions.grid_tree(domain, 8)
+    >>> release = psd.Release.from_counts(tree, range(64), 1, domain=domain)
+    >>> RegionGrid.of_release(release, 8).centres.shape
+    (64, 3)
     """
 
     digest: str
@@ -205,6 +214,11 @@ class FactorModel:
     ----------
     factors : ndarray, shape (n, d), float64
         Of each region. Public.
+
+    Examples
+    --------
+    >>> FactorModel(factors=np.eye(3)).factors.shape
+    (3, 3)
     """
 
     factors: Floats
@@ -360,6 +374,19 @@ def learn_weights(people: NoisySums, grid: RegionGrid) -> Floats:
     the difference in score comes nearest to 1, by least squares over all people.
     Corrections of each person, in turn with the weights, are left out: they help by less than a
     point (`python lab/suggest.py`).
+
+    Examples
+    --------
+    >>> import psd
+    >>> domain = psd.Domain(bounds=(126.4, 37, 127.6, 38), lattice=(8, 8))
+    >>> tree = psd.decompositions.grid_tree(domain, 8)
+    >>> release = psd.Release.from_counts(tree, range(64), 1, domain=domain)
+    >>> class Nobody:  # in place of people
+    ...     rho = 10**12
+    ...     def sums(self, part, statistics, rho):
+    ...         return [np.zeros((each.rows, each.width)) for each in statistics]
+    >>> learn_weights(Nobody(), RegionGrid.of_release(release, 8)).tolist()
+    [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
     rho = people.rho
     gramian, right = people.sums(partial(person_part, grid), _STATISTICS, rho)
@@ -398,6 +425,13 @@ class SharedWeights:
     ------
     ParameterError
         If a field is malformed.
+
+    Examples
+    --------
+    >>> weights = SharedWeights(weights=dict.fromkeys(FEATURES, 0.5), release="0" * 64, cells=8,
+    ...     epsilon="1", delta="1e-6", max_contributions=4)
+    >>> weights.cells, len(weights.weights)
+    (8, 6)
     """
 
     weights: dict[str, float]
@@ -448,7 +482,18 @@ class SharedWeights:
 def write_weights(
     weights: SharedWeights, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write a file of weights, whole or not at all."""
+    """Write a file of weights, whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> weights = SharedWeights(weights=dict.fromkeys(FEATURES, 0.5), release="0" * 64, cells=8,
+    ...     epsilon="1", delta="1e-6", max_contributions=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_weights(weights, folder + "/weights.json")
+    ...     print(read_weights(folder + "/weights.json") == weights)
+    True
+    """
     stated = {name: value for name, value in asdict(weights).items() if value is not None}
     text = json.dumps({"psd_weights": _FORMAT, **stated}, indent=1, allow_nan=False) + "\n"
     write_file(path, text.encode(), overwrite=overwrite)
@@ -461,6 +506,16 @@ def read_weights(path: str | os.PathLike[str]) -> SharedWeights:
     ------
     ReleaseFormatError
         If the file is missing, is not strict JSON, or has other fields or values than it may.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> weights = SharedWeights(weights=dict.fromkeys(FEATURES, 0.5), release="0" * 64, cells=8,
+    ...     epsilon="1", delta="1e-6", max_contributions=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_weights(weights, folder + "/weights.json")
+    ...     print(read_weights(folder + "/weights.json").epsilon)
+    1
     """
     try:
         with open(path, "rb") as file:

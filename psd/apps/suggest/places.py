@@ -72,6 +72,18 @@ def suggest_places(
     ------
     ParameterError
         If no own place lies in the area, k is out of range, or the release is another one.
+
+    Examples
+    --------
+    >>> import psd
+    >>> from psd.apps.suggest import FEATURES
+    >>> domain = psd.Domain(bounds=(126.4, 37, 127.6, 38), lattice=(8, 8))
+    >>> tree = psd.decompositions.grid_tree(domain, 8)
+    >>> release = psd.Release.from_counts(tree, range(64), 1, domain=domain)
+    >>> weights = SharedWeights(weights=dict.fromkeys(FEATURES, 0.5), release=release.digest,
+    ...     cells=8, epsilon="1", delta="1e-6", max_contributions=4)
+    >>> suggest_places(np.array([[127.0, 37.5]]), release, weights, k=3)["rank"].tolist()
+    [1, 2, 3]
     """
     import pandas as pd
 
