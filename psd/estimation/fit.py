@@ -116,6 +116,8 @@ class Fit:
     parent_shares: Floats
     zone: NearZone | None = None  # cells that have a count; None for all
     cache: FitCache | None = None  # where the numbers that take longest are kept between processes
+    # Fit in which it is seen how records lie inside cells; None for this one.
+    alone: Fit | None = None
 
     @property
     def tree(self) -> Tree:
@@ -142,6 +144,8 @@ class Fit:
     @cached_property
     def _inside(self) -> Floats:
         """How records lie inside cells, see `_inside_cells`."""
+        if self.alone is not None:
+            return self.alone._inside  # noqa: SLF001
         size = 2 + PATTERN_SHAPE[0] + len(self.tree)
         [inside] = recall(self.cache, ("inside",), (size,), lambda: [_inside_cells(self)])
         _lock(inside)
@@ -325,7 +329,13 @@ def fit_weights(of_records: Fit, number: int) -> tuple[Fit, Fit]:
     records = replace(of_records.estimates, variance=of_records.published_covariance.variance)
     given = share_weights(record.tree, records, first, last, len(record.values) / 2)
     upper, lower = (
-        replace(each, estimates=estimates, published_covariance=estimates, rounding_variance=None)
+        replace(
+            each,
+            estimates=estimates,
+            published_covariance=estimates,
+            rounding_variance=None,
+            alone=each,
+        )
         for each, estimates in zip(alone, given, strict=True)
     )
     return upper, lower
