@@ -51,6 +51,8 @@ __all__ = [
     "fit_values",
     "mean_columns",
     "node_columns",
+    "noise_quantiles",
+    "single_noise",
     "sum_columns",
     "value_columns",
     "value_totals",
@@ -128,11 +130,11 @@ def value_totals(
         given=upper.perturbation_variance,
         uneven=(upper.nonuniformity_variance, lower.nonuniformity_variance),
         counts=counts,
-        single=_single_noise(record),
+        single=single_noise(record),
     )
 
 
-def _single_noise(record: ReleaseRecord) -> float:
+def single_noise(record: ReleaseRecord) -> float:
     """Least variance of the noise of a count of records; 0 if noise is Gaussian."""
     if not record.tree.noise.measure.is_pure:
         return 0.0
@@ -273,7 +275,7 @@ def node_columns(
             counts=answer_columns(
                 node_totals(each.records, nodes), records, confidence=confidence, threshold=1.0
             ),
-            single=_single_noise(records),
+            single=single_noise(records),
         )
         for kind, made in (("mean", mean_columns), ("sum", sum_columns)):
             answers = made(totals, confidence)
@@ -304,19 +306,31 @@ def _stretch(totals: ValueTotals, confidence: float) -> Floats:
     """
     if not totals.single:
         return np.ones(len(totals.upper))
-    grid = np.linspace(0.0, 0.5, 33)[:-1]
-    large, small = 1 - grid, np.maximum(grid, 1e-9)
+    p = totals.share
+    ratio = totals.counts["perturbation_error"] ** 2 / totals.single
+    alone = np.minimum(ratio, 1 / np.maximum(ratio, 1.0))
+    laplace = np.interp(np.minimum(p, 1 - p), _SHARES, noise_quantiles(confidence))
+    stretch: Floats = 1 + alone * (laplace - 1)
+    return stretch**2
+
+
+# Shares at which quantiles are computed.
+_SHARES = np.linspace(0.0, 0.5, 33)[:-1]
+
+
+def noise_quantiles(confidence: float) -> Floats:
+    """Quantiles of (1 - p) X - p Y for Laplace X and Y over normal ones of the same variance.
+
+    Returns (32,) float64, for shares p from 0 to below 0.5 in equal steps.
+    """
+    large, small = 1 - _SHARES, np.maximum(_SHARES, 1e-9)
     # P(|x| > t) = (l^2 exp(-t / l) - s^2 exp(-t / s)) / (l^2 - s^2) for scales l and s; bisection.
-    low, high = np.zeros((2, len(grid)))
+    low, high = np.zeros((2, len(_SHARES)))
     high += 2 * (1 - math.log(1 - confidence))
     for _ in range(50):
         middle = (low + high) / 2
         tail = large**2 * np.exp(-middle / large) - small**2 * np.exp(-middle / small)
         is_more = tail > (1 - confidence) * (large**2 - small**2)
         low, high = np.where(is_more, middle, low), np.where(is_more, high, middle)
-    laplace = low / np.sqrt(2 * (large**2 + small**2)) / two_sided_quantile(confidence)
-    p = totals.share
-    ratio = totals.counts["perturbation_error"] ** 2 / totals.single
-    alone = np.minimum(ratio, 1 / np.maximum(ratio, 1.0))
-    stretch: Floats = 1 + alone * (np.interp(np.minimum(p, 1 - p), grid, laplace) - 1)
-    return stretch**2
+    quantiles: Floats = low / np.sqrt(2 * (large**2 + small**2)) / two_sided_quantile(confidence)
+    return quantiles

@@ -49,6 +49,16 @@ def points(size=4000, seed=1):
     return pd.DataFrame(np.concatenate([town, valley, country]), columns=["lon", "lat"])
 
 
+def fares(size=4000, decimals=None):
+    """Points with a fare that grows to the east, and a balance of any sign."""
+    rows = points(size) if decimals is None else points(size).round(decimals)
+    noise = np.random.default_rng(9).normal(0, 3, len(rows))
+    return rows.assign(fare=10 + 40 * (rows.lon - 126.4) + noise, balance=5 - 2 * noise)
+
+
+VALUES = {"values": {"fare": (0, 60), "balance": (-10, 15)}}
+
+
 def built(data=None, *, domain=DOMAIN, method="auto", **options):
     """Release with seeded noise."""
     data = points() if data is None else data
@@ -69,10 +79,12 @@ def viewed(release, **options):
     return release.replace(post_processing=PostProcessing(**options))
 
 
-def of_raster():
+def of_raster(**options):
     weights = np.random.default_rng(2).random((90, 130)) ** 3
     weights[:30] = 0
-    return built(method="cascade", covariate=Covariate.from_raster(weights, DOMAIN, size=128))
+    return built(
+        method="cascade", covariate=Covariate.from_raster(weights, DOMAIN, size=128), **options
+    )
 
 
 def of_boundary():
@@ -160,6 +172,7 @@ def of_rounded_wards():
     return release
 
 
+FARES = {"data": fares(), **VALUES}
 KINDS = {
     "auto": built,
     "quadtree": lambda: built(method=Quadtree(height=6)),
@@ -182,6 +195,12 @@ KINDS = {
     "wards": of_wards,
     "wards, rounded": of_rounded_wards,
     "integers of wards": lambda: of_wards(estimate="integer"),
+    "values": lambda: built(**FARES),
+    "values of a cascade, Gaussian": lambda: built(method="cascade", delta="1e-6", **FARES),
+    "values of streets": lambda: built(method=Quadtree(height=7), data=fares(60_000, 2), **VALUES),
+    "values of wards": lambda: of_wards(data=fares(), **VALUES),
+    "values of a covariate": lambda: of_raster(data=fares(), **VALUES),
+    "signed values": lambda: viewed(built(**FARES), estimate="signed"),
 }
 """Kinds of releases, and how one is made."""
 

@@ -9,9 +9,13 @@ const engine = require(path);
   const rings = outlines.begin ? (index) => engine.ringsOf(outlines, index) : null;
   const model = new engine.Model(meta, await engine.unpack(text, directory), rings);
   const answers = queries.map((shapes) => model.answer(shapes, z));
+  const values = queries.map((shapes, i) => model.valuesIn(shapes, answers[i], z));
+  const nodes = model.values.map((_, number) => Array.from(model.children, (_, node) => (
+    model.valueAt(number, node, z))));
   const overlaps = pairs.map(([a, b]) => engine.overlap(model, a, b));
   const smooth = meta.density === "smooth" ? model.density : null;
   const shares = smooth && Array.from(model.leaves, (leaf) => Array.from(smooth.shares(leaf)));
-  const result = { answers, errors: Array.from(model.nodeErrors()), overlaps, shares };
+  const result = { answers, errors: Array.from(model.nodeErrors()), overlaps, shares,
+    values, nodes };
   fs.writeFileSync(output, JSON.stringify(result));
 })();

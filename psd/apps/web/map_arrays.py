@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ import shapely
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd._util.colours import class_breaks
+from psd._util.colours import class_breaks, even_breaks
 from psd.api.release import Release
 from psd.apps.web.map_outlines import RegionGroup
 from psd.estimation.constants import (
@@ -26,7 +27,7 @@ from psd.estimation.constants import (
 )
 from psd.estimation.density import least_mass
 from psd.estimation.fit import Fit, predicts_published
-from psd.query.answer_table import Threshold, reliability_limits
+from psd.query.answer_table import QUALITIES, Threshold, reliability_limits
 from psd.query.constants import (
     LINE_PLACES,
     MAX_BIAS,
@@ -38,6 +39,7 @@ from psd.query.constants import (
     SLANTING_SHIFT,
     TAIL_SQUARE,
 )
+from psd.query.means import ValueFit, node_columns, noise_quantiles, single_noise
 from psd.query.polygons import MAX_VALUES
 from psd.query.region_nodes import TOLERANCE, is_clipped
 from psd.space.box_tree import Tree
@@ -51,11 +53,13 @@ __all__ = [
     "cell_classes",
     "cut_arrays",
     "level_cells",
+    "node_means",
     "pack_arrays",
     "region_classes",
     "release_arrays",
     "release_numbers",
     "shown_nodes",
+    "value_parts",
 ]
 
 
@@ -113,7 +117,7 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> PackedArrays:
 
 
 def release_arrays(release: Release) -> Arrays:
-    """Arrays of the tree, the estimates and the density of a release.
+    """Arrays of the tree, the estimates and the density of a release, and of its values.
 
     Parameters
     ----------
@@ -127,8 +131,46 @@ def release_arrays(release: Release) -> Arrays:
         (before rounding to integers) of the leaves, or of all nodes; ``slope``, ``variance``
         (given the parent), ``whole`` (variance of the node),
         ``spread`` and ``lines`` of the nodes; ``raster`` of a covariate; and with named regions
-        ``region`` of each node, and whether it is ``clipped``.
+        ``region`` of each node, and whether it is ``clipped``. The same of the weights of values,
+        where they differ, with the names of `value_parts` before a dot.
     """
+    return _with_values(release, _release_arrays)
+
+
+@lru_cache(maxsize=1)  # the weights of a slice are fitted once, and those of others forgotten
+def value_parts(release: Release) -> list[tuple[Release, Release]]:
+    """Weights of each value towards its upper and its lower bound, as releases that are asked."""
+    pairs = []
+    for number in range(len(release.index.record.values)):
+        indices = release.index.value_parts(number)
+        pair = [type(release)(index.record) for index in indices]
+        for made, index in zip(pair, indices, strict=True):
+            vars(made)["index"] = index
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _with_values(release: Release, make: Callable[[Release], Arrays]) -> Arrays:
+    """Arrays of a release and of the weights of its values.
+
+    Those towards an upper bound are stored where they differ from those of records, and those
+    towards a lower one where they differ from these: trees and often covariances are the same.
+    """
+    arrays = make(release)
+    found = dict(arrays)
+    for number, pair in enumerate(value_parts(release)):
+        above = arrays
+        for side, part in enumerate(pair):
+            own = make(part)
+            for name, values in own.items():
+                if name not in above or not np.array_equal(values, above[name]):
+                    found[f"{number}{'ab'[side]}.{name}"] = values
+            above = above | own
+    return found
+
+
+def _release_arrays(release: Release) -> Arrays:
+    """Arrays of a release without its values."""
     fit, tree = release.index.fit, release.tree
     estimates = fit.estimates
     arrays: Arrays = {
@@ -160,6 +202,11 @@ def release_arrays(release: Release) -> Arrays:
 
 def cut_arrays(release: Release, level: int) -> Arrays:
     """Arrays of the nodes down to a level; answers of these nodes are those of the whole tree."""
+    return _with_values(release, lambda each: _cut_arrays(each, level))
+
+
+def _cut_arrays(release: Release, level: int) -> Arrays:
+    """Arrays of the nodes down to a level without values."""
     fit, tree = release.index.fit, release.tree
     estimates, upper = fit.estimates, slice(0, tree.levels[level].stop)
     children = np.where(tree.level[upper] < level, tree.children[upper], 0)
@@ -222,12 +269,17 @@ def _rounded(values: Floats) -> Floats:
 
 
 def _line_shares(deviation: Floats, count: Floats) -> Floats:
-    """Deviations of cuts per record, shape (2, nodes)."""
-    points = np.maximum(count, 0.0)
-    return _rounded(np.where(points > 0, deviation / np.where(points > 0, points, 1.0), 0.0))
+    """Deviations of cuts per record, and of empty nodes as they are, shape (2, nodes)."""
+    return _rounded(deviation / np.where(count > 0, count, 1.0))
 
 
-def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, Any]:
+def release_numbers(
+    release: Release,
+    threshold: Threshold = 0.3,
+    *,
+    level: int | None = None,
+    confidence: float = 0.95,
+) -> dict[str, Any]:
     """Numbers and names of a release beside its arrays, as JSON values.
 
     Parameters
@@ -235,7 +287,29 @@ def release_numbers(release: Release, threshold: Threshold = 0.3) -> dict[str, A
     release : Release
     threshold : float or tuple of two floats
         As in `Release.query`.
+    level : int, optional
+        Of `cut_arrays`, if the arrays are these.
+    confidence : float
+        Of the intervals of values.
     """
+    values = []
+    make = _release_arrays if level is None else lambda each: _cut_arrays(each, level)
+    for value, pair in zip(release.index.record.values, value_parts(release), strict=True):
+        parts = [{**_numbers(each, threshold), "arrays": list(make(each))} for each in pair]
+        stated = {"name": value.name, "lower": value.lower, "upper": value.upper}
+        values.append({**stated, "parts": parts})
+    noise = {} if not values else {"noise": _noise_of_values(release, confidence)}
+    return {**_numbers(release, threshold), "values": values, **noise}
+
+
+def _noise_of_values(release: Release, confidence: float) -> dict[str, Any]:
+    """Variance of the noise of one count, 0 if it is Gaussian, and how its law differs there."""
+    single = single_noise(release.index.record)
+    return {"single": single, "stretch": noise_quantiles(confidence).tolist()}
+
+
+def _numbers(release: Release, threshold: Threshold) -> dict[str, Any]:
+    """Numbers and names of a release without its values."""
     fit, limits = release.index.fit, reliability_limits(threshold)
     return {
         "lattice": list(release.domain.lattice),
@@ -311,8 +385,11 @@ def _density(fit: Fit) -> dict[str, Any]:
 # Breaks of the count and of the density.
 Breaks = dict[str, list[float]]
 
-# Counts of cells, and their areas on the ground and on the map.
-Values = tuple[Floats, Floats, Floats]
+# Means of each value, and whether they are not poor.
+Means = Sequence[tuple[Floats, NDArray[np.bool_]]]
+
+# Counts of cells, their areas on the ground and on the map, and their means.
+Values = tuple[Floats, Floats, Floats, Means]
 
 
 def shown_nodes(tree: Tree, level: int) -> Integers:
@@ -320,9 +397,21 @@ def shown_nodes(tree: Tree, level: int) -> Integers:
     return np.flatnonzero((tree.level == level) | (tree.is_leaf & (tree.level < level)))
 
 
-def level_cells(release: Release, deepest: int) -> list[Values]:
+def level_cells(release: Release, deepest: int, threshold: Threshold = 0.3) -> list[Values]:
     """Values of the cells of each level of a release, down to one."""
-    return [_cells(release, level) for level in range(deepest + 1)]
+    return [_cells(release, level, threshold) for level in range(deepest + 1)]
+
+
+def node_means(release: Release, nodes: Integers, threshold: Threshold) -> Means:
+    """Means of each value in nodes of the tree."""
+    record, records = release.index.record, release.index.fit
+    fits = [
+        ValueFit(value=value, records=records, upper=pair[0].index.fit, lower=pair[1].index.fit)
+        for value, pair in zip(record.values, value_parts(release), strict=True)
+    ]
+    columns = node_columns(fits, nodes, 0.95, threshold)
+    names = [f"mean_{value.name}" for value in record.values]
+    return [(columns[name], columns[f"{name}_quality"] != QUALITIES[-1]) for name in names]
 
 
 def cell_classes(slices: Sequence[list[Values]]) -> list[Breaks]:
@@ -330,7 +419,9 @@ def cell_classes(slices: Sequence[list[Values]]) -> list[Breaks]:
     return [_breaks(of_level) for of_level in zip(*slices, strict=True)]
 
 
-def region_classes(group: RegionGroup, estimates: Sequence[Floats]) -> Breaks:
+def region_classes(
+    group: RegionGroup, estimates: Sequence[Floats], means: Sequence[Means] = ()
+) -> Breaks:
     """Breaks of the regions of a group, over all time slices.
 
     Parameters
@@ -339,14 +430,22 @@ def region_classes(group: RegionGroup, estimates: Sequence[Floats]) -> Breaks:
         n regions.
     estimates : sequence of ndarray, shape (n,), float64
         Of the time slices.
+    means : sequence of sequences of (ndarray, ndarray)
+        Means of each value in the regions, and whether they are not poor; of the time slices.
     """
     named = np.array([text != ELSEWHERE for text in group.ids])
     named = named if named.any() else ~named
     plane = shapely.area(group.shapes[named])
-    return _breaks([(each[named], group.areas[named], plane) for each in estimates])
+    ground, slices = group.areas[named], means or [()] * len(estimates)
+    return _breaks(
+        [
+            (each[named], ground, plane, [(mean[named], exact[named]) for mean, exact in of_slice])
+            for each, of_slice in zip(estimates, slices, strict=True)
+        ]
+    )
 
 
-def _cells(release: Release, level: int) -> Values:
+def _cells(release: Release, level: int, threshold: Threshold) -> Values:
     """Values of the cells at a level."""
     nodes = shown_nodes(release.tree, level)
     boxes = release.tree.boxes[nodes].astype(np.float64)
@@ -354,13 +453,21 @@ def _cells(release: Release, level: int) -> Values:
         release.index.fit.estimates.count[nodes],
         release.tree.area[nodes].astype(np.float64),
     )
-    return count, ground_areas(release.domain, boxes), plane
+    means = node_means(release, nodes, threshold) if release.index.record.values else ()
+    return count, ground_areas(release.domain, boxes), plane, means
 
 
 def _breaks(slices: Sequence[Values]) -> Breaks:
     """Breaks of the values of all slices together; by areas on the map, as for other maps."""
-    counts, areas, plane = (np.concatenate(each) for each in zip(*slices, strict=True))
-    return {
+    numbers = [each[:3] for each in slices]
+    counts, areas, plane = (np.concatenate(each) for each in zip(*numbers, strict=True))
+    breaks = {
         "count": class_breaks(counts, plane),
         "density": class_breaks(ground_densities(counts, areas), plane),
     }
+    # Poor means set no classes, unless all are.
+    for number, of_value in enumerate(zip(*(each[3] for each in slices), strict=True)):
+        mean, exact = (np.concatenate(each) for each in zip(*of_value, strict=True))
+        exact = exact if exact.any() else ~exact
+        breaks[f"mean{number}"] = even_breaks(mean[exact], plane[exact])
+    return breaks

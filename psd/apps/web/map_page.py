@@ -19,10 +19,12 @@ from psd._util.extras import SOURCE
 from psd.api.fits import fitted_slices
 from psd.api.release import Release
 from psd.apps.web.map_arrays import (
+    Means,
     PackedArrays,
     cell_classes,
     cut_arrays,
     level_cells,
+    node_means,
     pack_arrays,
     region_classes,
     release_arrays,
@@ -39,7 +41,12 @@ from psd.apps.web.map_outlines import (
     release_regions,
 )
 from psd.errors import ParameterError
-from psd.query.answer_table import Threshold, reliability_limits, two_sided_quantile
+from psd.query.answer_table import (
+    QUALITIES,
+    Threshold,
+    reliability_limits,
+    two_sided_quantile,
+)
 from psd.release.series import SeriesRecord
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE, RegionTree
@@ -70,6 +77,7 @@ ENGINE_SCRIPTS = (
     "map_areas.js",
     "map_walk.js",
     "map_intervals.js",
+    "map_values.js",
     "map_engine.js",
 )
 """Scripts that compute the answers of a page, each after those it names."""
@@ -78,6 +86,9 @@ _SCRIPTS = ("maplibre-gl.js", *ENGINE_SCRIPTS, "map_words.js", "map_page.js")
 _STYLES = ("maplibre-gl.css", "map_page.css")
 
 _ANSWERS = ("estimate", "perturbation_error", "nonuniformity_error", "lower", "upper")
+
+# Of a mean and of a sum.
+_OF_VALUES = ("", "_perturbation_error", "_nonuniformity_error", "_error", "_lower", "_upper")
 
 
 def map_page(
@@ -135,16 +146,19 @@ def map_page(
     # One slice after another; of each the page keeps what is packed, and what classes are made of.
     packed, numbers, cells = [], [], []
     of_groups: list[list[Floats]] = [[] for _ in groups]
+    means: list[list[Means]] = [[] for _ in groups]
     for shown in fitted_slices(release):
         arrays = _slice_arrays(shown, groups, level, threshold)
         packed.append(pack_arrays(arrays))
-        numbers.append(release_numbers(shown, threshold))
+        numbers.append(release_numbers(shown, threshold, level=level, confidence=_CONFIDENCE))
         if not first.levels:
-            cells.append(level_cells(shown, deepest))
+            cells.append(level_cells(shown, deepest, threshold))
         for number, (group, estimates) in enumerate(zip(groups, of_groups, strict=True)):
             count = shown.index.fit.estimates.count
             given = arrays.get(f"answers{number}")
             estimates.append(count[group.nodes] if given is None else given[: len(group.ids)])
+            if first.index.record.values:
+                means[number].append(_means_of(shown, group, given, threshold))
     shapes = pack_arrays(_outlines(first, groups)) if groups else None
     data = {
         **_facts(release, first, title, threshold),
@@ -162,7 +176,7 @@ def map_page(
         ],
         "classes": {
             "cells": cell_classes(cells),
-            "groups": list(map(region_classes, groups, of_groups)),
+            "groups": list(map(region_classes, groups, of_groups, means)),
         },
         "shapes": {"directory": None if shapes is None else shapes.directory},
         "slices": [
@@ -258,12 +272,32 @@ def _slice_arrays(
 
 
 def _given_answers(release: Release, group: RegionGroup, threshold: Threshold) -> Floats:
-    """Answers of given regions, one column after another."""
+    """Answers of given regions, one column after another; of values mean, quality and sum."""
     import geopandas as gpd
 
     shapes = gpd.GeoDataFrame({"id": group.ids}, geometry=group.shapes, crs=release.domain.crs)
-    answers = release.query(shapes, threshold=threshold).table
-    return np.concatenate([answers[name].to_numpy(np.float64) for name in _ANSWERS])
+    names = [value.name for value in release.index.record.values]
+    asked = release.query(shapes, threshold=threshold, mean=names, sum=names)
+    answers = asked.table
+    columns = [answers[name].to_numpy(np.float64) for name in _ANSWERS]
+    for name in names:
+        columns += [answers[f"mean_{name}{end}"].to_numpy(np.float64) for end in _OF_VALUES]
+        ranks = [float(QUALITIES.index(each)) for each in answers[f"mean_{name}_quality"]]
+        columns.append(np.array(ranks))
+        columns += [answers[f"sum_{name}{end}"].to_numpy(np.float64) for end in _OF_VALUES]
+    return np.concatenate(columns)
+
+
+def _means_of(
+    release: Release, group: RegionGroup, given: Floats | None, threshold: Threshold
+) -> Means:
+    """Means of the values in the regions of a group, by their nodes or by given answers."""
+    if given is None:
+        return node_means(release, np.array(group.nodes, np.int64), threshold)
+    columns = given.reshape(-1, len(group.ids))[len(_ANSWERS) :]
+    rank, width = len(_OF_VALUES), 2 * len(_OF_VALUES) + 1
+    starts = range(0, len(columns), width)
+    return [(columns[at], columns[at + rank] < len(QUALITIES) - 1) for at in starts]
 
 
 def _facts(
@@ -285,6 +319,10 @@ def _facts(
         "stretch": _stretch(domain),
         "areaUnit": {"km2": "km²"}.get(area_unit(domain), area_unit(domain)),
         "z": two_sided_quantile(_CONFIDENCE),
+        "values": [
+            {"name": value.name, "lower": value.lower, "upper": value.upper}
+            for value in first.index.record.values
+        ],
         "good": limits.good,
         "reliable": limits.reliable,
     }

@@ -29,6 +29,7 @@ FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader
 PATIENCE = 900  # seconds, on a machine that is very busy
 SIZE = {"width": 1200, "height": 800}
 RELEASE = drawn(built())
+DASH = " \N{EN DASH} "
 LOCAL = 'LOCAL_CS["site",UNIT["metre",1]]'
 WARDS = gpd.GeoDataFrame(
     {"id": ["w1", "w2", "w3"], "name": ["West </script>", "East", "Far"]},
@@ -324,3 +325,48 @@ def test_a_release_without_a_place_on_earth_has_its_plane(opened):
     page = opened(map_page(RELEASE, level=2))
     assert "down to level 2" in page.inner_text("#limits")
     assert not page.is_visible("#draw-box")
+
+
+def test_means_are_shown_with_their_reliability_and_answered(opened):
+    release = drawn(KINDS["values"]())
+    page = opened(map_page(release, regions=WARDS))
+    options = page.locator("#show option").all_inner_texts()
+    assert options[2:4] == ["Mean of fare", "Mean of balance"]
+    page.select_option("#layer", "-1")
+    counted = pixels(page)
+    page.select_option("#show", "mean0")
+    until(lambda: pixels(page) != counted, bool)
+    assert page.inner_text("#legend-title") == "Mean of fare"
+    assert "Hatched and faint: poor mean" in page.inner_text("#key")
+    ends = page.locator("#key li").all_inner_texts()
+    assert (ends[0].split(DASH)[0], ends[-4].split(DASH)[1]) == ("0", "60")
+    page.mouse.move(400, 400)
+    until(lambda: page.inner_text("#hover"), lambda text: text.startswith("Mean of fare: "))
+    until(lambda: page.inner_text("#hover"), lambda text: " records, 95% interval" in text)
+
+    page.click("#boxes summary")
+    box = (126.8, 37.4, 127.05, 37.6)
+    for side, edge in zip(("west", "south", "east", "north"), box, strict=True):
+        page.fill(f"#box-{side}", str(edge))
+    page.click("#numbers button")
+    told = words(page)
+    [row] = release.query([box], mean=["fare"], sum="fare").table.to_dict("records")
+    assert f"Mean of fare\n{row['mean_fare']:.2f}".rstrip("0") in told
+    assert f"{row['mean_fare_lower']:.2f}".rstrip("0") + DASH in told
+    assert f"Sum of fare\n{row['sum_fare']:,.0f}" in told
+    assert told.count("Sum of ") == 2
+    page.click("#language")
+    until(lambda: page.inner_text("#answers"), lambda text: "fare 평균" in text)
+    assert page.locator("#show option").all_inner_texts()[2] == "fare 평균"
+    page.click("#language")
+
+    page.click("#clear")
+    page.select_option("#layer", "0")
+    page.click("#list summary")
+    page.locator("#choices input").nth(1).check()
+    told = words(page)
+    table = release.query(WARDS, mean="fare", sum="fare").table
+    assert f"Mean of fare\n{table.mean_fare[1]:.2f}".rstrip("0") in told
+    assert f"Sum of fare\n{table.sum_fare[1]:,.0f}" in told
+    page.locator("#choices input").nth(2).check()
+    assert words(page, "2").count("Mean of fare") == 3  # together, and each

@@ -6,6 +6,7 @@ import pytest
 import shapely
 
 from psd.estimation.density import SmoothDensity
+from psd.query.answer_table import QUALITIES
 from psd.testing.data import release_from_counts
 from support.map_engine import (
     COLUMNS,
@@ -122,3 +123,80 @@ def test_named_nodes_have_the_answers_of_regions(tmp_path):
         assert difference(found[:-1], stated(release.query(level=level).table)) < 1e-9
         total = release.query(level=level).joint().total()
         assert difference(found[-1:], stated(total)) < 1e-9
+
+
+# Columns of a mean or a sum, and what the engine calls them.
+ENDS = {"": "estimate", "_perturbation_error": "perturbation", "_error": "error",
+        "_nonuniformity_error": "nonuniformity", "_lower": "lower", "_upper": "upper"}  # fmt: skip
+OF_VALUES = [kind for kind in KINDS if "values" in kind]
+
+
+def value_columns(found, name, kind):
+    """Columns of a mean or a sum of answers of the engine, (answers, 6)."""
+    each = [next(value for value in answer if value["name"] == name)[kind] for answer in found]
+    return np.array([[answer[key] for key in ENDS.values()] for answer in each])
+
+
+@pytest.mark.parametrize("kind", OF_VALUES)
+def test_means_and_sums_are_those_of_the_library(kind, tmp_path):
+    release, random = KINDS[kind](), np.random.default_rng(8)
+    boxes, polygons = random_boxes(release, 200, random), random_polygons(release, 100, random)
+    strips = [random_strips(release, box, random) for box in boxes[:50]]
+    queries = [[box_of(box)] for box in boxes] + [[polygon_of(each)] for each in polygons]
+    queries += [[box_of(box) for box in union] for union in strips]
+    _, result = run_engine(tmp_path, release, queries)
+    names = [value.name for value in release.record.values]
+    tables = [
+        release.query(areas, mean=names, sum=names, **crs).table
+        for areas, crs in ((boxes, {}), (polygons, {"crs": release.domain.crs}))
+    ]
+    for name, value in zip(names, release.record.values, strict=True):
+        for of_value in ("mean", "sum"):
+            columns = [f"{of_value}_{name}{end}" for end in ENDS]
+            expected = np.concatenate([table[columns].to_numpy(float) for table in tables])
+            found = value_columns(result["values"], name, of_value)
+            scale = value.width * (1 if of_value == "mean" else max(release.total, 1))
+            assert near(found[:300], expected, scale) < 1e-9
+            # Boxes side by side have the estimate and the errors of the box that they make up, but
+            # where cells are below 0: weights are not.
+            whole = np.s_[:50, :4]
+            assert (
+                kind == "signed values" or near(found[300:][whole], expected[whole], scale) < 1e-7
+            )
+        quality = [QUALITIES[each["mean"]["quality"]] for each in of_name(result["values"], name)]
+        expected = np.concatenate([table[f"mean_{name}_quality"] for table in tables])
+        assert np.mean(np.array(quality[:300]) == expected) > 0.995  # but for rounding at a limit
+        assert len(set(expected)) > 1
+        for answer in of_name(result["values"], name):
+            mean = answer["mean"]
+            is_none = (mean["lower"], mean["upper"]) == (value.lower, value.upper)
+            assert mean["hasInterval"] == (not is_none)
+
+
+def of_name(found, name):
+    """Answers of one value."""
+    return [next(value for value in answer if value["name"] == name) for answer in found]
+
+
+def near(found, expected, scale):
+    """Largest difference in units of a scale; an error of nearly 0 is the root of rounding."""
+    found, expected = found / scale, expected / scale
+    by_square = np.sqrt(np.abs(found**2 - expected**2)) ** 2
+    return float(np.minimum(np.abs(found - expected), by_square).max())
+
+
+@pytest.mark.parametrize("kind", ["values", "values of a cascade, Gaussian", "signed values"])
+def test_means_of_cells_are_those_of_the_table(kind, tmp_path):
+    release = KINDS[kind]()
+    _, result = run_engine(tmp_path, release, [])
+    table = release.to_geopandas("all")
+    for value, nodes in zip(release.record.values, result["nodes"], strict=True):
+        for of_value in ("mean", "sum"):
+            ends = ("", "_error", "_lower", "_upper")
+            expected = table[[f"{of_value}_{value.name}{end}" for end in ends]].to_numpy()
+            found = np.array([[each[of_value][ENDS[end]] for end in ends] for each in nodes])
+            scale = value.width * (1 if of_value == "mean" else max(release.total, 1))
+            some = (table["estimate"] > 0).to_numpy()  # the mean of no record may be any value
+            assert near(found[some], expected[some], scale) < 1e-9
+        quality = np.array([QUALITIES[each["mean"]["quality"]] for each in nodes])
+        assert (quality == table[f"mean_{value.name}_quality"]).mean() > 0.995

@@ -20,6 +20,7 @@ from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
 from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
 from support.tables import refused
+from support.values import of_values
 from support.web_pages import Page
 
 RELEASE = release_from_counts(np.arange(64).reshape(8, 8))
@@ -141,3 +142,37 @@ def test_a_page_of_a_series_computes_no_density_and_keeps_no_fit(monkeypatch):
     series = made.replace()
     assert map_page(series) == alone
     assert not any("fit" in vars(each.index) for each in map(series.__getitem__, series))
+
+
+def test_a_page_has_classes_of_means_which_poor_ones_do_not_set():
+    release = of_values(values={"fare": (0, 60), "balance": (-55, 5)})
+    data = Page(map_page(release)).data
+    assert [each["name"] for each in data["values"]] == ["fare", "balance"]
+    finest, cells = data["classes"]["cells"][-1], release.to_geopandas()
+    for number, name in enumerate(("fare", "balance")):
+        exact = cells[cells[f"mean_{name}_quality"] != "poor"]
+        breaks = finest[f"mean{number}"]
+        assert 2 <= len(breaks) <= 6
+        assert exact[f"mean_{name}"].min() < breaks[0] < breaks[-1] < exact[f"mean_{name}"].max()
+    part = Page(map_page(release, level=1)).data
+    assert part["classes"]["cells"][1] == data["classes"]["cells"][1]
+    assert data["classes"]["cells"][0]["mean0"] == []  # a single cell
+    plain = Page(map_page(RELEASE)).data
+    assert plain["values"] == []
+    assert set(plain["classes"]["cells"][-1]) == {"count", "density"}
+
+
+def test_given_regions_have_means_and_sums():
+    release = of_values()
+    halves = [shapely.box(126, 37, 126.4, 38), shapely.box(126.4, 37, 127, 38)]
+    table = gpd.GeoDataFrame({"id": ["west", "east"]}, geometry=halves, crs=4326)
+    answers = release.query(table, mean="fare", sum="fare").table
+    [group] = module._groups(release, table)
+    given = module._given_answers(release, group, 0.3).reshape(-1, 2)
+    assert given.shape == (5 + 13, 2)
+    assert given[5].tolist() == answers.mean_fare.tolist()
+    assert given[12].tolist() == answers.sum_fare.tolist()
+    assert given[17].tolist() == answers.sum_fare_upper.tolist()
+    [(means, exact)] = module._means_of(release, group, given.ravel(), 0.3)
+    assert means.tolist() == answers.mean_fare.tolist()
+    assert exact.tolist() == (answers.mean_fare_quality != "poor").tolist()

@@ -13,6 +13,7 @@ const psdEngine = (() => {
   const { BoxRegion, findUnion, NodeRegion, overlap, PolygonRegion } = psdAreas;
   const { Walk } = psdWalk;
   const { joint, judge, single } = psdIntervals;
+  const { answer: valueAnswer } = psdValues;
   const TINY = 1e-300;
 
   class Model {
@@ -115,9 +116,48 @@ const psdEngine = (() => {
       return { slope: slopes, variance: own, root: this.meta.root };
     }
 
+    /** Weights of each value towards its upper and its lower bound, as models of their own. */
+    get values() {
+      this.pairs = this.pairs || (this.meta.values || []).map((value, number) => {
+        let above = this.arrays;
+        const parts = value.parts.map((meta, side) => {
+          const own = {};
+          for (const name of meta.arrays) {
+            own[name] = this.arrays[`${number}${"ab"[side]}.${name}`] || above[name];
+          }
+          above = { ...above, ...own };
+          return new Model(meta, own, this.rings);
+        });
+        return { ...value, parts };
+      });
+      return this.pairs;
+    }
+
+    /** Means and sums of all values in shapes whose records were answered. */
+    valuesIn(shapes, counts, z) {
+      return this.values.map((value) => valueAnswer(this.meta, this.meta.noise, value,
+        value.parts.map((part) => part.totals(shapes)), counts, z));
+    }
+
+    /** Mean and sum of a value in a node. */
+    valueAt(number, node, z) {
+      const counts = single(this, this.nodeTotals(node), z), value = this.values[number];
+      return valueAnswer(this.meta, this.meta.noise, value,
+        value.parts.map((part) => part.nodeTotals(node)), counts, z);
+    }
+
+    /** Totals of a node, which is whole. */
+    nodeTotals(node) {
+      this.ofNodes = this.ofNodes || [this.noise, this.published].map((each) => (
+        this.nodeErrors(each)));
+      const [noise, published] = this.ofNodes.map((errors) => errors[node] ** 2);
+      return { estimate: this.count[node], signed: this.signed[node], noise, published,
+        rounding: 0, uneven: 0, beyond: 0 };
+    }
+
     /** Errors from the noise of all nodes: what the parent explains, and their own. */
-    nodeErrors() {
-      const { slope, variance, root } = this.stated, result = new Float64Array(this.size);
+    nodeErrors(covariance = this.stated) {
+      const { slope, variance, root } = covariance, result = new Float64Array(this.size);
       const total = new Float64Array(this.size);
       for (let node = 1; node < this.size; node++) total[this.parent[node]] += variance[node];
       result[0] = root;
@@ -131,9 +171,12 @@ const psdEngine = (() => {
 
     /** Answer to one shape, or the joint answer to several disjoint ones. */
     answer(shapes, z) {
-      const regions = shapes.map((shape) => this.region(shape));
-      const totals = new Walk(this, regions).totals();
-      return regions.length === 1 ? single(this, totals, z) : joint(this, totals, z);
+      const totals = this.totals(shapes);
+      return shapes.length === 1 ? single(this, totals, z) : joint(this, totals, z);
+    }
+
+    totals(shapes) {
+      return new Walk(this, shapes.map((shape) => this.region(shape))).totals();
     }
 
     region(shape) {
@@ -152,7 +195,8 @@ const psdEngine = (() => {
     /** Deviation of the records beside a line across a leaf; see psd/query/lines.py. */
     cutDeviation(axis, node, share, cutsColumns) {
       const points = Math.max(this.count[node], 0), { arrays, meta, size } = this;
-      const result = arrays.lines[axis * size + node] * points * Math.sqrt(share * (1 - share));
+      const deviation = arrays.lines[axis * size + node] * (points > 0 ? points : 1);
+      const result = deviation * Math.sqrt(share * (1 - share));
       if (!meta.hasColumns || !cutsColumns) return result;
       const width = this.boxes[axis + 2][node] - this.boxes[axis][node], place = (share * width) % 1;
       return Math.hypot(result, (points / width) * Math.min(place, 1 - place));

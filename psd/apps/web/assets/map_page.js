@@ -28,6 +28,10 @@
   const percent = (share) => new Intl.NumberFormat(state.language,
     { style: "percent", maximumSignificantDigits: 3 }).format(share);
   const between = (low, high) => `${number(low)} – ${number(high)}`;
+  /** A mean, with digits by the width of its bounds. */
+  const meanText = ({ lower, upper }, value) => new Intl.NumberFormat(state.language, {
+    maximumFractionDigits: Math.min(Math.max(4 - Math.ceil(Math.log10(upper - lower)), 0), 12),
+  }).format(value);
   const counted = () => word(data.counted);
 
   function element(name, text, attributes = {}) {
@@ -119,9 +123,17 @@
       const bounds = tree.bounds(node), estimate = Math.max(tree.count[node], 0);
       const error = tree.errors[node], lower = estimate - z * error;
       const quality = psdEngine.judge(tree.meta, estimate, error, lower);
-      return { node, bounds, estimate, quality, area: groundArea(tree, node) };
+      const item = { node, bounds, estimate, quality, area: groundArea(tree, node) };
+      return state.show.startsWith("mean")
+        ? ofMean(item, tree.valueAt(meanNumber(), node, z).mean) : item;
     });
   }
+
+  /** Number of the value whose mean is shown. */
+  const meanNumber = () => Number(state.show.slice(4));
+
+  /** An item that is shown by its mean and the quality of this. */
+  const ofMean = (item, mean) => ({ ...item, mean: mean.estimate, quality: mean.quality });
 
   const answers = new Map();
 
@@ -133,26 +145,48 @@
       answers.set(key, given ? statedAnswer(tree, given, size, index)
         : tree.answer([regionShape(group, index)], z));
     }
-    return answers.get(key);
+    const answer = answers.get(key);
+    if (!answer.values) withValues(answer, tree, [regionShape(group, index)]);
+    return answer;
   }
 
+  /** An answer to shapes with the means and sums of the values in them. */
+  function withValues(answer, tree, shapes) {
+    answer.values = tree.valuesIn(shapes, answer, z);
+    return answer;
+  }
+
+  /** Answer of a given region: columns of its count, and of each value its mean and its sum. */
   function statedAnswer(tree, given, size, index) {
-    const [estimate, perturbation, nonuniformity, lower, upper] = [0, 1, 2, 3, 4].map(
-      (column) => given[column * size + index]);
+    const columns = [];
+    for (let at = index; at < given.length; at += size) columns.push(given[at]);
+    const [estimate, perturbation, nonuniformity, lower, upper] = columns;
     const error = Math.hypot(perturbation, nonuniformity);
     const quality = psdEngine.judge(tree.meta, estimate, error, lower);
-    return { estimate, perturbation, nonuniformity, error, lower, upper, quality };
+    const part = (first) => {
+      const [own, noise, uneven, both, low, high, rank] = columns.slice(first);
+      return { estimate: own, perturbation: noise, nonuniformity: uneven, error: both, lower: low,
+        upper: high, quality: rank };
+    };
+    const values = data.values.map((value, i) => {
+      const mean = part(5 + 13 * i), sum = part(12 + 13 * i);
+      mean.hasInterval = mean.lower > value.lower || mean.upper < value.upper;
+      return { name: value.name, mean, sum };
+    });
+    return { estimate, perturbation, nonuniformity, error, lower, upper, quality, values };
   }
 
   function regionItems(tree, slice, group) {
     return data.groups[group].ids.map((id, index) => {
-      const { estimate, quality } = regionAnswer(tree, slice, group, index);
-      return { index, estimate, quality, area: data.groups[group].areas[index] };
+      const { estimate, quality, values } = regionAnswer(tree, slice, group, index);
+      const item = { index, estimate, quality, area: data.groups[group].areas[index] };
+      return state.show.startsWith("mean") ? ofMean(item, values[meanNumber()].mean) : item;
     });
   }
 
   // What has no ground has no density.
-  const valueOf = (item) => (state.show === "count" ? item.estimate
+  const valueOf = (item) => (item.mean !== undefined ? item.mean
+    : state.show === "count" ? item.estimate
     : item.area > 0 ? item.estimate / item.area : 0);
 
   /** Round numbers between the classes, the same for all slices. */
@@ -423,8 +457,9 @@
     list.replaceChildren();
     const unitText = state.show === "density"
       ? `${counted()} ${word("per")} ${data.areaUnit}` : counted();
+    const value = state.show.startsWith("mean") ? data.values[meanNumber()] : null;
     byId("legend-title").textContent = reliability ? word("reliability")
-      : `${word(state.show)} (${unitText})`;
+      : value ? word("meanOf", value.name) : `${word(state.show)} (${unitText})`;
     const entry = (colour, opacity, text, hatched = false) => {
       const item = element("li"), swatch = element("span", undefined, { class: "swatch" });
       if (colour) {
@@ -441,10 +476,12 @@
         word("careText", percent(reliable)), word("poorText")][i]));
     } else {
       scaleOf(shownBreaks).forEach((colour, i) => {
-        const low = i ? shownBreaks[i - 1] : 0, high = shownBreaks[i];
-        entry(colour, 1, high === undefined ? `≥ ${number(low)}` : between(low, high));
+        const low = i ? shownBreaks[i - 1] : value ? value.lower : 0;
+        const high = i < shownBreaks.length || !value ? shownBreaks[i] : value.upper;
+        const text = value ? (end) => meanText({ lower: 0, upper: high - low }, end) : number;
+        entry(colour, 1, high === undefined ? `≥ ${text(low)}` : `${text(low)} – ${text(high)}`);
       });
-      entry(null, 1, word("unreliable"), true);
+      entry(null, 1, word(value ? "poorMean" : "unreliable"), true);
       entry(colours()[3], ALPHA[1], word("faint"));
     }
     const hasRest = state.layer >= 0 && data.groups[state.layer].rest !== null;
@@ -468,8 +505,24 @@
       ["quality", qualityWord(answer.quality)],
     ]) list.append(element("dt", word(key)), element("dd", text));
     block.append(list);
+    answer.values.forEach(({ name, mean, sum }, i) => {
+      const ofValue = element("dl"), text = (value) => meanText(data.values[i], value);
+      for (const [key, shown] of [
+        [word("meanOf", name), text(mean.estimate)],
+        [word("interval"), intervalText(mean, text)],
+        [word("errorsOf"), `± ${text(mean.perturbation)}, ± ${text(mean.nonuniformity)}`],
+        [word("quality"), qualityWord(mean.quality)],
+        [word("sumOf", name), number(sum.estimate)],
+        [word("interval"), between(sum.lower, sum.upper)],
+        [word("errorsOf"), `± ${number(sum.perturbation)}, ± ${number(sum.nonuniformity)}`],
+      ]) ofValue.append(element("dt", key), element("dd", shown));
+      block.append(ofValue);
+    });
     return block;
   }
+
+  const intervalText = (mean, text) => (mean.hasInterval
+    ? `${text(mean.lower)} – ${text(mean.upper)}` : word("noInterval"));
 
   const nameOf = (group, index) => {
     const { ids, names } = data.groups[group];
@@ -494,6 +547,8 @@
       psdEngine.overlap(current, a, b))));
   }
 
+  const answerTo = (shapes) => withValues(current.answer(shapes, z), current, shapes);
+
   let turn = 0;
 
   async function paintAnswers() {
@@ -510,10 +565,10 @@
     const blocks = [];
     if (list.length > 1) {
       if (overlapping(list)) blocks.push(element("p", word("overlap"), { class: "warn" }));
-      else blocks.push(answerBlock(word("joint"), current.answer(list.map(([, s]) => s), z)));
+      else blocks.push(answerBlock(word("joint"), answerTo(list.map(([, shape]) => shape))));
     }
     for (const [title, shape, index] of list.slice(0, 12)) {
-      blocks.push(answerBlock(title, index === undefined ? current.answer([shape], z)
+      blocks.push(answerBlock(title, index === undefined ? answerTo([shape])
         : regionAnswer(current, state.slice, state.layer, index)));
     }
     if (list.length > 12) {
@@ -528,10 +583,16 @@
     const show = (title, answer) => {
       box.textContent = `${title}: ${number(answer.estimate)} ${counted()}, ${word("interval")} `
         + `${between(answer.lower, answer.upper)}, ${qualityWord(answer.quality)}`;
+      if (!state.show.startsWith("mean")) return;
+      const { name, mean } = answer.values[meanNumber()];
+      const text = (value) => meanText(data.values[meanNumber()], value);
+      const interval = mean.hasInterval ? `${word("interval")} ` : "";
+      box.prepend(`${word("meanOf", name)}: ${text(mean.estimate)}, ${interval}`
+        + `${intervalText(mean, text)}, ${qualityWord(mean.quality)}. `);
     };
     if (state.hover === null) box.textContent = word("hoverHelp");
     else if (state.layer < 0) {
-      show(`${word("cell")} ${state.hover}`, current.answer([{ nodes: [state.hover] }], z));
+      show(`${word("cell")} ${state.hover}`, answerTo([{ nodes: [state.hover] }]));
     } else {
       show(nameOf(state.layer, state.hover),
         regionAnswer(current, state.slice, state.layer, state.hover));
@@ -713,6 +774,9 @@
     byId("limits").textContent = limits || "";
     const options = byId("layer").options;
     for (const option of options) if (option.value === "-1") option.textContent = word("cells");
+    for (const option of byId("show").options) {
+      if (option.dataset.value) option.textContent = word("meanOf", option.dataset.value);
+    }
     paintHelp();
     paintLegend();
     paintHover();
@@ -739,7 +803,11 @@
   const on = (id, event, action) => byId(id).addEventListener(event, action);
 
   function connect() {
-    on("show", "change", (event) => { state.show = event.target.value; paintItems(); });
+    on("show", "change", (event) => {
+      state.show = event.target.value;
+      paintItems();
+      paintHover();
+    });
     on("layer", "change", (event) => {
       state.layer = Number(event.target.value);
       state.chosen.clear();
@@ -866,6 +934,8 @@
   byId("layer-row").hidden = !data.groups.length;
   data.groups.forEach((group, i) => byId("layer").append(element("option", group.name,
     group.name ? { value: i } : { value: i, "data-word": "regions" })));
+  data.values.forEach(({ name }, i) => byId("show").lastElementChild.before(
+    element("option", "", { value: `mean${i}`, "data-value": name })));
   if (data.hasCells) byId("layer").append(element("option", "", { value: -1 }));
   byId("layer").value = state.layer;
   byId("tools").hidden = !data.drawing && !data.groups.length;
