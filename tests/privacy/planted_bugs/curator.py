@@ -3,6 +3,7 @@
 Methods peek at the curator's private members, which the linter forbids in the package.
 """
 
+from dataclasses import replace
 from functools import wraps
 
 import numpy as np
@@ -218,3 +219,14 @@ def intervals_in_bounding_boxes(original, self, nodes):
         inside = ((at >= box.min(axis=0)) & (at <= box.max(axis=0))).all(axis=1)
         counts.append(int((inside * records).sum()))
     return np.array(counts)
+
+
+@planted(
+    test="tests/unit/curator/test_curator.py::"
+    "test_cells_that_change_after_they_were_cut_change_no_later_question"
+)
+@like("an array that its caller still holds")
+@around("psd.space.growing_tree.GrowingTree.cut")
+def cuts_keep_the_nodes_of_the_caller(original, self, cells, **lines):
+    """A cut that waits for a question has the numbers of nodes that a method can still alter."""
+    return replace(original(self, cells, **lines), nodes=cells.nodes)

@@ -169,6 +169,24 @@ def test_nodes_that_change_after_the_charge_change_no_question(monkeypatch):
         assert made.questions[0].boxes.tolist() == [[0, 0, 2, 4]]
 
 
+def test_cells_that_change_after_they_were_cut_change_no_later_question():
+    """A cut beside the middle waits until a node is counted; until then it has its own nodes."""
+    true = []
+    for altered in (False, True):
+        made, noise = curator(side=4, rows=(0, 1, 2, 3, 12))
+        halves = made.cut(made.root(), x=[2])
+        made.count(halves, NANO // 2)
+        west, east = halves.nodes
+        half = Cells(layer=0, nodes=np.array([west]), boxes=np.zeros((1, 4), np.int64))
+        parts = made.cut(half, x=[1], y=[1])
+        if altered:
+            half.nodes[:] = east
+        made.count(parts, NANO // 2)
+        assert made.questions[1].boxes[0].tolist() == [0, 0, 1, 1]
+        true.append(noise.draws[1].true.tolist())
+    assert true[0] == true[1]
+
+
 def test_a_shape_has_so_many_nodes_and_no_more(monkeypatch):
     for most, leaves in ((4, 1), (5, 4), (20, 4), (21, 16), (40, 16)):
         monkeypatch.setattr("psd.curator.privtree_split.MAX_SHAPE_NODES", most)
