@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,9 +154,7 @@ def write_folder(releases: Sequence[Published], folder: Source, *, overwrite: bo
     named = Path(folder)
     target = Path(os.path.abspath(named))
     with temporary_folder(target, lambda: _check_target(named, overwrite=overwrite)) as made:
-        for each in releases:
-            (made / each.name).mkdir()
-            _write_release(each, made)
+        written = [_write_release(each, made) for each in releases]
         # Pages in the language of the first release, and in the other one.
         first = page_language(releases[0].release)
         pages: dict[str, Language] = {
@@ -164,10 +163,10 @@ def write_folder(releases: Sequence[Published], folder: Source, *, overwrite: bo
         }
         for file, language in pages.items():
             other = next(name for name in pages if name != file)
-            page = index_page(releases, language, other)
+            page = index_page(written, language, other)
             (made / file).write_text(page, encoding="utf-8")
-        _write_json(made / "catalog.json", _stac_catalog(releases))
-        _write_json(made / "datapackage.json", _data_package(releases))
+        _write_json(made / "catalog.json", _stac_catalog(written))
+        _write_json(made / "datapackage.json", _data_package(written))
         sums = sorted((name, _sha256(made / name)) for name in _files_of(made))
         text = _MARK + "".join(f"{digest}  {name}\n" for name, digest in sums)
         (made / _SUMS).write_text(text, encoding="utf-8")
@@ -178,43 +177,55 @@ def write_folder(releases: Sequence[Published], folder: Source, *, overwrite: bo
 
 def _check_target(folder: Path, *, overwrite: bool) -> None:
     """Refuse a folder that may hold anything but what psd wrote."""
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise WriteError(f"folder must be a folder, got {folder}, a file or a link", path=folder)
-    if not folder.parent.is_dir():
-        raise WriteError(f"folder {folder.parent} does not exist; create it first", path=folder)
-    if not os.access(folder.parent, os.W_OK):
-        raise WriteError(f"folder {folder.parent} is not writable; choose another one", path=folder)
-    if not folder.exists():
-        return
-    if Path.cwd().is_relative_to(folder.resolve()):
-        raise WriteError(
-            f"folder must not hold the working folder, got {folder}; run from outside it",
-            path=folder,
-        )
-    found = _files_of(folder)
-    if not found:
-        return
+    try:
+        is_there = _is_there(folder)
+        if folder.is_symlink() or (is_there and not folder.is_dir()):
+            fault = f"folder must be a folder, got {folder}, a file or a link"
+        elif not folder.absolute().parent.is_dir():
+            fault = f"folder {folder.parent} does not exist; create it first"
+        elif not os.access(folder.absolute().parent, os.W_OK):
+            fault = f"folder {folder.parent} is not writable; choose another one"
+        elif is_there and Path.cwd().is_relative_to(folder.resolve()):
+            fault = f"folder must not hold the working folder, got {folder}; run from outside it"
+        else:
+            is_full = is_there and any(folder.iterdir())
+            fault = _fault_of_content(folder) if is_full else ""
+            if is_full and not fault and not overwrite:
+                fault = f"{folder} exists; choose another name, or pass overwrite=True"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "this is not a valid file name"
+        fault = f"cannot write {folder}: {reason}"
+    if fault:
+        raise WriteError(fault, path=folder)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a name is taken, by a broken link too; one that is none is an error."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _fault_of_content(folder: Path) -> str:
+    """What a folder holds that psd did not write, in a sentence; empty if nothing."""
     sums = folder / _SUMS
     text = sums.read_text(encoding="utf-8", errors="replace") if sums.is_file() else ""
-    if not text.startswith(_MARK):
-        raise WriteError(
+    if not text.startswith(_MARK):  # it may be large
+        return (
             f"folder must be new, empty, or one that psd wrote, got {folder} with other files; "
-            "choose another name",
-            path=folder,
+            "choose another name"
         )
     written = {m[2]: m[1] for m in map(_SUM.fullmatch, text.splitlines()[1:]) if m}
-    for name in sorted(found - {_SUMS}):
+    for name in sorted(_files_of(folder) - {_SUMS}):
         path = folder / name
         if path.is_symlink() or written.get(name) != _sha256(path):
-            raise WriteError(
+            return (
                 f"folder must have the files that psd wrote alone, got {name} in {folder}, which "
-                "was added or changed; move it away",
-                path=folder,
+                "was added or changed; move it away"
             )
-    if not overwrite:
-        raise WriteError(
-            f"{folder} exists; choose another name, or pass overwrite=True", path=folder
-        )
+    return ""
 
 
 def _files_of(folder: Path) -> set[str]:
@@ -234,9 +245,11 @@ def _sha256(path: Path) -> str:
 # --- the files of a release -----------------------------------------------------------------------
 
 
-def _write_release(each: Published, made: Path) -> None:
-    """Write the files of a release, and note them."""
+def _write_release(each: Published, made: Path) -> Published:
+    """Write the files of a release; the same with its files."""
     release, folder = each.release, made / each.name
+    folder.mkdir()
+    files: list[SiteFile] = []
     file = folder / f"{each.name}.psd.parquet"
     if each.path is None:
         release.save(file)
@@ -248,7 +261,7 @@ def _write_release(each: Published, made: Path) -> None:
     def note(
         kind: str, path: Path, columns: Mapping[str, str] | None = None, level: str = ""
     ) -> None:
-        each.files.append(
+        files.append(
             SiteFile(
                 kind=kind,
                 path=f"{each.name}/{path.name}",
@@ -281,8 +294,9 @@ def _write_release(each: Published, made: Path) -> None:
         for kind, ending in endings.items() if few else ():
             _write_layer(each, level, folder / f"{stem}{ending}")
             note(kind, folder / f"{stem}{ending}", level=level)
-    entry = _stac_entry(each)
-    _write_json(folder / _entry_name(each), entry)
+    done = replace(each, files=tuple(files))
+    _write_json(folder / _entry_name(done), _stac_entry(done))
+    return done
 
 
 def _tables(each: Published, level: str) -> Iterator[geopandas.GeoDataFrame]:

@@ -182,7 +182,7 @@ class Published:
     name: str  # of its folder and its files
     release: Release
     path: Path | None = None  # release file, which is copied with its signature
-    files: list[SiteFile] = field(default_factory=list)  # what was written for it
+    files: tuple[SiteFile, ...] = ()  # what was written for it
 
     @property
     def records(self) -> tuple[ReleaseRecord, ...]:

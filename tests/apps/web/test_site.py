@@ -327,10 +327,10 @@ def test_too_many_cells_for_pages_and_tiles_are_said(tmp_path, monkeypatch):
 # --- without drawing ------------------------------------------------------------------------------
 
 
-FILES = [
+FILES = tuple(
     SiteFile(kind=kind, path=f"a b/{kind}.x", size=size, digest="0" * 64)
     for kind, size in (("map", 12), ("sheet", 16_600), ("release", 1_320_000))
-]
+)
 
 
 def test_a_page_of_one_release_has_its_title_and_escapes_it(subtests):
@@ -398,6 +398,8 @@ def test_folders_of_others_are_left_alone(tmp_path, subtests, monkeypatch):
         "link": "a file or a link",
         "file": "a file or a link",
         "none/site": "does not exist; create it first",
+        "x" * 300: "cannot write .*name too long",
+        "a\0b": "this is not a valid file name",
     }.items():
         with subtests.test(name):
             before = files_of(tmp_path)
@@ -411,7 +413,9 @@ def test_folders_of_others_are_left_alone(tmp_path, subtests, monkeypatch):
 
 def test_a_folder_of_psd_is_replaced_if_nobody_changed_it(tmp_path, subtests, monkeypatch):
     def write(each, made):
+        (made / each.name).mkdir()
         (made / each.name / "r.txt").write_text(each.name)
+        return each
 
     monkeypatch.setattr(site, "_write_release", write)
     monkeypatch.setattr(site, "index_page", lambda *_: "page")
