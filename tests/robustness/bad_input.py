@@ -1036,6 +1036,18 @@ EXPORTS = (
         command="map"),
     exported("X07-series", "a slice of a release that is no series",
         "--slice must be given with a series", "-o out/m.html --slice 2024-01", command="map"),
+    exported("X08-cells", "a folder to publish with an option of tables of cells",
+        "--level must be left out with --site", "out/s --site --level 1"),
+    exported("X08-twice", "a folder to publish with two releases of one name",
+        "must have names of their own, got world twice", "world.psd.parquet out/s --site"),
+    exported("X08-parent", "a folder to publish in one that does not exist",
+        "folder none does not exist; create it first", "none/s --site", code=6),
+    exported("X08-work", "a folder to publish that is the working one",
+        "folder must not hold the working folder", ". --site", code=6),
+    exported("X08-file", "a folder to publish that is a file",
+        "folder must be a folder, got world.psd.parquet", "world.psd.parquet --site", code=6),
+    exported("X08-several", "several releases without a folder",
+        "RELEASE must be one file without --site", "world.psd.parquet out/m.gpkg"),
 )
 LEDGERS = (
     unpaid("L01-missing", "a ledger that is not there", "does not exist", change=Path.unlink),
