@@ -62,7 +62,10 @@ if TYPE_CHECKING:
 __all__ = ["ENGINE_SCRIPTS", "MAX_MAP_CELLS", "fitting_levels", "map_page"]
 
 MAX_MAP_CELLS = 200_000
-"""Limit of the leaves on a page, all time slices together: larger pages take long to open."""
+"""Limit of the leaves on a page, all time slices together: larger pages take long to open.
+
+With V values it is divided by 1 + 2 V.
+"""
 
 _CONFIDENCE = 0.95
 
@@ -204,13 +207,13 @@ def _check(first: Release, regions: Any, level: int | None) -> None:
 def _check_size(trees: list[Tree], level: int | None) -> None:
     """Refuse more cells than a page can have."""
     shown = sum(_cells(each, level) for each in trees)
-    if shown <= MAX_MAP_CELLS:
+    if shown <= _most_cells(trees):
         return
     fits = fitting_levels(trees)
     advice = f"--level {fits[-1]} shows larger cells" if fits else "build fewer cells"
     slices = "; --slice shows one time slice" if len(trees) > 1 else ""
     raise ParameterError(
-        f"release must have at most {MAX_MAP_CELLS:,} cells on a map page, got {shown:,}; "
+        f"release must have at most {_most_cells(trees):,} cells on a map page, got {shown:,}; "
         f"{advice}{slices}"
     )
 
@@ -223,7 +226,13 @@ def fitting_levels(trees: Sequence[Tree]) -> list[int | None]:
     tried: list[int | None] = [None]
     if not isinstance(trees[0], RegionTree):
         tried = [*range(int(trees[0].level.max())), None]
-    return [at for at in tried if sum(_cells(each, at) for each in trees) <= MAX_MAP_CELLS]
+    return [at for at in tried if sum(_cells(each, at) for each in trees) <= _most_cells(trees)]
+
+
+def _most_cells(trees: Sequence[Tree]) -> int:
+    """Limit of the cells: a page has the weights of a value as those of two more releases."""
+    sums = trees[0].sums
+    return MAX_MAP_CELLS // (1 + 2 * (0 if sums is None else sums.shape[1]))
 
 
 def _cells(tree: Tree, level: int | None) -> int:

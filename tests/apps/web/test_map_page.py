@@ -103,6 +103,9 @@ def test_too_many_cells_are_refused_with_the_way_to_fewer(monkeypatch):
     page = Page(map_page(RELEASE, level=2))
     assert page.data["cut"] == 2
     assert not page.data["drawing"]
+    monkeypatch.setattr(module, "MAX_MAP_CELLS", 100)
+    with pytest.raises(ParameterError, match="at most 33 cells on a map page, got 64; --level 2"):
+        map_page(of_values())
     monkeypatch.setattr(module, "MAX_MAP_CELLS", 0)
     with pytest.raises(ParameterError, match="build fewer cells"):
         map_page(RELEASE)
