@@ -224,9 +224,7 @@ class SmoothDensity:
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
         wide, tall = _part_overlaps(low.T, high.T)
-        # Two sums of two factors take half the time of one of three.
-        of_columns = np.einsum("nyx,ny->nx", self.shares(node), tall)
-        inside: Floats = np.einsum("nx,nx->n", of_columns, wide)
+        inside: Floats = np.einsum("nyx,ny,nx->n", self.shares(node), tall, wide)
         return np.asarray(np.minimum(inside, 1.0))
 
     def polygon(
