@@ -6,7 +6,7 @@ from typing import Final
 
 __all__ = ["LAST_READER", "__version__", "old_format"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 LAST_READER: Final = "3621badf"
 """Last commit that reads the files from before all formats began at 1."""
