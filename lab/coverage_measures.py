@@ -70,7 +70,7 @@ def truth_of(variant: Variant, xy: Floats, counts: Tally, districts: int) -> Tru
     ends = boxes.copy()
     ends[:, 2:] = np.where(ends[:, 2:] >= np.array(domain.bounds[2:]), np.inf, ends[:, 2:])
     true = count_in_boxes(xy[:, 0], xy[:, 1], np.ones(len(xy), np.int64), ends)
-    shapes, in_shapes = _districts(variant, xy, districts)
+    shapes, in_shapes = _districts(variant, xy, counts, districts)
     large = np.diff(shapely.bounds(shapes).reshape(-1, 2, 2), axis=1)[:, 0] > STEPS * variant.step
     wide = large.all(axis=1)
     return Truth(
@@ -93,7 +93,9 @@ def _align(boxes: Floats, domain: psd.Domain) -> Floats:
     return np.stack(sides, axis=1)
 
 
-def _districts(variant: Variant, xy: Floats, number: int) -> tuple[NDArray[np.object_], Floats]:
+def _districts(
+    variant: Variant, xy: Floats, counts: Tally, number: int
+) -> tuple[NDArray[np.object_], Floats]:
     """Polygons around random public seeds that are nearer than any other, and their counts.
 
     With a boundary, the seeds are those inside it, and the polygons end at it.
@@ -101,8 +103,13 @@ def _districts(variant: Variant, xy: Floats, number: int) -> tuple[NDArray[np.ob
     west, south, east, north = variant.domain.bounds
     unit = np.random.default_rng(SEED).random((number, 2))
     seeds = np.array([west, south]) + unit * np.array([east - west, north - south])
-    if variant.asked is not None or variant.regions is not None:
-        asked = (variant.asked or variant.regions)().geometry.to_numpy()  # type: ignore[misc]
+    if variant.regions is not None and variant.hierarchy is not None:  # as records were counted
+        ids = list(variant.hierarchy.levels[-1].ids)
+        table = variant.regions().set_index("district").loc[ids]
+        true = np.bincount(np.asarray(counts.region), counts.counts, len(ids))
+        return table.geometry.to_numpy(), true.astype(float)
+    if variant.asked is not None:
+        asked = variant.asked().geometry.to_numpy()
         return asked, counts_in_shapes(xy, asked)
     area = shapely.box(west, south, east, north)
     if variant.boundary is not None:

@@ -23,6 +23,7 @@ from psd.estimation.constants import (
     DIAGONAL_PART,
     ENOUGH_FAMILIES,
     EXPECTED_CLUSTER_SIZE,
+    FEW_FAMILIES,
     LARGEST_FAMILY,
     SHIFT_ERROR,
     STEP_OVERDISPERSION,
@@ -244,8 +245,8 @@ def fit_dispersion(
     squares, with the inverse variance of S as weight and a normal prior of the cluster size. Then
     phi of the leaves of a level is the ratio of sums over families on the levels just above it
     (`overdispersion_of_leaves`): large cells determine it, as they determine the errors. But a
-    family counts for at most 1.5 % of the squares of its level: a city in two cells would determine
-    the error of all others.
+    family counts for at most 3 % of the squares that are counted of its level: a city in two cells,
+    or three colonies, would determine the error of all others.
 
     A division along x tells nothing about y. So where families are divided along one axis, phi is
     fitted for each axis, and that of a leaf is the larger one: points on one line from west to east
@@ -274,9 +275,13 @@ def fit_dispersion(
     for axis in (1, 2):
         divided = np.flatnonzero(moments.across & axis)
         level, of_families = moments.level[divided], squares[divided]
-        # Each family counts for a bounded part of the squares of its level.
+        # Each family counts for a bounded part of the squares of its level that are counted, or for
+        # not much more than its share if there are few.
         size = np.maximum(of_families, 0.0)
-        limit = LARGEST_FAMILY * sum_by(level, size, levels)[level]
+        families = np.maximum(np.bincount(level, minlength=levels), 1)
+        part, limit = np.maximum(LARGEST_FAMILY, FEW_FAMILIES / families), size
+        for _ in range(2 * _ROUNDS):
+            limit = (part * sum_by(level, np.minimum(size, limit), levels))[level]
         weight = np.where(size > limit, limit / np.where(size > limit, size, 1.0), 1.0)
         values = (weight * excess[divided], weight * of_families, np.ones(len(level)))
         of_levels = [sum_by(level, value, levels) for value in values]

@@ -123,6 +123,19 @@ def test_points_thrown_at_random_have_no_dispersion(points, epsilon, most):
     assert (phi[4:] < most).all()
 
 
+def test_a_few_huge_cells_do_not_decide_for_all_others():
+    """An even density with three colonies, each in one leaf: other leaves are even inside."""
+    domain = domain_of((128, 128))
+    tree = psd.decompositions.grid_tree(domain, 64)
+    random = np.random.default_rng(4)
+    counts = random.poisson(40, np.count_nonzero(tree.is_leaf))
+    counts[[300, 1700, 3100]] = 200_000
+    release = psd.Release.from_counts(tree, counts, 3.0, domain=domain)
+    fitted = fit_dispersion(tree, release.index.fit.estimates, parent_shares(tree, None))
+    leaves = fitted.overdispersion[tree.is_leaf]
+    assert leaves.max() < 0.35
+
+
 def test_dispersion_is_a_share_even_where_nothing_can_be_learnt():
     for seed in range(30):
         tree = random_tree(np.random.default_rng(seed), unknown_leaf=0.5, top=3)
