@@ -56,7 +56,7 @@ class KDStandard:
     References
     ----------
     .. [1] Cormode et al., ICDE 2012: kd-trees in section 3.3, medians by the exponential
-       mechanism in section 6.1, the 0.3 : 0.7 split in section 8.2.
+       mechanism in section 6.1; the share of the medians is 0.3 in section 8.2.
 
     Examples
     --------
