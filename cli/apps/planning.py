@@ -42,6 +42,8 @@ def run_region_plan(
     population: str | None,
     settings: tuple[str, ...],
     for_relative_error: str | None,
+    for_mean_error: tuple[str, str] | None,
+    for_sum_error: tuple[str, str] | None,
     level: str | None,
     **options: Any,
 ) -> None:
@@ -61,15 +63,25 @@ def run_region_plan(
     source = click.get_current_context().get_parameter_source("methods")
     if source is not ParameterSource.DEFAULT and len(methods) > 1:
         raise click.UsageError("--methods must be one of auto, cascade and none with --regions")
-    if for_relative_error is None and options["epsilon"] is None:
+    targets = {
+        "for_relative_error": for_relative_error,
+        "for_mean_error": for_mean_error,
+        "for_sum_error": for_sum_error,
+    }
+    asked = [name for name, given_target in targets.items() if given_target is not None]
+    if not asked and options["epsilon"] is None:
         raise click.UsageError("--epsilon or --for-relative-error must be given")
-    if for_relative_error is None and level is not None:
+    if not asked and level is not None:
         raise click.UsageError("--level must be given with --for-relative-error")
-    if for_relative_error is not None and len(epsilons) > 1:
-        raise click.UsageError("--epsilon must be one with --for-relative-error, the largest")
+    if asked and len(epsilons) > 1:
+        option = "--" + asked[0].replace("_", "-")
+        raise click.UsageError(f"--epsilon must be one with {option}, the largest")
     target: dict[str, Any] = {"epsilon": epsilons, "level": level}
     if for_relative_error is not None:
         target["for_relative_error"] = _share(for_relative_error)
+    for name in ("for_mean_error", "for_sum_error"):
+        if (pair := targets[name]) is not None:
+            target[name] = (pair[0], parse_number(pair[1]))
     if plot:
         check_plan_plot(Path(plot))
     with show_stage() as stage:
@@ -84,6 +96,7 @@ def run_region_plan(
             covariate=covariate_from_values(given),
             boundary=boundary_from_values(given),
             seed=options["seed"],
+            values=given.get("values"),
             **target,
         )
     _write_region_plan(result, form, output, overwrite=overwrite)
@@ -155,7 +168,12 @@ FORMATS = ("table", "csv", "json")
     "covariate",
     "covariate_column",
     "covariate_size",
+    "values",
     into="fields",
+    values={
+        "help": "Plan a release with sums and means of this column, such as fare 0 60, and show "
+        "their errors. May be repeated."
+    },
     bounds={"help": "Study area as west south east north, or a FILE of polygons, in place of "
                     "--area."},
 )  # fmt: skip
@@ -242,7 +260,22 @@ FORMATS = ("table", "csv", "json")
     metavar="P%",
     help="Solve for the epsilon that gives regions of --level this mean relative error.",
 )
-@click.option("--level", help="Level of --for-relative-error; by default the lowest.")
+@click.option(
+    "--for-mean-error",
+    nargs=2,
+    metavar="COLUMN E",
+    help="Solve for the epsilon that gives the means of this --value in regions of --level this "
+    "error, such as fare 0.5.",
+)
+@click.option(
+    "--for-sum-error",
+    nargs=2,
+    metavar="COLUMN E",
+    help="Solve for the epsilon that gives the sums of this --value this error.",
+)
+@click.option(
+    "--level", help="Level of the error that epsilon is solved for; by default the lowest."
+)
 @FORMAT
 @click.option("-o", "--output", type=click.Path(), help="CSV or JSON file instead of the screen.")
 @click.option(
@@ -270,7 +303,7 @@ def run_plan(
     of each quality, for their public populations; with --slices in one slice, as in a release of
     weekly wards. Epsilon is shared out as the build does. The
     simulated people of a region follow --covariate and are inside --boundary.
-    --for-relative-error solves for epsilon.
+    --for-relative-error, --for-mean-error and --for-sum-error solve for epsilon.
 
     \b
     Examples:
@@ -280,6 +313,8 @@ def run_plan(
           --region-parent district --population people --epsilon 0.1,1
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
           --population visits --slices 52 --delta 1e-6 --for-relative-error 10%
+      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
+          --population visits --value fare 0 60 --for-mean-error fare 0.5
     """  # noqa: D301
     from psd._util.atomic_write import check_targets, temporary_target
     from psd.apps.planning.figures import check_plan_plot, plot_plan
@@ -296,7 +331,14 @@ def run_plan(
     given = parse_values(fields)
     regional = {
         name: options.pop(name)
-        for name in ("population", "settings", "for_relative_error", "level")
+        for name in (
+            "population",
+            "settings",
+            "for_relative_error",
+            "for_mean_error",
+            "for_sum_error",
+            "level",
+        )
     }
     if "regions" in given:
         # Options of a plan by size of query must be left out.
@@ -340,6 +382,7 @@ def run_plan(
             epsilon=epsilons,
             sizes=[_share(text, area) for text in sizes],
             covariate=public,
+            values=given.get("values"),
             progress=finished,
             **lists,
             **options,

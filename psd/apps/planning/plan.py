@@ -38,10 +38,12 @@ from psd.apps.planning.simulation import (
     UserArguments,
     simulate_errors,
     summarise_errors,
+    value_measures,
 )
 from psd.decompositions import Decomposition
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
+from psd.privacy.values import Value, check_values
 from psd.publish.area import with_stated_crs
 from psd.publish.fields import check_known, refuse_tables
 from psd.publish.request_values import domain_from_values, parse_values
@@ -78,7 +80,8 @@ class Plan:
         text, ``method``, ``density``, ``centres`` (``"on data"`` or ``"anywhere"``),
         ``size_km2``, ``size_share`` of the area, ``mean_count`` of the queries,
         ``mean_error``, ``median_error`` and ``error_90`` (90th percentile) of their relative
-        errors, and ``mean_records_off``, the mean absolute error in records.
+        errors, and ``mean_records_off``, the mean absolute error in records. With values
+        ``mean_fare_off`` and ``sum_fare_off``, the mean absolute errors of means and sums.
     area_km2 : float
         Area of the domain.
     count : int
@@ -96,6 +99,8 @@ class Plan:
         "gaussian".
     chosen : mapping
         With a delta, the law that a build chooses for each pair of epsilon and method.
+    values : tuple of Value
+        Values of the simulated releases.
     """
 
     table: pandas.DataFrame
@@ -107,6 +112,7 @@ class Plan:
     min_cell: str | None = None
     series: PlannedSeries = PlannedSeries()  # noqa: RUF009 - frozen
     chosen: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    values: tuple[Value, ...] = ()
 
     def to_frame(self) -> pandas.DataFrame:
         """A copy of `table`."""
@@ -117,7 +123,7 @@ class Plan:
         """Smallest and largest value of each measure over the densities."""
         keys = ["epsilon", "method", "noise", "centres", "size_km2", "size_share"]
         keys = [key for key in keys if key in self.table]
-        groups = self.table.groupby(keys, sort=False)[list(MEASURES)]
+        groups = self.table.groupby(keys, sort=False)[[*MEASURES, *value_measures(self.values)]]
         low, high = groups.min().add_suffix("_low"), groups.max().add_suffix("_high")
         return low.join(high).reset_index()
 
@@ -135,6 +141,7 @@ def plan(
     sizes: Sequence[float] = AREAS,
     density: str | Sequence[str] = DENSITIES,
     covariate: Covariate | None = None,
+    values: Any = None,
     runs: int | None = None,
     seed: int = 0,
     progress: Progress = lambda finished, builds: None,
@@ -175,6 +182,11 @@ def plan(
     covariate : Covariate, optional
         Public density. The assumed densities then apply only inside the cells of its raster. The
         simulated releases are built without it.
+    values : mapping of str to pair of float, optional
+        Values of the release with their public bounds, as in `psd.build`. The simulated ones rise
+        from a quarter between the bounds in the west to three quarters in the east, and those of
+        one place differ by up to a quarter to both sides; so means are typical, not worst. The
+        noise of a mean near a bound is up to 1.41 times as large as in the middle.
     runs : int, optional
         Populations of each density; by default `default_runs` of the count.
     seed : int
@@ -216,8 +228,9 @@ def plan(
     [['quadtree', 'anywhere', 1.0], ['quadtree', 'on data', 1.0]]
     """
     refuse_tables({"crs": crs})
-    values = with_stated_crs({"bounds": bounds, "crs": crs, "domain": domain})
-    stated = domain_from_values(parse_values(values), domain)
+    public = {"bounds": bounds, "crs": crs, "domain": domain, "values": values}
+    given = parse_values(with_stated_crs(public))
+    stated = domain_from_values(given, domain)
     area_km2 = km2_of(area, crs)
     # Of domain and area one may follow from the other.
     if stated is not None:
@@ -256,6 +269,7 @@ def plan(
         ),
         max_contributions=bound,
         series=series,
+        values=check_values(given.get("values", ())),
     )
     _ = request.unit  # refuses bounds that contradict each other
     names = listed(density)
@@ -291,6 +305,7 @@ def plan(
         min_cell=domain.min_cell,
         series=series,
         chosen=chosen,
+        values=request.values,
     )
 
 

@@ -25,13 +25,14 @@ from psd.apps.planning.region_population import (
     read_populations,
     region_populations,
 )
-from psd.apps.planning.simulation import PlannedSeries, UserArguments
+from psd.apps.planning.simulation import PlannedSeries, UserArguments, with_values
 from psd.decompositions import Regions, as_region_method
 from psd.errors import ParameterError
 from psd.estimation.fit import fit_least_squares
 from psd.privacy.budget import Budget
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
+from psd.privacy.values import Value, check_values
 from psd.publish.area import with_stated_crs
 from psd.publish.drawing import draw_release, squared_of
 from psd.publish.fields import check_known, refuse_tables
@@ -80,7 +81,10 @@ class RegionPlan:
         ``mean_population``; ``error``, the root mean square over the regions of the predicted
         standard deviation, in records; ``mean_error``, ``median_error`` and ``error_90`` (90th
         percentile) of the relative errors, error / population, of regions with a population; and
-        the numbers of regions that are ``good``, ``use_with_care`` and ``poor``.
+        the numbers of regions that are ``good``, ``use_with_care`` and ``poor``. With values
+        ``mean_fare_error`` and ``sum_fare_error``, root mean squares over regions with a population
+        of the standard deviations: of means at one of their bounds, the largest ones; that of a
+        mean in the middle is 0.71 times as large.
     count : float
         Expected number of records, in each slice if there are slices.
     max_contributions : int
@@ -94,6 +98,8 @@ class RegionPlan:
         Time slices, of which one is planned, and delta.
     chosen : mapping
         With a delta, the law that a build chooses for each pair of epsilon and method.
+    values : tuple of Value
+        Values of the release.
     """
 
     table: pandas.DataFrame
@@ -103,6 +109,7 @@ class RegionPlan:
     inside: str
     series: PlannedSeries = PlannedSeries()  # noqa: RUF009 - frozen
     chosen: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    values: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,6 +124,7 @@ class _Request:
     unit: PrivacyUnit
     series: PlannedSeries
     seed: int
+    values: tuple[Value, ...] = ()
 
     def chosen(self, epsilon: int) -> Law:
         """Law that a build chooses by itself."""
@@ -139,6 +147,9 @@ def plan_regions(
     count: int | None = None,
     method: str | Regions = "auto",
     for_relative_error: float | None = None,
+    values: Any = None,
+    for_mean_error: tuple[str, float] | None = None,
+    for_sum_error: tuple[str, float] | None = None,
     level: str | None = None,
     covariate: Any = None,
     boundary: Any = None,
@@ -175,8 +186,12 @@ def plan_regions(
     for_relative_error : float, optional
         Mean relative error of the regions of a level for which epsilon is solved, above 0 and at
         most 1. The plan is then of this epsilon. With a delta, of the law that a build chooses.
+    values : mapping of str to pair of float, optional
+        Values of the release with their public bounds, as in `psd.build`.
+    for_mean_error, for_sum_error : tuple of str and float, optional
+        A value and the error of its means or sums, in its unit, for which epsilon is solved.
     level : str, optional
-        Level of the relative error; the lowest by default.
+        Level of the error that epsilon is solved for; the lowest by default.
     covariate, boundary : optional
         Public, as of `psd.build`. The synthetic records of a region follow the covariate and lie
         inside the boundary, and so does what is inside the region.
@@ -218,7 +233,7 @@ def plan_regions(
     """
     check_known("argument", users, (*UserArguments.__annotations__, *_OWN_ARGUMENTS))
     refuse_tables({"crs": crs, "region_id": region_id, "region_parent": region_parent})
-    values = {
+    public = {
         "bounds": bounds,
         "crs": crs,
         "domain": domain,
@@ -229,8 +244,9 @@ def plan_regions(
         "gaps": gaps,
         "tolerance": tolerance,
         "repair": repair,
+        "values": values,
     }
-    given = with_gaps(parse_values(with_stated_crs(values)), domain)
+    given = with_gaps(parse_values(with_stated_crs(public)), domain)
     source, limits = regions_from_values(given), boundary_from_values(given)
     area = public_domain_from_values(given, domain, limits, source)
     check_ground(area.bounds, area.crs)
@@ -252,17 +268,20 @@ def plan_regions(
         limit = series.max_per_slice
         unit = PrivacyUnit(kind="user", max_contributions=k, max_per_slice=limit)
     seed = integer_between(0, 2**32 - 1)("seed", seed)
+    of_values = check_values(given.get("values", ()))
+    people = draw_region_population(
+        hierarchy,
+        expected,
+        np.random.default_rng(seed),
+        unit.contributions,
+        covariate=inputs.covariate,
+        area=inputs.boundary,
+    )
     request = _Request(
         hierarchy=hierarchy,
         expected=expected,
-        people=draw_region_population(
-            hierarchy,
-            expected,
-            np.random.default_rng(seed),
-            unit.contributions,
-            covariate=inputs.covariate,
-            area=inputs.boundary,
-        ),
+        people=with_values(people, len(of_values)),
+        values=of_values,
         method=method,
         inputs=inputs,
         unit=unit,
@@ -275,22 +294,25 @@ def plan_regions(
             f"level must be one of {', '.join(names)}, got {str(level)[:80]!r}", name="level"
         )
     solved = None
-    if for_relative_error is not None:
-        tier = len(names) - 1 if level is None else names.index(level)
+    targets = {
+        "for_relative_error": for_relative_error,
+        "for_mean_error": for_mean_error,
+        "for_sum_error": for_sum_error,
+    }
+    asked = [name for name, target in targets.items() if target is not None]
+    if len(asked) > 1:
+        raise ParameterError(f"{asked[1]} must be left out with {asked[0]}", name=asked[1])
+    if asked:
+        [kind], tier = asked, len(names) - 1 if level is None else names.index(level)
         largest = parse_epsilons(epsilon or (MAX_PLAN_EPSILON,), "epsilon")
         if len(largest) > 1:
             raise ParameterError(
-                f"epsilon must be one with for_relative_error, the largest that may be the "
-                f"solution, got {len(largest)}",
+                f"epsilon must be one with {kind}, the largest that may be the solution, got "
+                f"{len(largest)}",
                 name="epsilon",
             )
-        if not isinstance(for_relative_error, int | float) or not 0 < for_relative_error <= 1:
-            raise ParameterError(
-                "for_relative_error must be above 0 % and at most 100 %, got "
-                f"{for_relative_error!r}; it is the mean of error / population",
-                name="for_relative_error",
-            )
-        solved = _solve(request, float(for_relative_error), tier, largest[0])
+        goal = _goal(request, kind, targets[kind], tier)
+        solved = _solve(request, goal, largest[0])
     nanos = parse_epsilons(epsilon, "epsilon") if solved is None else (solved,)
     return RegionPlan(
         table=_plan_table(request, nanos),
@@ -302,11 +324,75 @@ def plan_regions(
         chosen={}
         if series.delta is None
         else {(epsilon_text(nano), method.name): request.chosen(nano) for nano in nanos},
+        values=request.values,
     )
 
 
-def _predict(request: _Request, epsilon: int, law: Law) -> list[Floats]:
-    """Predicted standard deviations of the regions of each level, in one slice."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Goal:
+    """An error of the regions of a level for which epsilon is solved."""
+
+    name: str  # of the argument
+    target: float
+    tier: int
+    value: Value | None = None  # whose means or sums have the error; None for counts
+
+    def error(self, request: _Request, epsilon: int) -> float:
+        """Error at an epsilon, under the law that a build chooses."""
+        population = _populations_of(request, self.tier)
+        errors, parts = _predict(request, epsilon, request.chosen(epsilon))[self.tier]
+        if self.value is None:
+            return float(relative_to(population, errors)[population > 0].mean())
+        of_value = _value_errors(self.value, population, parts)
+        return of_value["mean" if self.name == "for_mean_error" else "sum"]
+
+    def text(self, error: float) -> str:
+        """An error for people."""
+        return f"{100 * error:.3g} %" if self.value is None else f"{error:.3g}"
+
+
+def _goal(request: _Request, kind: str, target: Any, tier: int) -> _Goal:
+    """Check what epsilon is solved for."""
+    value, error = None, target
+    if kind != "for_relative_error":
+        named = {each.name: each for each in request.values}
+        is_pair = isinstance(target, tuple | list) and len(target) == 2
+        if not is_pair or target[0] not in named:
+            raise ParameterError(
+                f"{kind} must be a column that values= names with its bounds "
+                f"({', '.join(named) or 'it names none'}) and an error, got {str(target)[:80]!r}",
+                name=kind,
+            )
+        value, error = named[target[0]], target[1]
+    largest = 1.0 if value is None else float("inf")
+    if not isinstance(error, int | float) or not 0 < error <= largest or error == float("inf"):
+        raise ParameterError(
+            f"{kind} must be above 0 % and at most 100 %, got {error!r}; it is the mean of error / "
+            "population"
+            if value is None
+            else f"{kind} must have an error above 0, in the unit of {value.name!r}, got {error!r}",
+            name=kind,
+        )
+    return _Goal(name=kind, target=float(error), tier=tier, value=value)
+
+
+def _value_errors(value: Value, population: Floats, parts: Floats) -> dict[str, float]:
+    """Errors of means and sums, root mean squares over the regions with a population.
+
+    parts: standard deviations of the two counts of weights, in records. That of a mean at a bound
+    is the whole one, see `psd.query.means.mean_columns`; elsewhere it is down to sqrt(1/2) of it.
+    """
+    counted = population > 0
+    means = np.minimum(value.width * parts[counted] / population[counted], value.width / 2)
+    sums = np.hypot(value.lower, value.upper) * parts[counted]
+    return {"mean": float(np.sqrt(np.mean(means**2))), "sum": float(np.sqrt(np.mean(sums**2)))}
+
+
+def _predict(request: _Request, epsilon: int, law: Law) -> list[tuple[Floats, Floats]]:
+    """Predicted standard deviations of the regions of each level, in one slice.
+
+    Those of counts, and those of both counts of weights of a value, which are alike; 0 without.
+    """
     budget = Budget(request.series.loss(epsilon, law))
     release = draw_release(
         request.people,
@@ -319,11 +405,18 @@ def _predict(request: _Request, epsilon: int, law: Law) -> list[Floats]:
         covariate=request.inputs.covariate,
         boundary=request.inputs.boundary,
         regions=request.hierarchy,
+        values=request.values,
         sampler=SeededSampler(request.seed),
     )
-    variance, tree = fit_least_squares(release.index.record).variance, release.tree
+    record, tree = release.index.record, release.tree
     assert isinstance(tree, RegionTree)
-    return [np.sqrt(variance[tree.named(tier)]) for tier in range(len(request.hierarchy.levels))]
+    errors = np.sqrt(fit_least_squares(record).variance)
+    parts = np.zeros(len(tree))
+    if request.values:
+        part = record.value_part(0, 0)
+        parts = np.sqrt(fit_least_squares(part).variance)
+    tiers = [tree.named(tier) for tier in range(len(request.hierarchy.levels))]
+    return [(errors[nodes], parts[nodes]) for nodes in tiers]
 
 
 def _populations_of(request: _Request, tier: int) -> Floats:
@@ -333,35 +426,27 @@ def _populations_of(request: _Request, tier: int) -> Floats:
     )
 
 
-def _mean_error(request: _Request, epsilon: int, tier: int) -> float:
-    """Mean relative error of the regions of a level that have a population."""
-    population = _populations_of(request, tier)
-    error = _predict(request, epsilon, request.chosen(epsilon))[tier]
-    relative = relative_to(population, error)
-    return float(relative[population > 0].mean())
-
-
-def _solve(request: _Request, target: float, tier: int, limit: int) -> int:
-    """Least epsilon, to three digits, whose mean relative error is at most the target.
+def _solve(request: _Request, goal: _Goal, limit: int) -> int:
+    """Least epsilon, to three digits, whose error is at most that of the goal.
 
     The error falls about as 1 / epsilon, so that a step by the ratio of errors is nearly exact,
     also under Gaussian noise and where the law that a build chooses changes.
     """
-    error = _mean_error(request, limit, tier)
+    error, target = goal.error(request, limit), goal.target
     if error > target:
-        name = request.hierarchy.levels[tier].name
+        name = request.hierarchy.levels[goal.tier].name
         raise ParameterError(
-            f"for_relative_error must be at least {100 * error:.3g} % on level {name}, which "
-            f"epsilon {epsilon_text(limit)} gives, got {100 * target:g} %; merge regions, or allow "
-            "a larger epsilon",
-            name="for_relative_error",
+            f"{goal.name} must be at least {goal.text(error)} on level {name}, which epsilon "
+            f"{epsilon_text(limit)} gives, got {goal.text(target)}; merge regions, or allow a "
+            "larger epsilon",
+            name=goal.name,
         )
     solved = tried = limit
     for _ in range(SOLVE_STEPS):
         tried = _three_digits(min(max(tried * error / target, _LEAST_NANO), limit), limit)
         if tried == solved:
             break
-        error = _mean_error(request, tried, tier)
+        error = goal.error(request, tried)
         if error <= target:
             solved = min(tried, solved)
             if error >= (1 - _CLOSE) * target:
@@ -390,7 +475,7 @@ def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
     limits = reliability_limits(0.3)
     rows = []
     for nano, law in product(nanos, request.series.laws):
-        for tier, error in enumerate(_predict(request, nano, law)):
+        for tier, (error, parts) in enumerate(_predict(request, nano, law)):
             population = _populations_of(request, tier)
             relative = relative_to(population, error)
             rank = judge_estimates(relative, population, limits).rank
@@ -409,6 +494,11 @@ def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
                     "good": int((rank == 0).sum()),
                     "use_with_care": int((rank == 1).sum()),
                     "poor": int((rank == 2).sum()),
+                    **{
+                        f"{kind}_{value.name}_error": off
+                        for value in request.values
+                        for kind, off in _value_errors(value, population, parts).items()
+                    },
                 }
             )
     table = pd.DataFrame(rows)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
+from psd._util.arrays import Floats
 from psd._util.declared_parameters import integer_between
 from psd.apps.evaluation.true_counts import (
     cell_centres,
@@ -26,6 +27,7 @@ from psd.errors import ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.loss import Loss, epsilon_text, parse_delta
 from psd.privacy.unit import MAX_CONTRIBUTIONS, PrivacyUnit
+from psd.privacy.values import WEIGHT, Value
 from psd.publish.drawing import draw_release, squared_of
 from psd.publish.noise_choice import NoisePlan, chosen_law
 from psd.query.boxes import box_estimates
@@ -34,6 +36,7 @@ from psd.space.domain import Domain
 if TYPE_CHECKING:
     import pandas
 
+    from psd.ingest.tally import Tally
     from psd.publish.noise_choice import Law
 
 __all__ = [
@@ -43,6 +46,8 @@ __all__ = [
     "UserArguments",
     "simulate_errors",
     "summarise_errors",
+    "value_measures",
+    "with_values",
 ]
 
 
@@ -181,6 +186,8 @@ class PlanRequest:
         Bound per user, in all slices together; None if a record is the unit of privacy.
     series : PlannedSeries, optional
         Time slices and delta; a single release without delta by default.
+    values : tuple of Value, optional
+        Values of the simulated releases.
     """
 
     domain: Domain
@@ -191,6 +198,7 @@ class PlanRequest:
     shares: tuple[float, ...]
     max_contributions: int | None
     series: PlannedSeries = PlannedSeries()
+    values: tuple[Value, ...] = ()
 
     @property
     def unit(self) -> PrivacyUnit:
@@ -202,6 +210,19 @@ class PlanRequest:
             max_contributions=self.max_contributions,
             max_per_slice=self.series.max_per_slice,
         )
+
+
+def with_values(people: Tally, values: int, shares: Floats | float = 0.5) -> Tally:
+    """Synthetic records with so many values; shares: their place between the bounds, (n,)."""
+    if not values:
+        return people
+    weights = np.floor(shares * people.counts * WEIGHT).astype(np.int64)
+    return replace(people, values=np.repeat(weights[:, None], values, axis=1), record_weight=WEIGHT)
+
+
+def value_measures(values: Sequence[Value]) -> list[str]:
+    """Columns of a plan about values: mean absolute errors in the units of the values."""
+    return [f"{kind}_{value.name}_off" for value in values for kind in ("mean", "sum")]
 
 
 def simulate_errors(
@@ -241,8 +262,16 @@ def simulate_errors(
     )
     kinds = np.where(np.char.startswith(queries.classes, "on data"), "on data", "anywhere")
     sizes = np.tile(np.repeat(request.shares, QUERIES), 2)
-    true = count_in_boxes(x, y, weight, extend_to_edges(queries.boxes, request.domain))
+    boxes = queries.boxes
+    true = count_in_boxes(x, y, weight, extend_to_edges(boxes, request.domain))
     base = relative_base(true, request.count)
+    # Values rise from west to east, and those of one place differ; so a mean is not that of all.
+    (west, east), spread = request.domain.bounds[::2], np.random.default_rng(seed)
+    shares = 0.25 + 0.5 * (x - west) / (east - west) + spread.uniform(-0.25, 0.25, len(x))
+    people = with_values(people, len(request.values), np.clip(shares, 0.0, 1.0))
+    if people.values is not None:
+        extended = extend_to_edges(boxes, request.domain)
+        true_upper = count_in_boxes(x, y, people.values[:, 0], extended) / WEIGHT
     for epsilon in request.epsilons:
         for method, law in product(request.methods, request.series.laws):
             budget = Budget(request.series.loss(epsilon, law))
@@ -253,8 +282,21 @@ def simulate_errors(
                 method=method,
                 unit=request.unit,
                 squared_sensitivity=squared_of(budget, request.unit, "series", None),
+                values=request.values,
             )
-            difference = np.abs(box_estimates(release.index, queries.boxes) - true)
+            of_values = {}
+            for number, value in enumerate(request.values):
+                parts = release.index.value_parts(number)
+                upper, lower = (np.maximum(box_estimates(part, boxes), 0.0) for part in parts)
+                records = upper + lower
+                share = np.where(records > 0, upper / np.maximum(records, 1e-9), 0.5)
+                off = value.width * np.abs(share - true_upper / np.maximum(true, 1))
+                off[true == 0] = np.nan  # a query without a record has no mean
+                total = value.upper * upper + value.lower * lower
+                whole = value.lower * true + value.width * true_upper
+                of_values[f"mean_{value.name}_off"] = off
+                of_values[f"sum_{value.name}_off"] = np.abs(total - whole)
+            difference = np.abs(box_estimates(release.index, boxes) - true)
             yield pd.DataFrame(
                 {
                     "epsilon": epsilon_text(epsilon),
@@ -266,6 +308,7 @@ def simulate_errors(
                     "count": true,
                     "relative_error": difference / base,
                     "absolute_error": difference,
+                    **of_values,
                 }
             )
 
@@ -290,6 +333,7 @@ def summarise_errors(request: PlanRequest, errors: list[pandas.DataFrame]) -> pa
         median_error=("relative_error", "median"),
         error_90=("relative_error", lambda column: column.quantile(0.9)),
         mean_records_off=("absolute_error", "mean"),
+        **{name: (name, "mean") for name in value_measures(request.values)},
     ).reset_index()
     table.insert(5, "size_km2", table["size_share"] * request.area_km2)
     return table.drop(columns="noise") if request.series.delta is None else table

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from psd.apps.planning._constants import GOOD_ERROR
 from psd.privacy.loss import delta_text, failure_text
+from psd.privacy.values import count_factor
 from psd.query.answer_table import relative_text
 from psd.space.domain import DEFAULT_MIN_CELL
 
@@ -76,6 +77,13 @@ def plan_sentences(expected: Plan) -> list[str]:
     builds = ranges[keys].drop_duplicates().to_numpy().tolist()
     sentences = [_size_sentence(groups.get_group((*build,)), *build) for build in builds]
     sentences += noise_sentences(expected)
+    if expected.values:
+        sentences += [
+            _values_sentence(len(expected.values)),
+            "off: mean absolute error of means and sums, of queries centred on people, for values "
+            "that rise from a quarter between their bounds in the west to three quarters in the "
+            "east; near a bound the noise of a mean is up to 1.41 times that in the middle",
+        ]
     step = expected.coordinate_resolution
     if step is not None:
         sentences.append(
@@ -87,6 +95,12 @@ def plan_sentences(expected: Plan) -> list[str]:
             f"no cell of a method that adapts to the data is below {expected.min_cell} m a side"
         )
     return sentences
+
+
+def _values_sentence(values: int) -> str:
+    """Say what values cost counts."""
+    times = count_factor(values, is_pure=True) ** 0.5
+    return f"counts have {times:.2f} times the Laplace noise of a release without values"
 
 
 def noise_sentences(expected: Plan | RegionPlan) -> list[str]:
@@ -186,6 +200,11 @@ def range_columns(expected: Plan) -> dict[str, list[str]]:
         "90th_percentile": _range_texts(on_data, "error_90"),
         "error in_records": _range_texts(on_data, "mean_records_off", "{:,.0f}"),
         "mean error_at random": _range_texts(anywhere, "mean_error"),
+        **{
+            f"{kind} {each.name}_off": _range_texts(on_data, f"{kind}_{each.name}_off", "{:,.3g}")
+            for each in expected.values
+            for kind in ("mean", "sum")
+        },
     }
 
 
@@ -214,7 +233,13 @@ def region_sentences(expected: RegionPlan) -> list[str]:
     """Say what is solved, what sums over slices have, and which law a build chooses."""
     sentences = []
     if expected.solved is not None:
-        sentences.append(f"epsilon {expected.solved} gives this relative error")
+        sentences.append(f"epsilon {expected.solved} gives this error")
+    if expected.values:
+        sentences += [
+            _values_sentence(len(expected.values)),
+            "errors of means and sums are root mean squares over regions with a population; those "
+            "of means hold near a bound, and are 0.71 times as large in the middle of the bounds",
+        ]
     if expected.series.slices > 1:
         sentences.append(
             "errors are those of one slice; a sum over n slices has sqrt(n) times the error, and "
@@ -240,4 +265,9 @@ def region_columns(expected: RegionPlan) -> dict[str, list[str]]:
         "error": [f"{value:,.1f}" for value in table["error"]],
         **{name: [percent_text(v) for v in table[column]] for name, column in errors.items()},
         **{name: [f"{v:,.0f}" for v in table[column]] for name, column in numbers.items()},
+        **{
+            f"{kind} {each.name}_error": [f"{v:,.3g}" for v in table[f"{kind}_{each.name}_error"]]
+            for each in expected.values
+            for kind in ("mean", "sum")
+        },
     }

@@ -132,10 +132,22 @@ def test_a_table_of_levels_and_epsilon_for_an_error():
     assert rows["borough"]["epsilon"] == content["solved_epsilon"]
     assert 0.045 < rows["borough"]["mean_error"] <= 0.05
     assert rows["ward"]["mean_error"] > 0.05
-    assert "gives this relative error" in passes(f"{line} 0.05")
+    assert "gives this error" in passes(f"{line} 0.05")
 
 
 WEEKLY = "--slices 52 --max-per-slice 2 --max-contributions 60 --delta 1e-6 --methods none"
+
+
+def test_errors_of_means_and_sums_are_planned_and_solved_for():
+    fare = "--value fare 0 60"
+    told = passes(f"{ONE} {fare}")
+    assert "counts have 1.41 times the Laplace noise of a release without values" in told
+    solved = as_json(f"{PLAN} {fare} --for-mean-error fare 2 --level borough")
+    rows = [row for row in solved["expected"] if row["level"] == "borough"]
+    assert 1.9 < rows[0]["mean_fare_error"] <= 2
+    assert "off: mean absolute error of means and sums" in passes(
+        f"plan --area 9 --count 900 --epsilon 1 --methods quadtree --runs 1 {fare}"
+    )
 
 
 def test_weekly_wards_are_planned_with_users_and_a_delta():
@@ -215,6 +227,9 @@ OF_AREA = "--area 9 --epsilon 1 --count 9"
 WRONG_REGIONS = [
     (2, f"{LEVELS} --epsilon 1", "--count must be the expected number of records"),
     (2, f"{LEVELS} {PEOPLE}", "--epsilon or --for-relative-error must be given"),
+    (2, f"{LEVELS} {PEOPLE} --for-mean-error fare 1", "a column that --value names"),
+    (2, f"{LEVELS} {PEOPLE} --for-sum-error fare x --value fare 0 1", "'x' is not a number"),
+    (2, "--area 9 --count 9 --epsilon 1 --for-mean-error fare 1", "given with --regions"),
     (2, f"{LEVELS} {PEOPLE} --epsilon 1 --level ward", "with --for-relative-error"),
     (2, f"{SOLVED} 5% --level street", "--level must be one of borough, ward, got 'street'"),
     (2, f"{SOLVED} 0%", "above 0 % and at most 100 %"),

@@ -143,7 +143,7 @@ def test_epsilon_is_solved_for_the_law_that_a_build_chooses():
     rows = solved.table[solved.table.noise == law].set_index("level")
     assert 0.097 < rows.mean_error["2m"] <= 0.1
     assert region_sentences(pure) == [
-        f"epsilon {pure.solved} gives this relative error",
+        f"epsilon {pure.solved} gives this error",
         "errors are those of one slice; a sum over n slices has sqrt(n) times the error, and "
         "1 / sqrt(n) of the relative error",
     ]
