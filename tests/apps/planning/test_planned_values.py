@@ -83,11 +83,11 @@ def test_errors_by_size_are_those_of_builds_of_other_values(density):
     how = {"density": density, "methods": ["quadtree"], "sizes": [0.01, 0.1]}
     expected = psd.plan(40_000, area=100.0, epsilon=1, runs=2, **how, **FARE).table
     people = draw_population(40_000, domain, AssumedDensity(kind=density), np.random.default_rng(5))
-    # Values of another kind: high in the middle, and of two levels at each place.
+    # Values of another kind: high in the north, and of two levels at each place.
     x = domain.centres(0, people.columns) / (domain.bounds[2] - domain.bounds[0])
     y = domain.centres(1, people.rows) / (domain.bounds[3] - domain.bounds[1])
     rng = np.random.default_rng(6)
-    shares = 0.2 + 0.5 * np.exp(-8 * ((x - 0.5) ** 2 + (y - 0.5) ** 2))
+    shares = 0.3 + 0.5 * y**2
     shares += rng.choice([-0.2, 0.2], len(x))
     people = with_values(people, 1, np.clip(shares, 0, 1))
     off = {size: ([], []) for size in how["sizes"]}
