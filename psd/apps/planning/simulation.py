@@ -266,8 +266,8 @@ def simulate_errors(
     true = count_in_boxes(x, y, weight, extend_to_edges(boxes, request.domain))
     base = relative_base(true, request.count)
     # Values rise from west to east, and those of one place differ; so a mean is not that of all.
-    (west, east), spread = request.domain.bounds[::2], np.random.default_rng(seed)
-    shares = 0.25 + 0.5 * (x - west) / (east - west) + spread.uniform(-0.25, 0.25, len(x))
+    west, east = request.domain.bounds[::2]
+    shares = 0.25 + 0.5 * (x - west) / (east - west) + random.uniform(-0.25, 0.25, len(x))
     people = with_values(people, len(request.values), np.clip(shares, 0.0, 1.0))
     if people.values is not None:
         extended = extend_to_edges(boxes, request.domain)
