@@ -62,7 +62,7 @@ HEADER = (
 )
 CUT_HEADER = (
     *("data", "released", "epsilon", "areas", "rms of means", "noise", "non-uniformity", "error"),
-    *("covered", "sum: error", "covered", "no interval"),
+    *("mean covered", "sum error", "sum covered", "no interval"),
 )
 BOUNDS = (126.4, 37.0, 127.6, 38.0)
 DOMAIN = psd.Domain(bounds=BOUNDS, crs="EPSG:4326")

@@ -116,8 +116,6 @@ class Fit:
     parent_shares: Floats
     zone: NearZone | None = None  # cells that have a count; None for all
     cache: FitCache | None = None  # where the numbers that take longest are kept between processes
-    # Fit in which it is seen how records lie inside cells; None for this one.
-    alone: Fit | None = None
 
     @property
     def tree(self) -> Tree:
@@ -144,8 +142,6 @@ class Fit:
     @cached_property
     def _inside(self) -> Floats:
         """How records lie inside cells, see `_inside_cells`."""
-        if self.alone is not None:
-            return self.alone._inside  # noqa: SLF001
         size = 2 + PATTERN_SHAPE[0] + len(self.tree)
         [inside] = recall(self.cache, ("inside",), (size,), lambda: [_inside_cells(self)])
         _lock(inside)
@@ -319,26 +315,32 @@ def _fit_some(records: Sequence[ReleaseRecord]) -> Iterator[Fit]:
 def fit_weights(of_records: Fit, number: int) -> tuple[Fit, Fit]:
     """Fit the weights of a value towards its upper and its lower bound, given the fit of records.
 
-    How they lie inside cells is seen in the weights alone; their estimates sum to the records, see
-    `psd.estimation.value_shares.share_weights`.
+    The weights sum to the records, see `psd.estimation.value_shares.share_weights`. The dispersion
+    of the first is that of A - p N in parts of cells.
     """
-    record = of_records.record
-    has_prior = record.post_processing.estimate in WITH_PRIOR
-    alone = [fit(record.value_part(number, side)) for side in (0, 1)]
-    first, last = (each.estimates.count if has_prior else each.estimates.signed for each in alone)
+    record, shares = of_records.record, of_records.parent_shares
+    parts = [record.value_part(number, side) for side in (0, 1)]
+    name = "count" if record.post_processing.estimate in WITH_PRIOR else "signed"
+    high, low = (_all_estimates(part, shares, None, None)[_ESTIMATES.index(name)] for part in parts)
     records = replace(of_records.estimates, variance=of_records.published_covariance.variance)
-    given = share_weights(record.tree, records, first, last, len(record.values) / 2)
-    upper, lower = (
-        replace(
-            each,
+    first, last, uneven = share_weights(record.tree, records, high, low, len(record.values) / 2)
+    _lock(*(getattr(each, field) for each in (first, last) for field in _ESTIMATES))
+    # Nothing lies along lines of which A - p N would know.
+    inside = np.concatenate([np.zeros(2 + PATTERN_SHAPE[0]), uneven])
+    _lock(inside)
+    made = []
+    for part, estimates in zip(parts, (first, last), strict=True):
+        each = replace(
+            of_records,
+            record=part,
             estimates=estimates,
             published_covariance=estimates,
             rounding_variance=None,
-            alone=each,
+            cache=None,
         )
-        for each, estimates in zip(alone, given, strict=True)
-    )
-    return upper, lower
+        vars(each).update(_inside=inside, line_deviation=None, column_records=None)
+        made.append(each)
+    return made[0], made[1]
 
 
 def _lock(*arrays: object) -> None:

@@ -49,13 +49,15 @@ _TINY = 1e-300
 
 def share_weights(
     tree: Hierarchy, records: Estimates, upper: Floats, lower: Floats, part: float
-) -> tuple[Estimates, Estimates]:
+) -> tuple[Estimates, Estimates, Floats]:
     """Estimate the weights towards both bounds in all nodes, given the records in them.
 
     records: estimates of the number of records, with the variances of what is published; upper,
     lower: (n,) float64, estimates of both weights, each with `part` of these variances. The results
     have the covariance of the weights given the records, the same for both, that the recursion of
-    `psd.query.traversal` reads.
+    `psd.query.traversal` reads. The third is the overdispersion of the upper weights that gives the
+    variance of A - p N in a part f of a cell: that of two parts of w^2 and b^2, p (1 - p) f (1 - f)
+    (w^2 N + b^2 N^2 / 2), of which the second term is exact in halves and else too large.
 
     P1. Neither is negative, they sum to the records, and the children of a node sum to it, but for
     `LEAST_RECORDS`.
@@ -69,6 +71,7 @@ def share_weights(
     share = np.full(len(tree), a / (a + b) if a + b > 0 else 0.5)
     high[0], slope[0] = share[0] * count[0], 1.0
     signed = share * records.signed
+    within, between = np.full((2, len(tree)), _PRIOR @ _TRIED**2)
     spread[0] = variance[0] = _square(share[0]) * part * records.variance[0]
     for level in tree.levels[1:]:
         parent = tree.parent[level]
@@ -77,7 +80,8 @@ def share_weights(
         # 1. What is known of the excess of each cell, and of m of each family.
         excess = (1 - q) * upper[level] - q * lower[level]
         noise = np.maximum(_square(q) * part * records.variance[level], _TINY)
-        kept, doubt = _shrinkage(excess, noise, n, q * (1 - q), owner)
+        kept, doubt, spreads = _shrinkage(excess, noise, n, q * (1 - q), owner)
+        within[level], between[level] = spreads
         left, free = kept * noise, (1 - kept) * n
         known = _sums(owner, free * n / noise)
         unknown = np.where(known > 0, 1 / np.maximum(known, _TINY), 0.0)  # variance of m
@@ -123,7 +127,8 @@ def share_weights(
         )
         for each, each_signed in ((high, signed), (low, records.signed - signed))
     )
-    return first, second
+    uneven = (1 - share) * (within + between * count / 2) / np.maximum(high, LEAST_RECORDS**2)
+    return first, second, uneven
 
 
 def _square(share: Floats) -> Floats:
@@ -139,8 +144,8 @@ def _sums(owner: Integers, values: Floats) -> Floats:
 
 def _shrinkage(
     excess: Floats, noise: Floats, records: Floats, largest: Floats, owner: Integers
-) -> tuple[Floats, Floats]:
-    """Part of each excess that is kept, and its variance since w and b are not known.
+) -> tuple[Floats, Floats, tuple[float, float]]:
+    """Part of each excess that is kept, its variance since w and b are not known, w^2 and b^2.
 
     excess, its variance by the noise, records, q (1 - q): (n,) float64. Means over the posterior of
     w and b, from the likelihood of the excesses of all families with m integrated out.
@@ -172,4 +177,4 @@ def _shrinkage(
         part = spread / (spread + noise[some])
         kept[some] = weight @ part
         doubt[some] = (weight @ (part - kept[some]) ** 2) * excess[some] ** 2
-    return kept, doubt
+    return kept, doubt, (float(weight @ within[likely]), float(weight @ between[likely]))

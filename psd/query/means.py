@@ -7,9 +7,9 @@ stays within its bounds: lower + width A / N.
 
 The noise of N alone moves A and B together. That of A - p N is what the estimates leave of it. The
 interval of a mean is that of a ratio, see `psd.query.joint.fieller_interval`: all p for which A - p
-(A + B) may be 0, with a part of the noise of both that agrees with this. What cells that are cut
-hold is not independent: its covariance follows from the non-uniformity of A, of B and of N. Where
-the interval of N begins at 0 there is none, and its ends are the bounds.
+(A + B) may be 0, with a part of the noise of both that agrees with this, and with what values in
+parts of cells differ by. Where the interval of N begins at 0 there is none, and its ends are the
+bounds.
 
 The quality of a mean is judged as that of a count, with the distance of the mean from its lower
 bound in place of the estimate: the origin of a value, such as that of a temperature, has no
@@ -61,8 +61,6 @@ __all__ = [
 
 _LEAST_RECORDS = 1e-9
 
-_TINY = 1e-300
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ValueTotals:
@@ -72,7 +70,7 @@ class ValueTotals:
     upper: Floats  # count of weights towards the upper bound, A
     lower: Floats  # towards the lower one, B
     given: Floats  # variance of A, and of B, by the noise, given the number of records N
-    uneven: tuple[Floats, Floats]  # variances of A and of B by non-uniformity
+    uneven: Floats  # variance of A - p N by non-uniformity
     counts: Mapping[str, Any]  # answers of N, see `psd.query.answer_table.COLUMNS`
     single: float  # variance of the noise of one count of records; 0 where noise is Gaussian
 
@@ -87,29 +85,6 @@ class ValueTotals:
         records, half = self.records, np.full(len(self.upper), 0.5)
         share: Floats = np.divide(self.upper, records, out=half, where=records > 0)
         return share
-
-    @property
-    def noise(self) -> Floats:
-        """Variance that independent noise of A and of B has if A - p N varies as it does."""
-        p = self.share
-        noise: Floats = self.given / ((1 - p) ** 2 + p**2)
-        return noise
-
-    @property
-    def common(self) -> Floats:
-        """Covariance of A and B by non-uniformity, from V(A + B) = V(A) + V(B) + 2 C."""
-        largest = np.sqrt(self.uneven[0] * self.uneven[1])
-        apart = self.counts["nonuniformity_error"] ** 2 - sum(self.uneven)
-        common: Floats = np.clip(apart / 2, -largest, largest)
-        return common
-
-    @property
-    def uneven_share(self) -> Floats:
-        """Variance of A - p N by non-uniformity."""
-        p = self.share
-        variance = (1 - p) ** 2 * self.uneven[0] + p**2 * self.uneven[1]
-        shape: Floats = np.maximum(variance - 2 * p * (1 - p) * self.common, 0.0)
-        return shape
 
 
 def value_totals(
@@ -128,7 +103,7 @@ def value_totals(
         upper=np.maximum(upper.estimate, 0.0),
         lower=np.maximum(lower.estimate, 0.0),
         given=upper.perturbation_variance,
-        uneven=(upper.nonuniformity_variance, lower.nonuniformity_variance),
+        uneven=upper.nonuniformity_variance,
         counts=counts,
         single=single_noise(record),
     )
@@ -150,10 +125,10 @@ def mean_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
     width = high - low
     # Of almost no records every error is that of a number anywhere between the bounds.
     has_records = records > _LEAST_RECORDS
-    square = np.where(has_records, (width / np.where(has_records, records, 1.0)) ** 2, np.inf)
+    square = np.where(has_records, (width / np.where(has_records, records, 1.0)) ** 2, 0.0)
     noise, shape = (
         np.where(has_records, np.minimum(np.sqrt(square * variance), width / 2), width / 2)
-        for variance in (np.maximum(totals.given, _TINY), np.maximum(totals.uneven_share, _TINY))
+        for variance in (totals.given, totals.uneven)
     )
     first, last = _fieller(totals, confidence)
     return {
@@ -175,15 +150,13 @@ def sum_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
     (low, high), p, counts = totals.bounds, totals.share, totals.counts
     width, mean = high - low, low + (high - low) * p
     total = np.where(totals.records > _LEAST_RECORDS, mean * totals.records, 0.0)
-    # Covariances of A - p N with N.
-    by_noise = (1 - 2 * p) * totals.noise
-    uneven = counts["nonuniformity_error"] ** 2
-    by_shape = totals.uneven[0] + totals.common - p * uneven
-    noise = width**2 * totals.given + 2 * mean * width * by_noise
-    shape = width**2 * totals.uneven_share + 2 * mean * width * by_shape
+    # A - p N varies with N by the noise of A, and not by what lies in parts of cells.
+    noise = width**2 * totals.given
+    noise += 2 * mean * width * (1 - 2 * p) * totals.given / ((1 - p) ** 2 + p**2)
+    shape = width**2 * totals.uneven
     variances = (
-        np.maximum(mean**2 * counts["perturbation_error"] ** 2 + noise, 0.0),
-        np.maximum(mean**2 * uneven + shape, 0.0),
+        np.maximum((mean * counts["perturbation_error"]) ** 2 + noise, 0.0),
+        (mean * counts["nonuniformity_error"]) ** 2 + shape,
     )
     beyond = two_sided_quantile(confidence) ** 2 * (noise + shape)
     down, up = (
@@ -271,7 +244,7 @@ def node_columns(
             upper=each.upper.estimates.count[nodes],
             lower=each.lower.estimates.count[nodes],
             given=each.upper.estimates.variance[nodes],
-            uneven=(nothing, nothing),
+            uneven=nothing,
             counts=answer_columns(
                 node_totals(each.records, nodes), records, confidence=confidence, threshold=1.0
             ),
@@ -288,12 +261,11 @@ def node_columns(
 
 def _fieller(totals: ValueTotals, confidence: float) -> tuple[Floats, Floats]:
     """Ends of the interval of the share, 0 and 1 where there is none."""
-    stretched = _stretch(totals, confidence) * totals.noise
-    first, second = (stretched + uneven for uneven in totals.uneven)
-    whole = first + second + 2 * totals.common  # variance of A + B, as far as the share follows it
-    shared = first + totals.common  # covariance of A and A + B
-    records = totals.records
-    low, high = fieller_interval(totals.upper, records, first, whole, shared, confidence)
+    p, records = totals.share, totals.records
+    # Independent noise of A and of B of which A - p N has the variance.
+    of_each = _stretch(totals, confidence) * totals.given + totals.uneven
+    of_each /= (1 - p) ** 2 + p**2
+    low, high = fieller_interval(totals.upper, records, of_each, 2 * of_each, of_each, confidence)
     none = np.isinf(high) | (totals.counts["lower"] <= 0)
     return np.where(none, 0.0, low), np.where(none, 1.0, np.minimum(high, 1.0))
 

@@ -44,7 +44,7 @@ def shares(tree, records, share, variance, seed):
         slope=slope,
         variance=variances,
     )
-    upper, lower = share_weights(tree, given, true + noises[0], count - true + noises[1], 0.5)
+    upper, lower, _ = share_weights(tree, given, true + noises[0], count - true + noises[1], 0.5)
     return count, true, upper, lower
 
 
