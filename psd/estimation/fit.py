@@ -80,6 +80,7 @@ __all__ = [
     "fit_together",
     "fit_weights",
     "predicts_published",
+    "rounded_counts",
 ]
 
 _ESTIMATES = tuple(field.name for field in fields(Estimates))
@@ -261,10 +262,7 @@ def fit(
         published = published_covariance(tree, estimates, of_nodes=zone is None)
     if choice.estimate == "integer":
         rounded = rounding_variance(estimates.count)
-        # As in version 1: a version of other intervals rounds no count another way.
-        header = {**record_header(record), "inference": 1}
-        uniform = uniform_of_digest(content_digest(b"psd", header, tree))
-        estimates = replace(estimates, count=round_counts(tree, estimates.count, uniform))
+        estimates = replace(estimates, count=rounded_counts(record, estimates.count))
 
     _lock(*(getattr(each, name) for each in (estimates, published) for name in _ESTIMATES))
     _lock(shares, rounded)
@@ -310,6 +308,18 @@ def _fit_some(records: Sequence[ReleaseRecord]) -> Iterator[Fit]:
         estimates = [replace(e, count=c) for e, c in zip(estimates, counts, strict=True)]
     for record, unpruned in zip(records, estimates, strict=True):
         yield fit(record, unpruned=unpruned)
+
+
+def rounded_counts(record: ReleaseRecord, count: Floats) -> Floats:
+    """Integers of estimates of a release, (nodes,) float64, by its content; see `round_counts`.
+
+    They are those of the view ``integer``, whatever the view of the record is.
+    """
+    header = record_header(record)
+    # As in version 1: a version of other intervals rounds no count another way.
+    header |= {"view": {**header["view"], "estimate": "integer"}, "inference": 1}
+    uniform = uniform_of_digest(content_digest(b"psd", header, record.tree))
+    return round_counts(record.tree, count, uniform)
 
 
 def fit_weights(of_records: Fit, number: int) -> tuple[Fit, Fit]:

@@ -22,12 +22,10 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.estimation.covariate import CovariateDensity
 from psd.estimation.density import PARTS, SmoothDensity
-from psd.estimation.fit import Fit
-from psd.estimation.least_squares import round_counts, uniform_of_digest
+from psd.estimation.fit import Fit, rounded_counts
+from psd.estimation.least_squares import round_counts
 from psd.query.region_nodes import is_clipped
 from psd.regions.hierarchy import RegionHierarchy
-from psd.release.file import content_digest
-from psd.release.schema import record_header
 from psd.space.covariate import Covariate
 from psd.space.hilbert import decode, encode
 from psd.space.region_tree import RegionTree
@@ -92,12 +90,8 @@ def whole_counts(
     """
     record, tree, count = fit.record, fit.tree, np.maximum(fit.estimates.count, 0.0)
     if number is None:
-        if record.post_processing.estimate == "integer":
-            return np.rint(count).astype(np.int64)
-        header = record_header(record)
-        header["view"] = {**header["view"], "estimate": "integer"}
-        uniform = uniform_of_digest(content_digest(b"psd", header, tree))
-        return round_counts(tree, count, uniform).astype(np.int64)
+        is_whole = record.post_processing.estimate == "integer"
+        return np.rint(count if is_whole else rounded_counts(record, count)).astype(np.int64)
     total = float(count[tree.is_leaf].sum())
     if not total:
         return np.zeros(len(tree), np.int64)
