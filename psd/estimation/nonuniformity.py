@@ -276,11 +276,12 @@ def fit_dispersion(
         divided = np.flatnonzero(moments.across & axis)
         level, of_families = moments.level[divided], squares[divided]
         # Each family counts for a bounded part of the squares of its level that are counted, or for
-        # not much more than its share if there are few.
+        # not much more than its share if there are few. In a few rounds: in the limit, few cells
+        # with all records would count no more than the noise of the others.
         size = np.maximum(of_families, 0.0)
         families = np.maximum(np.bincount(level, minlength=levels), 1)
         part, limit = np.maximum(LARGEST_FAMILY, FEW_FAMILIES / families), size
-        for _ in range(2 * _ROUNDS):
+        for _ in range(_ROUNDS // 2):
             limit = (part * sum_by(level, np.minimum(size, limit), levels))[level]
         weight = np.where(size > limit, limit / np.where(size > limit, size, 1.0), 1.0)
         values = (weight * excess[divided], weight * of_families, np.ones(len(level)))
