@@ -12,12 +12,23 @@ from click.core import ParameterSource
 
 from psd._util.csv_text import csv_text
 
-from ..options.command import INTEGER, NUMBER, Command, parse_number, parse_settings, split_commas
+from ..options.command import (
+    INTEGER,
+    NUMBER,
+    Command,
+    GroupedOption,
+    parse_number,
+    parse_settings,
+    split_commas,
+)
 from ..options.common import overwrite
 from ..options.fields import AREA, REGIONS, field_options
 from ..options.table import FORMAT
 from ..output.tables import Column, output_format, print_columns, print_left_out, write_text
 from ..output.terminal import print_success, printable, show_builds, show_stage
+
+# Options that `--help-all` alone shows.
+_RARE: dict[str, Any] = {"cls": GroupedOption, "group": "Options", "is_everyday": False}
 
 if TYPE_CHECKING:
     from psd.apps.planning.plan import Plan
@@ -237,10 +248,18 @@ FORMATS = ("table", "csv", "json")
     help="Assumed distributions of people; the table shows the range over all of them.",
 )
 @click.option(
-    "--runs", type=INTEGER, help="Simulated populations of each density; by default 1 to 5."
+    "--runs",
+    type=INTEGER,
+    **_RARE,
+    help="Simulated populations of each density; by default 1 to 5.",
 )
 @click.option(
-    "--seed", type=INTEGER, default=0, show_default=True, help="Seed of the simulated populations."
+    "--seed",
+    type=INTEGER,
+    default=0,
+    show_default=True,
+    **_RARE,
+    help="Seed of the simulated populations.",
 )
 @click.option(
     "--population",
@@ -271,6 +290,7 @@ FORMATS = ("table", "csv", "json")
     "--for-sum-error",
     nargs=2,
     metavar="COLUMN E",
+    **_RARE,
     help="Solve for the epsilon that gives the sums of this --value this error.",
 )
 @click.option(
@@ -311,8 +331,6 @@ def run_plan(
       psd plan --area 605 --count 100000 --epsilon 1 --slices 52 --delta 1e-6
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
           --region-parent district --population people --epsilon 0.1,1
-      psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
-          --population visits --slices 52 --delta 1e-6 --for-relative-error 10%
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
           --population visits --value fare 0 60 --for-mean-error fare 0.5
     """  # noqa: D301

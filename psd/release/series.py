@@ -8,6 +8,7 @@ from fractions import Fraction
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import ContributionScope
+from psd.privacy.values import Value
 from psd.release.codecs import regions_of
 from psd.release.post_processing import PostProcessing
 from psd.release.record import CountSource, ReleaseRecord, guarantee_note
@@ -89,6 +90,11 @@ class SeriesRecord:
     def post_processing(self) -> PostProcessing:
         """Post-processing of all slices."""
         return self.releases[0].post_processing
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """Values of the records of all slices."""
+        return self.releases[0].values
 
     @property
     def boundary(self) -> bool:
