@@ -65,8 +65,8 @@ def name_reading_report(*, in_recipe: bool = False) -> None:
     how = "with report_private = true" if in_recipe else "--report-private"
     if not is_quiet():
         click.echo(
-            "(the holder of the data sees how many records were left out, PRIVATE, by --dry-run "
-            f"{how}; it must not choose parameters)",
+            "(to see, as the holder of the data, how many records were left out, build with "
+            f"--dry-run {how}; those numbers are PRIVATE and must choose no parameter)",
             err=True,
         )
 

@@ -117,7 +117,9 @@ def _tier(tree: RegionTree, level: int | str | None) -> int:
         return len(names) - 1
     if not isinstance(level, str) or level not in names:
         raise ParameterError(
-            f"level must be one of {', '.join(names)}, got {str(level)[:80]!r}", name="level"
+            f"level must be one of {', '.join(names)}, got {str(level)[:80]!r}; region_parent of a "
+            "build makes levels above",
+            name="level",
         )
     return names.index(level)
 

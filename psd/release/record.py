@@ -311,7 +311,7 @@ class ReleaseRecord:
                 f"value must be one of {', '.join(names)}, got {name!r}"
                 if names
                 else f"value must be one of the release, which has none, got {name!r}; build with "
-                "values= to have sums and means"
+                "--value NAME LOWER UPPER, in Python values=, to have sums and means"
             )
         return names.index(name)
 

@@ -108,4 +108,7 @@ def test_the_line_after_a_build_is_the_same_whatever_the_data(here):
         lines.append(err.getvalue())
     assert len(set(lines)) == 1
     assert lines[0].count("\n") == 1
-    assert "--dry-run --report-private; it must not choose parameters" in lines[0]
+    assert (
+        "--dry-run --report-private; those numbers are PRIVATE and must choose no parameter"
+        in lines[0]
+    )

@@ -25,7 +25,7 @@ REQUEST_WARNINGS = re.compile(
     r"|psd: warning: a column is named like an id \(.+\), and each record .*"
     r"|psd: warning: (?:--)?bounds .* may be degrees, .*"
     r"|psd: warning: the columns \S+ and \S+ are named as (degrees|metres), .*"
-    r"|\(the holder of the data sees how many records were left out, .*"
+    r"|\(to see, as the holder of the data, how many records were left out, .*"
 )
 
 # Noise of this epsilon is 0 but for a chance of exp(-1000).

@@ -80,7 +80,7 @@ def test_commands_refuse_or_warn(tmp_path, monkeypatch, command):
     with redirect_stderr(warning):
         assert run([str(each) for each in (*options, "--bounds=-8,49,2,61")]) == 0
     first, *rest = warning.getvalue().splitlines(keepends=True)
-    assert all(line.startswith("(the holder of the data sees") for line in rest)
+    assert all(line.startswith("(to see, as the holder of the data,") for line in rest)
     assert first == (
         "psd: warning: --bounds -8 49 2 61 may be degrees, and --crs EPSG:27700 has none: records "
         "elsewhere are left out. If they are, give --bounds-crs EPSG:4326\n"
