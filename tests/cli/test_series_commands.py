@@ -156,6 +156,22 @@ def test_one_slice_is_a_release_to_every_command(subtests):
     assert own == passes("query s --box 0 0 4 4 --format csv --when 2024-02")
 
 
+def test_means_of_a_series_are_of_its_slices(folder):
+    rows = pd.DataFrame({"lon": [1.0, 1, 7, 7], "lat": 1.0, "fare": [10.0, 10, 30, 30]})
+    rows["t"] = ["2024-01-05T10:00", "2024-01-06T10:00", "2024-01-05T11:00", "2024-02-05T10:00"]
+    rows = pd.concat([rows] * 50)
+    rows.to_csv("fares.csv", index=False)
+    passes("build fares.csv -o fares --epsilon 1000 --bounds 0 0 8 8 --crs EPSG:3857 "
+           "--time t --time-zone UTC --slices 2024-01..2024-02 --method quadtree --set height=1 "
+           "--value fare 0 60 --per record")  # fmt: skip
+    line = "query fares --box 0 0 8 8 --mean fare"
+    assert "20" in passes(line)
+    assert round(as_json(line)[0]["mean_fare"], 1) == 20.0
+    means = [round(row["mean_fare"], 1) for row in as_json(f"{line} --each slice")]
+    assert means == [pytest.approx(50 / 3, abs=0.1), 30.0]
+    assert round(as_json(f"{line} --when 2024-02")[0]["mean_fare"], 1) == 30.0
+
+
 def test_answers_and_sums_are_of_the_slices_of_the_wall_clock(folder):
     boxes = f"{ALL} --box 0 0 4 4"
     answers = as_json(boxes)
