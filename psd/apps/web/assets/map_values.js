@@ -2,9 +2,7 @@
 "use strict";
 
 const psdValues = (() => {
-  const { clamp } = psdAxes;
   const { judge } = psdIntervals;
-  const TINY = 1e-300;
   const LEAST_RECORDS = 1e-9;
 
   /**
@@ -16,23 +14,17 @@ const psdValues = (() => {
    */
   function answer(meta, noise, value, weights, counts, z) {
     const [high, low] = weights.map((totals) => Math.max(totals.estimate, 0));
-    const uneven = weights.map((totals) => totals.uneven);
     const records = high + low, p = records > 0 ? high / records : 0.5;
     const given = weights[0].noise + weights[0].rounding;
-    const largest = Math.sqrt(uneven[0] * uneven[1]);
-    const apart = counts.nonuniformity ** 2 - uneven[0] - uneven[1];
-    const common = clamp(apart / 2, -largest, largest);
-    const shape = Math.max((1 - p) ** 2 * uneven[0] + p ** 2 * uneven[1]
-      - 2 * p * (1 - p) * common, 0);
-    const own = given / ((1 - p) ** 2 + p ** 2);
-    const all = { value, high, records, p, given, uneven, common, shape, own, counts };
+    const shape = weights[0].uneven;
+    const all = { value, high, records, p, given, shape, counts };
     return { name: value.name, mean: mean(meta, noise, all, z), sum: sum(all, z) };
   }
 
   function mean(meta, noise, all, z) {
     const { value, records, p, given, shape, counts } = all, width = value.upper - value.lower;
     const errorOf = (variance) => (records > LEAST_RECORDS
-      ? Math.min((width / records) * Math.sqrt(Math.max(variance, TINY)), width / 2) : width / 2);
+      ? Math.min(Math.sqrt((width / records) ** 2 * variance), width / 2) : width / 2);
     const perturbation = errorOf(given), nonuniformity = errorOf(shape);
     const error = Math.min(Math.hypot(perturbation, nonuniformity), width / 2);
     const [first, last] = fieller(noise, all, z);
@@ -46,16 +38,16 @@ const psdValues = (() => {
   }
 
   function sum(all, z) {
-    const { value, records, p, given, shape, own, uneven, common, counts } = all;
+    const { value, records, p, given, shape, counts } = all;
     const width = value.upper - value.lower, middle = value.lower + width * p;
     const estimate = records > LEAST_RECORDS ? middle * records : 0;
-    const ofRecords = counts.nonuniformity ** 2;
-    const byNoise = width ** 2 * given + 2 * middle * width * (1 - 2 * p) * own;
-    const byShape = width ** 2 * shape
-      + 2 * middle * width * (uneven[0] + common - p * ofRecords);
+    // A - p N varies with N by the noise of A, and not by what lies in parts of cells.
+    const byNoise = width ** 2 * given
+      + (2 * middle * width * (1 - 2 * p) * given) / ((1 - p) ** 2 + p ** 2);
+    const byShape = width ** 2 * shape;
     const perturbation = Math.sqrt(Math.max(
       middle ** 2 * counts.perturbation ** 2 + byNoise, 0));
-    const nonuniformity = Math.sqrt(Math.max(middle ** 2 * ofRecords + byShape, 0));
+    const nonuniformity = Math.sqrt((middle * counts.nonuniformity) ** 2 + byShape);
     const sides = [counts.estimate - counts.lower, counts.upper - counts.estimate];
     if (middle < 0) sides.reverse();
     const [down, up] = sides.map((side) => Math.sqrt(Math.max(
@@ -69,11 +61,11 @@ const psdValues = (() => {
 
   /** Ends of the interval of the share, 0 and 1 where there is none; see psd/query/joint.py. */
   function fieller(noise, all, z) {
-    const { high, records, uneven, common, own, counts } = all;
-    const stretched = stretch(noise, all) ** 2 * own, square = z ** 2;
-    const [first, second] = uneven.map((variance) => stretched + variance);
-    const a = records ** 2 - square * (first + second + 2 * common);
-    const b = high * records - square * (first + common), q = high ** 2 - square * first;
+    const { high, records, p, given, shape, counts } = all, square = z ** 2;
+    // Independent noise of A and of B of which A - p N has the variance.
+    const ofEach = (stretch(noise, all) ** 2 * given + shape) / ((1 - p) ** 2 + p ** 2);
+    const a = records ** 2 - 2 * square * ofEach;
+    const b = high * records - square * ofEach, q = high ** 2 - square * ofEach;
     if (!(a > 0) || counts.lower <= 0) return [0, 1];
     const root = Math.sqrt(Math.max(b ** 2 - a * q, 0));
     return [Math.max((b - root) / a, 0), Math.min(Math.max((b + root) / a, 0), 1)];
