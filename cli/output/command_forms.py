@@ -24,7 +24,7 @@ COMMANDS = {
 
 # PRIVATE numbers on the screen, which the log of a program would keep; --details is of the screen;
 # --format follows the file; the limit of nodes is for senders that are not trusted.
-_LEFT_OUT = {"report_private", "details", "form", "max_nodes", "help_all"}
+_LEFT_OUT = {"report_private", "details", "form", "max_nodes", "help_all", "site"}
 
 _RELEASES = "Releases (*.psd.parquet)"
 _WRITTEN = {
@@ -84,14 +84,15 @@ def command_form(name: str) -> dict[str, Any]:
 def _field(command: str, parameter: click.Parameter) -> dict[str, Any]:
     """Field of an option or an argument."""
     name, option = str(parameter.name), isinstance(parameter, click.Option)
+    if name == "releases":  # several are for folders, which no form writes
+        name = "release"
     kind, default = _kind(command, parameter), parameter.default
     if isinstance(default, bool) or not isinstance(default, str | int | float):
         default = None
     required = parameter.required or (command, name) == ("query", "output")
     # Name of a field: the words of the option, and what one value is.
     words = (
-        max(parameter.opts, key=len).lstrip("-") if isinstance(parameter, click.Option)
-        else str(parameter.name)
+        max(parameter.opts, key=len).lstrip("-") if isinstance(parameter, click.Option) else name
     ).replace("-", " ")  # fmt: skip
     group = parameter.group if isinstance(parameter, GroupedOption) else ""
     form = str(parameter.metavar or "") if isinstance(parameter, click.Option) else ""
@@ -123,7 +124,7 @@ def _is_first(command: str, parameter: click.Parameter) -> bool:
 
 def _kind(command: str, parameter: click.Parameter) -> str:
     """Kind of a field."""
-    name = str(parameter.name)
+    name = str(parameter.name).replace("releases", "release")
     if (command, name) == ("query", "output"):
         return "written-layer"
     if (command, name) in _WRITTEN:

@@ -30,7 +30,9 @@ def stderr_of(*args):
     with redirect_stderr(err):
         assert run(words(*args)) == 0
     lines = err.getvalue().splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("(the holder of the data"))
+    return "".join(
+        line for line in lines if not line.startswith("(to see, as the holder of the data")
+    )
 
 
 def build_of(file, more="", epsilon=1):
