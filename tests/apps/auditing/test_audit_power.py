@@ -140,7 +140,7 @@ def test_pairs_catch_the_factor_of_the_exponential_mechanism():
 
 
 def test_pairs_pass_a_sound_cut_and_bound_its_epsilon():
-    found, (more, less) = by_pairs(ONE_CUT, 2)
+    found, (more, less) = by_pairs(ONE_CUT, 2, pairs=4_000)
     assert not found.failed
     assert more.lower > 0.4
     assert more.expected > less.expected > 0
