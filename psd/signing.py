@@ -15,10 +15,11 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psd._util.atomic_write import check_free, check_targets, write_file
+from psd._util.atomic_write import check_free, check_targets, open_plain, write_file
 from psd._util.extras import install_text
 from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
@@ -224,6 +225,16 @@ def check_key(key: Name) -> None:
     _private_key(key)
 
 
+def read_signature(path: Path, digest: str) -> bytes:
+    """Bytes of a file that is a signature of a digest, not read through a link."""
+    if path.is_symlink():  # also where files cannot be opened without following links
+        raise ReleaseFormatError(
+            f"signature must be a file, got {path}, which is a link; put the file in its place",
+            path=path,
+        )
+    return _read_fields(path, digest, open_plain)[0]
+
+
 def _release_digest(release: Name, max_nodes: int) -> str:
     """Digest of a file that was read and checked completely."""
     read = read_series if is_series(release) else read_release
@@ -234,13 +245,7 @@ def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
     """Refuse a missing signature, or one of another content or key."""
     from cryptography.exceptions import InvalidSignature
 
-    body = _read_signature(Path(path))
-    if body["digest"] != digest:
-        raise ReleaseFormatError(
-            f"signature must be of digest {digest}, got {path} of {body['digest']}; it belongs to "
-            "another release",
-            path=path,
-        )
+    _, body = _read_fields(Path(path), digest)
     if body["key"] != _key_fingerprint(public):
         raise ReleaseFormatError(
             f"signature must be of the stated key, got {path}, made with another key; use "
@@ -257,8 +262,10 @@ def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
         ) from None
 
 
-def _read_signature(path: Path) -> dict[str, str]:
-    """Fields of a file of a signature."""
+def _read_fields(
+    path: Path, digest: str, opener: Callable[[str, int], int] | None = None
+) -> tuple[bytes, dict[str, str]]:
+    """Bytes and fields of a file of a signature, which must be of a digest."""
     if not os.path.isfile(path):
         raise ReleaseFormatError(
             f"signature must be a file, got {path}, which does not exist or is not a file; is the "
@@ -266,8 +273,9 @@ def _read_signature(path: Path) -> dict[str, str]:
             path=path,
         )
     try:
-        with path.open("rb") as file:
-            body = strict_json(file.read(_LARGEST + 1), _LARGEST)
+        with open(path, "rb", opener=opener) as file:
+            raw = file.read(_LARGEST + 1)
+        body = strict_json(raw, _LARGEST)
     except (OSError, ReleaseFormatError):
         body = None
     is_signature = isinstance(body, dict) and body.keys() == _FIELDS.keys() | {"version"}
@@ -285,7 +293,13 @@ def _read_signature(path: Path) -> dict[str, str]:
             path=path,
         )
     fields: dict[str, str] = body
-    return fields
+    if fields["digest"] != digest:
+        raise ReleaseFormatError(
+            f"signature must be of digest {digest}, got {path} of {fields['digest']}; it belongs "
+            "to another release",
+            path=path,
+        )
+    return raw, fields
 
 
 def _private_key(path: Name) -> Ed25519PrivateKey:

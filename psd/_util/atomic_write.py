@@ -29,6 +29,7 @@ __all__ = [
     "held_folder",
     "hidden",
     "hold",
+    "open_plain",
     "sweep",
     "temporary_folder",
     "temporary_target",
@@ -48,6 +49,11 @@ _NAME = re.compile(r"\.psd-[0-9a-f]{16}")
 def hidden(folder: Path) -> Path:
     """Return an unused hidden name in a folder."""
     return folder / f".psd-{secrets.token_hex(8)}"
+
+
+def open_plain(path: str, flags: int) -> int:
+    """Open a file, but not through a symbolic link, and without waiting for a pipe."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def hold(handle: int) -> None:

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from psd._util.arrays import Floats
-from psd._util.atomic_write import write_file
+from psd._util.atomic_write import open_plain, write_file
 from psd.errors import PsdError
 from psd.release.record import ReleaseRecord
 from psd.version import __version__
@@ -70,7 +70,7 @@ class FitCache:
         try:
             if not _is_private(self.folder.lstat()):
                 return None
-            with open(self._path(name), "rb", opener=_open_plain) as file:
+            with open(self._path(name), "rb", opener=open_plain) as file:
                 entry = os.fstat(file.fileno())
                 if not _is_private(entry) or entry.st_size != len(content):
                     return None
@@ -167,11 +167,6 @@ def _code_digest() -> str | None:
     except OSError:
         return None
     return hashed.hexdigest()
-
-
-def _open_plain(path: str, flags: int) -> int:
-    """Open a file, but not through a symbolic link, and without waiting for a pipe."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def _is_private(entry: os.stat_result) -> bool:

@@ -26,7 +26,7 @@ from psd.apps.web.site_page import Language, Published, SiteFile, index_page, pa
 from psd.errors import ParameterError, WriteError
 from psd.export import Described, density_unit, find_format, stac_collection
 from psd.query.answer_table import reliability_limits
-from psd.signing import signature_name
+from psd.signing import read_signature, signature_name
 
 if TYPE_CHECKING:
     import geopandas
@@ -92,7 +92,8 @@ def write_site(
     ParameterError
         If there is no release, or two have the same name.
     ReleaseFormatError
-        If a file is not a release.
+        If a file is not a release, or what stands in the place of its signature is a link or not
+        a signature of this release.
     WriteError
         If the folder has other files, exists, or cannot be written.
     MissingExtraError
@@ -151,10 +152,16 @@ def write_folder(releases: Sequence[Published], folder: Source, *, overwrite: bo
             )
         taken.add(name.casefold())
     require_matplotlib("a folder with sheets of method")
+    # Before anything is written: a file that only has the name of a signature is not published.
+    signatures = {
+        each.name: read_signature(beside, each.release.digest)
+        for each in releases
+        if each.path is not None and os.path.lexists(beside := signature_name(each.path))
+    }
     named = Path(folder)
     target = Path(os.path.abspath(named))
     with temporary_folder(target, lambda: _check_target(named, overwrite=overwrite)) as made:
-        written = [_write_release(each, made) for each in releases]
+        written = [_write_release(each, made, signatures.get(each.name)) for each in releases]
         # Pages in the language of the first release, and in the other one.
         first = page_language(releases[0].release)
         pages: dict[str, Language] = {
@@ -245,7 +252,7 @@ def _sha256(path: Path) -> str:
 # --- the files of a release -----------------------------------------------------------------------
 
 
-def _write_release(each: Published, made: Path) -> Published:
+def _write_release(each: Published, made: Path, signature: bytes | None) -> Published:
     """Write the files of a release; the same with its files."""
     release, folder = each.release, made / each.name
     folder.mkdir()
@@ -255,8 +262,6 @@ def _write_release(each: Published, made: Path) -> Published:
         release.save(file)
     else:
         shutil.copyfile(each.path, file)
-        if signature_name(each.path).is_file():
-            shutil.copyfile(signature_name(each.path), signature_name(file))
 
     def note(
         kind: str, path: Path, columns: Mapping[str, str] | None = None, level: str = ""
@@ -281,7 +286,8 @@ def _write_release(each: Published, made: Path) -> Published:
     (folder / "sheet.html").write_text(methodology_page(release), encoding="utf-8")
     note("sheet", folder / "sheet.html")
     note("release", file)
-    if signature_name(file).is_file():
+    if signature is not None:
+        signature_name(file).write_bytes(signature)
         note("signature", signature_name(file))
     endings = {"layer": ".gpkg"}
     if "PMTiles" in pyogrio.list_drivers(write=True) and _described(each).bbox is not None:

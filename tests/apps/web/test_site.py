@@ -1,6 +1,7 @@
 """A folder of releases: its pages, files and catalogues, and which folders it may replace."""
 
 import json
+import os
 import re
 import shutil
 from functools import cache
@@ -309,6 +310,43 @@ def test_a_file_is_copied_with_its_signature(tmp_path):
     assert copied.read_bytes() == (tmp_path / "r.psd.parquet").read_bytes()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes")
+def test_what_is_no_signature_of_the_release_is_not_published(tmp_path, subtests, monkeypatch):
+    monkeypatch.setattr(site, "require_matplotlib", lambda what: None)
+    release, beside = tmp_path / "r.psd.parquet", tmp_path / "r.psd.parquet.sig"
+    small().save(release)
+    secret = tmp_path / "secret"
+    secret.write_text("126.978,37.566")
+    fields = {"version": 1, "digest": small().digest, "key": "0" * 64, "signature": "0" * 128}
+    whole = tmp_path / "whole.sig"
+    whole.write_text(json.dumps(fields))
+    cases = {
+        "a link to another file": (lambda: beside.symlink_to(secret), "which is a link"),
+        "a link to a signature": (lambda: beside.symlink_to(whole), "which is a link"),
+        "a broken link": (lambda: beside.symlink_to(tmp_path / "none"), "which is a link"),
+        "a folder": (beside.mkdir, "not a file"),
+        "a pipe": (lambda: os.mkfifo(beside), "not a file"),
+        "another file": (lambda: shutil.copyfile(secret, beside), "of another kind"),
+        "a large file": (lambda: beside.write_text(whole.read_text() + " " * 5000), "another kind"),
+        "of another release": (
+            lambda: beside.write_text(json.dumps(fields | {"digest": "0" * 64})),
+            "it belongs to another release",
+        ),
+        "with other fields": (
+            lambda: beside.write_text(json.dumps(fields | {"note": "126.978"})),
+            "of another kind",
+        ),
+    }
+    for case, (place, words) in cases.items():
+        with subtests.test(case):
+            place()
+            with pytest.raises(ReleaseFormatError, match=f"^signature must be .*{words}") as error:
+                write_site(release, tmp_path / "site")
+            assert "126.978" not in str(error.value)
+            assert not (tmp_path / "site").exists()
+            beside.rmdir() if beside.is_dir() and not beside.is_symlink() else beside.unlink()
+
+
 @pytest.mark.deep
 def test_too_many_cells_for_pages_and_tiles_are_said(tmp_path, monkeypatch):
     from psd.apps.web import map_page
@@ -412,7 +450,7 @@ def test_folders_of_others_are_left_alone(tmp_path, subtests, monkeypatch):
 
 
 def test_a_folder_of_psd_is_replaced_if_nobody_changed_it(tmp_path, subtests, monkeypatch):
-    def write(each, made):
+    def write(each, made, signature):
         (made / each.name).mkdir()
         (made / each.name / "r.txt").write_text(each.name)
         return each
