@@ -95,9 +95,10 @@ def _means(
     breaks = even_breaks(mean[exact], areas[exact])
     edges = [float(np.nanmin(mean)), *breaks, float(np.nanmax(mean))]
     opaque, faint, faintest = (f"{100 * share:g}" for share in OPACITY)
+    column = f"{name}_quality".replace('"', '""')
     by_quality = (
-        f"CASE WHEN \"{name}_quality\" = '{QUALITIES[0]}' THEN {opaque} "
-        f"WHEN \"{name}_quality\" = '{QUALITIES[1]}' THEN {faint} ELSE {faintest} END"
+        f"CASE WHEN \"{column}\" = '{QUALITIES[0]}' THEN {opaque} "
+        f"WHEN \"{column}\" = '{QUALITIES[1]}' THEN {faint} ELSE {faintest} END"
     )
     colours = class_colours(len(breaks) + 1)
     qml = _graduated(name, edges, colours, "", outlined=outlined, opacity=by_quality)

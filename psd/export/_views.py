@@ -106,6 +106,10 @@ def explore_release(
     names = [name for name in (*_SHOWN, *of_means) if name in cells]
     shown = finite_errors(cells[[*names, cells.geometry.name]])
     shown = transform_table(shown, "EPSG:4326").round(3)
+    # Folium takes names and texts as HTML, and those of regions and values are of anyone.
+    for name in names:
+        if not pandas.api.types.is_numeric_dtype(shown[name].dtype):
+            shown[name] = [escape(each) if isinstance(each, str) else each for each in shown[name]]
     shown["colour"] = [
         classes.colours[each] if named else _NO_CLASS
         for each, named in zip(number, is_named, strict=True)
@@ -123,7 +127,7 @@ def explore_release(
             "weight": 0.2,
             "fillOpacity": feature["properties"]["opacity"],
         },
-        tooltip=folium.GeoJsonTooltip(names),
+        tooltip=folium.GeoJsonTooltip(names, aliases=[escape(name) for name in names]),
     ).add_to(drawn)
     StepColormap(
         list(classes.colours),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from psd._util.postgres import connect, is_address, postgis_schema, quote_table
+from psd._util.postgres import (
+    connect,
+    is_address,
+    postgis_schema,
+    quote_identifier,
+    quote_table,
+)
 from psd.errors import ParameterError, WriteError
 
 if TYPE_CHECKING:
@@ -46,7 +52,9 @@ def write_database(
         srid = _srid(cursor, postgis, cells.crs)
         if overwrite:
             cursor.execute(f"DROP TABLE IF EXISTS {name}")
-        columns = ", ".join(f"{column} {kind}" for column, kind in _columns(cells).items())
+        columns = ", ".join(
+            f"{quote_identifier(column)} {kind}" for column, kind in _columns(cells).items()
+        )
         geometry, kind = f"{postgis}.st_geomfromwkb(geom, {srid})", "Polygon"
         if (cells.geom_type == "MultiPolygon").any():  # cells that longitude 180 cuts
             geometry, kind = f"{postgis}.st_multi({geometry})", "MultiPolygon"
@@ -100,7 +108,7 @@ def _fill(cursor: Any, name: str, cells: geopandas.GeoDataFrame, geometry: str) 
     )
     # Rows go to a temporary table as bytes; the database makes geometries of them.
     cursor.adbc_ingest(_STAGED, rows, mode="create", temporary=True)
-    columns = ", ".join(plain.columns)
+    columns = ", ".join(map(quote_identifier, plain.columns))
     cursor.execute(
         f"INSERT INTO {name} ({columns}, geom) SELECT {columns}, {geometry} FROM {_STAGED}"
     )

@@ -11,6 +11,7 @@ from psd.errors import ParameterError, WriteError
 from psd.export import postgis as writer
 from support.cli_runner import fails, passes, three_by_three
 from support.postgres import execute, rows
+from support.values import of_values, rides
 
 pytestmark = pytest.mark.deep
 
@@ -64,6 +65,16 @@ def test_what_gis_programs_look_for(database, release):
     assert sorted("gist" in text for (text,) in indexes) == [False, True]
     ((note,),) = rows(database, "SELECT obj_description('shop.\"Named So\"'::regclass)")
     assert "epsilon 1; unit_of_privacy per record" in note
+
+
+@pytest.mark.parametrize("name", ["fare won", "Fare", 'a" b', "x; DROP TABLE shop.kept; --"])
+def test_any_name_of_a_value_is_a_column(database, name):
+    release = of_values(rides().rename(columns={"fare": name}), values={name: (0, 60)})
+    release.export(database, table="shop.fares", overwrite=True)
+    quoted = f"mean_{name}".replace('"', '""')
+    found = rows(database, f'SELECT cell, "{quoted}" FROM shop.fares ORDER BY cell')
+    cells = release.to_geopandas().sort_values("cell")
+    assert found == list(zip(cells.cell, cells[f"mean_{name}"], strict=True))
 
 
 def test_an_existing_table_is_kept_unless_told(database, release):

@@ -98,6 +98,23 @@ def test_each_value_has_one_class(counts):
         assert len(list(tree.iter("symbol"))) == len(ranges)
 
 
+def test_names_with_quotes_stay_names_in_expressions():
+    name = "mean_fare\" = '' OR \"a"
+    table = gpd.GeoDataFrame(
+        {name: [1.0, 2, 3, 4], f"{name}_quality": ["good", "good", "use with care", "poor"]},
+        geometry=shapely.box([1, 2, 3, 4], 1, [2, 3, 4, 5], 2),
+        crs="EPSG:3857",
+    )
+    [style] = layer_styles(table)
+    tree = ElementTree.fromstring(style.qml.partition("\n")[2])
+    # QGIS looks for a field of this very name before it reads an expression.
+    assert tree.find("renderer-v2").get("attr") == name
+    found = {o.get("value") for o in tree.iter("Option") if o.get("name") == "expression"}
+    quoted = '"mean_fare"" = \'\' OR ""a_quality"'
+    assert [text.count(quoted) for text in found] == [2]
+    assert [text.count('"') for text in found] == [2 * quoted.count('"')]
+
+
 def test_what_lies_in_no_region_has_no_class_and_is_not_in_the_first_view():
     shapes = [*shapely.box([1, 2, 3, 4], 1, [2, 3, 4, 5], 2), shapely.box(0, 5, 100, 100)]
     table = gpd.GeoDataFrame(

@@ -2,16 +2,20 @@
 
 import json
 import sys
+from html import escape
 
 import duckdb
+import geopandas as gpd
 import numpy as np
 import pyarrow as pa
 import pytest
+import shapely
 
 import psd
 from psd.errors import MissingExtraError, ParameterError
 from psd.statistics.raster import density_raster
 from support.releases import as_drawn
+from support.values import of_values, rides
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +61,28 @@ def test_folium_has_every_cell_and_a_legend(release):
     assert "openstreetmap" not in text.lower()
     with pytest.raises(ParameterError, match="kind must be one of"):
         release.to_geopandas().explore("people")
+
+
+@pytest.mark.deep
+def test_folium_gets_names_and_ids_as_texts():
+    from folium import GeoJson
+
+    name = 'fare"<img src=x onerror=alert(1)>'
+    release = of_values(rides().rename(columns={"fare": name}), values={name: (0, 60)})
+    areas = gpd.GeoDataFrame(
+        {"id": ["<b>a", "b & c"]},
+        geometry=shapely.box([126, 126.5], 37, [126.5, 127], 38),
+        crs=4326,
+    )
+    for shown in (release.to_geopandas(), release.query(areas, mean=name)):
+        drawn = shown.explore(f"mean_{name}")
+        [layer] = (each for each in drawn._children.values() if isinstance(each, GeoJson))
+        [tooltip] = layer._children.values()
+        assert f"mean_{escape(name)}" in tooltip.aliases
+        texts = [f["properties"][field] for f in layer.data["features"] for field in tooltip.fields]
+        assert not any("<" in text for text in (*tooltip.aliases, *map(str, texts)))
+        drawn.get_root().render()
+    assert {"&lt;b&gt;a", "b &amp; c"} <= set(texts)
 
 
 @pytest.mark.parametrize(
