@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
+from psd.errors import ParameterError
 from psd.estimation.covariate import CovariateDensity
 from psd.estimation.density import PARTS, SmoothDensity
 from psd.estimation.fit import Fit, rounded_counts
@@ -91,7 +92,13 @@ def whole_counts(
     record, tree, count = fit.record, fit.tree, np.maximum(fit.estimates.count, 0.0)
     if number is None:
         is_whole = record.post_processing.estimate == "integer"
-        return np.rint(count if is_whole else rounded_counts(record, count)).astype(np.int64)
+        rounded = np.rint(count if is_whole else rounded_counts(record, count))
+        if not rounded[0] < 2.0**53:
+            raise ParameterError(
+                "n must be given where the estimate is 2^53 records and more, got an estimate of "
+                f"{rounded[0]:.6g}; floats hold no such number exactly"
+            )
+        return rounded.astype(np.int64)
     total = float(count[tree.is_leaf].sum())
     if not total:
         return np.zeros(len(tree), np.int64)

@@ -255,6 +255,16 @@ def test_more_points_than_memory_holds_are_refused():
         grid_release([[2 * 10**9, 5], [5, 5]]).export("never.csv", points=True)
 
 
+@pytest.mark.parametrize("count", [2**53, 2**62])  # 2^62 twice is no int64
+def test_more_points_than_floats_count_are_refused(count, tmp_path):
+    release = grid_release([[count, 5], [5, count]])
+    for write in (release.to_points, lambda: release.export(tmp_path / "p.csv", points=True)):
+        with pytest.raises(ParameterError, match=r"n must be given where .* 2\^53 records"):
+            write()
+    assert list(tmp_path.iterdir()) == []
+    assert len(release.to_points(50)) == 50
+
+
 def test_what_has_no_points_is_refused(tmp_path):
     release = grid_release(COUNTS)
     for name in ("p.tif", "p.npy", "p.xlsx", "p.pmtiles", "postgresql://ann:secret@host/city"):
