@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -189,7 +189,9 @@ def asked_values(
     """What is asked of values: ``mean`` or ``sum``, and the number of the value."""
     asked = []
     for kind, names in given.items():
-        for name in [names] if isinstance(names, str) else names or ():
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            names = () if names is None else [names]
+        for name in names:
             try:
                 asked.append((kind, record.value_named(str(name))))
             except ParameterError as error:

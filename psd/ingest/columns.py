@@ -339,9 +339,17 @@ def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> di
     A field with its default value is omitted, except x and y. So a description that was written
     before a field existed equals one that has the default of this field. The time zone is omitted
     if no time is read, and there is no filter, which may read one.
+
+    Columns that differ have descriptions that differ: in names of values, a backslash stands before
+    each comma and backslash. Else a column "fare, tip" would pass for the registered columns fare
+    and tip, and a build would not pay for the bit that it can be read.
     """
     reading = {
-        field.name: ", ".join(value) if isinstance(value, tuple) else str(value)
+        field.name: (
+            ", ".join(name.replace("\\", "\\\\").replace(",", "\\,") for name in value)
+            if isinstance(value, tuple)
+            else str(value)
+        )
         for field in fields(columns)
         for value in [getattr(columns, field.name)]
         if field.name not in _UNSTATED and (field.name in _STATED or value != field.default)

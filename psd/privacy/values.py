@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
+from psd._util.instances import shown
 from psd.errors import ParameterError
 from psd.privacy.unit import WEIGHT
 
 __all__ = [
+    "ENDINGS",
     "MAX_VALUES",
     "WEIGHT",
     "Value",
@@ -34,7 +36,15 @@ __all__ = [
 MAX_VALUES: Final = 6
 """Values of one release; each gets an equal part of epsilon."""
 
+ENDINGS: Final = (
+    *("", "_error", "_lower", "_upper", "_quality"),
+    *("_perturbation_error", "_nonuniformity_error"),
+)
+"""What names of columns of answers have after the name of a value."""
+
 _LARGEST = 1e15
+
+_LONGEST = 100
 
 # Bounds are apart by so much of the larger one, so that floats between them differ.
 _LEAST_WIDTH = 2.0**-30
@@ -54,7 +64,8 @@ class Value:
     Raises
     ------
     ParameterError
-        If the bounds are not finite, not in order, or too near to each other for floats.
+        If the name has not 1 to 100 printable characters, or the bounds are not finite, not in
+        order, or too near to each other for floats.
 
     Examples
     --------
@@ -67,7 +78,13 @@ class Value:
     upper: float
 
     def __post_init__(self) -> None:
-        """Check the bounds."""
+        """Check the name, which a file has to keep, and the bounds."""
+        name: object = self.name
+        if not (isinstance(name, str) and 0 < len(name) <= _LONGEST and name.isprintable()):
+            raise ParameterError(
+                f"values must have names of 1 to {_LONGEST} printable characters, got "
+                f"{shown(name)}; rename the column"
+            )
         bounds = float(self.lower), float(self.upper)
         for side, bound in zip(("lower", "upper"), bounds, strict=True):
             object.__setattr__(self, side, bound)
@@ -116,7 +133,7 @@ def part_factor(values: int, *, is_pure: bool) -> int:
 
 
 def check_values(values: Sequence[Value]) -> tuple[Value, ...]:
-    """Refuse too many values, and two of one name."""
+    """Refuse too many values, and two of one name or with columns of answers of one name."""
     if len(values) > MAX_VALUES:
         raise ParameterError(
             f"values must be at most {MAX_VALUES}, got {len(values)}; each gets an equal part of "
@@ -125,6 +142,13 @@ def check_values(values: Sequence[Value]) -> tuple[Value, ...]:
     names = [value.name for value in values]
     if len(set(names)) < len(names):
         raise ParameterError(f"values must have different names, got {', '.join(names)}")
+    columns = [name + ending for name in names for ending in ENDINGS]
+    if len(set(columns)) < len(columns):
+        twice = next(column for column in columns if columns.count(column) > 1)
+        raise ParameterError(
+            f"values must have names whose columns differ, got {', '.join(names)}; answers would "
+            f"have two columns mean_{twice}"
+        )
     return tuple(values)
 
 

@@ -9,7 +9,7 @@ boxes that cells must not cut.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from psd._util.file_endings import file_of
+from psd._util.instances import shown, type_text
 from psd.errors import ParameterError
 from psd.ingest.input_paths import is_path
 from psd.privacy.loss import NANO
@@ -225,10 +226,10 @@ def ask(
     stated = locals()
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
-    asked = {
-        kind: tuple([names] if isinstance(names, str) else names or ())
-        for kind, names in (("mean", mean), ("sum", sum))
-    }
+    asked: dict[str, tuple[Any, ...]] = {}
+    for kind, names in (("mean", mean), ("sum", sum)):
+        is_list = isinstance(names, Sequence | Set) and not isinstance(names, str)
+        asked[kind] = tuple(names if is_list else () if names is None else [names])
     data = points_of(data)
     public = with_stated_crs(
         {
@@ -296,10 +297,13 @@ def _check_asked(asked: Mapping[str, Sequence[str]], names: Sequence[str]) -> No
     """Check that means and sums are those of values, and that each value is asked for."""
     for kind, given in asked.items():
         for name in given:
-            if name not in names:
+            is_text = isinstance(name, str)
+            if not is_text or name not in names:
+                # What is no name may be a column of records.
                 raise ParameterError(
                     f"{kind} must be a column that values= names with its bounds "
-                    f"({', '.join(names) or 'it names none'}), got {str(name)[:80]!r}",
+                    f"({', '.join(names) or 'it names none'}), got "
+                    f"{shown(name) if is_text else type_text(name)}",
                     name=kind,
                 )
     for name in names:

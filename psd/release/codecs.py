@@ -160,8 +160,6 @@ def parse_values(value: Any) -> tuple[Value, ...]:
     for each in value:
         if each.keys() != {"name", "lower", "upper"} or type(each["name"]) is not str:
             raise ParameterError("a value must have a name and two bounds")
-        if not (0 < len(each["name"]) <= 100 and each["name"].isprintable()):
-            raise ParameterError("a value must have a printable name")
         if not all(type(each[side]) is float for side in ("lower", "upper")):
             raise ParameterError("bounds of a value must be numbers")
     return check_values([Value(**each) for each in value])

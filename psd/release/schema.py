@@ -290,7 +290,8 @@ FIELDS: Final = (
         name="values",
         json="list of objects: name (string), lower, upper (numbers)",
         doc="numbers of records whose sums of weights the nodes have; left out where there are "
-        "none",
+        "none; names have 1 to 100 printable characters, and no two give one column of answers, as "
+        "fare and fare_error would",
         is_valid=is_values,
         value_of=values_header,
         is_optional=True,

@@ -29,6 +29,22 @@ def test_what_differs_from_the_defaults_is_stated():
         assert is_reading(reading)
 
 
+def test_other_columns_of_values_have_other_readings():
+    columns = [
+        ("a", "b"),
+        ("a, b",),
+        ("a,b",),
+        ("a,", "b"),
+        ("a\\, b",),
+        ("a\\", "b"),
+        ("a, b", "c"),
+    ]
+    columns += [("a", "b, c"), ("a", "b", "c"), ("a,  b",), ("a", " b"), ("a\\\\, b",)]
+    assert len({reading_of(Columns(values=each))["values"] for each in columns}) == len(columns)
+    # As datasets register it.
+    assert reading_of(Columns(values=("fare", "tip (EUR)")))["values"] == "fare, tip (EUR)"
+
+
 def test_every_field_but_memory_and_bids_is_stated():
     values = {"delimiter": ";", "decimal": ",", "encoding": "utf-16", "skip_rows": 2}
     values |= {"input_crs": "EPSG:4326", "where": "sex = 'f'", "memory": 5}

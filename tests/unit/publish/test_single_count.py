@@ -208,6 +208,11 @@ def test_an_empty_box_has_no_interval_of_a_mean(account):
             {"mean": "tip"},
             r"mean must be a column that values= names with its bounds \(fare\), got 'tip'",
         ),
+        *(
+            ({kind: given}, rf"^{kind} must be a column .* \(fare\), got a value of type {of}$")
+            for kind in ("mean", "sum")
+            for given, of in ((5, "int"), ([5], "int"), (0, "int"))
+        ),
         ({"values": None}, r"mean must be .* \(it names none\), got 'fare'"),
         ({"mean": (), "sum": ()}, "values must be asked for with mean= or sum=, got 'fare'"),
         ({"values": {"fare": (60, 0)}}, "must have a lower and a larger upper bound"),

@@ -1,5 +1,6 @@
 """Releases of values: what is read, dropped and refused, what a file keeps, and how users weigh."""
 
+import warnings
 import weakref
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import psd
 from psd.errors import InputDataError, ParameterError
 from psd.ledger.ledger import Ledger
-from psd.privacy.values import WEIGHT
+from psd.privacy.values import ENDINGS, WEIGHT, Value, check_values
 from psd.query.areas import BoxAreas
 from psd.testing import SCRIPTS, RecordingSampler
 
@@ -72,7 +73,6 @@ def test_a_bound_of_records_keeps_values_of_kept_records_in_any_order():
     from psd.ingest.sources import Columns, read
     from psd.ingest.tally_builder import tally_batches
     from psd.privacy.unit import PrivacyUnit
-    from psd.privacy.values import Value
     from psd.space.domain import Domain
 
     domain = Domain(bounds=BOUNDS, crs="EPSG:3857", lattice=(8, 8))
@@ -145,6 +145,10 @@ def test_values_are_numbers_wherever_the_records_lie(column, is_read):
         ({f"v{number}": (0, 1) for number in range(20)}, "values must be at most 6"),
         ({"x": (0, 60)}, "must be different columns"),
         ({"nothing": (0, 60)}, "no column 'nothing'"),
+        *(
+            ({name: (0, 60)}, "^values must have names of 1 to 100 printable characters, got '")
+            for name in ("", "f" * 101, "fa\nre", "\udc80", "fa\x00re")
+        ),
     ],
 )
 def test_wrong_values_are_refused_in_one_sentence(values, message):
@@ -244,6 +248,68 @@ def test_values_are_refused_before_a_charge(tmp_path, change, message):
     with pytest.raises(ParameterError, match=message):
         psd.build(tmp_path / "rides.csv", ledger=ledger, dataset="rides", **how)
     assert not ledger.state().charges
+
+
+@pytest.mark.parametrize("names", [("fare\n",), ("f" * 101,), ("fare", "fare_error")])
+def test_names_that_no_file_keeps_are_refused_before_a_charge(tmp_path, names):
+    data = city(20).drop(columns="fare").assign(**dict.fromkeys(names, 1.0))
+    ledger = Ledger.create(tmp_path / "l")
+    ledger.register("rides", budget=100, columns=psd.Columns(x="x", y="y", values=names))
+    values = dict.fromkeys(names, (0, 60))
+    with pytest.raises(ParameterError, match=r"^values must have names"):
+        psd.build(data, x="x", y="y", values=values, ledger=ledger, dataset="rides", **HOW)
+    assert not ledger.state().charges
+
+
+@pytest.mark.parametrize("ending", ENDINGS[1:])
+def test_values_with_one_column_of_answers_are_refused(ending):
+    message = f"^values must have names whose columns differ, got fare, fare{ending}; .* mean_fare"
+    with pytest.raises(ParameterError, match=message):
+        check_values([Value("fare", 0, 1), Value("fare" + ending, 0, 1)])
+    both = [Value("fare", 0, 1), Value("fare" + ending.upper(), 0, 1)]
+    assert check_values(both) == tuple(both)
+
+
+def test_names_that_two_endings_bring_together_are_refused_too():
+    with pytest.raises(ParameterError, match=r"two columns mean_fare_perturbation_error$"):
+        check_values([Value("fare", 0, 1), Value("fare_perturbation", 0, 1)])
+
+
+def test_endings_are_those_of_columns_of_answers():
+    answers = echo(city(), values={"fare": (0, 60)}).query([BOUNDS], mean="fare", sum="fare")
+    for kind, endings in (("mean", {*ENDINGS}), ("sum", {*ENDINGS} - {"_quality"})):
+        named = {name for name in answers.table if name.startswith(f"{kind}_fare")}
+        assert named == {f"{kind}_fare{ending}" for ending in endings}
+
+
+def test_a_column_whose_name_lists_registered_ones_costs_the_price_of_a_fault(tmp_path):
+    """That it can be read is a bit of the records, which an epsilon of 0.01 does not buy."""
+    data = city(20).assign(**{"fare, tip": 1.0})
+    for values, spent in ((("fare", "tip"), 10**7), (("fare, tip",), 10 * 10**9 // 20)):
+        ledger = Ledger.create(tmp_path / f"{len(values)}.ledger")
+        columns = psd.Columns(x="x", y="y", values=("fare", "tip"))
+        ledger.register("rides", budget=10, columns=columns)
+        how = {
+            **HOW,
+            "epsilon": "0.01",
+            "x": "x",
+            "y": "y",
+            "method": psd.decompositions.Grid(size=1),
+        }
+        how |= {"values": dict.fromkeys(values, (0, 60)), "ledger": ledger, "dataset": "rides"}
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            psd.build(data, **how)
+        assert ledger.state().spent("rides") == spent
+        otherwise = [each for each in told if "reads values otherwise" in str(each.message)]
+        assert len(otherwise) == (values != ("fare", "tip"))
+
+
+@pytest.mark.parametrize("kind", ["mean", "sum"])
+def test_a_question_of_what_is_no_name_is_refused_in_one_sentence(kind):
+    release = echo(city(), values={"fare": (0, 60)})
+    with pytest.raises(ParameterError, match=f"^{kind} must be one of fare, got '5'$"):
+        release.query([BOUNDS], **{kind: 5})
 
 
 class Cluster:
