@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-__all__ = ["new_key", "public_name", "sign", "signature_name", "verify"]
+__all__ = ["new_key", "public_name", "read_signature", "sign", "signature_name", "verify"]
 
 VERSION = 1
 
@@ -225,8 +225,40 @@ def check_key(key: Name) -> None:
     _private_key(key)
 
 
-def read_signature(path: Path, digest: str) -> bytes:
-    """Bytes of a file that is a signature of a digest, not read through a link."""
+def read_signature(path: Name, digest: str) -> bytes:
+    """Read the file of a signature of a digest, as bytes, and not through a link.
+
+    Whether the signature is that of a key is checked by `verify`.
+
+    Parameters
+    ----------
+    path : path-like
+        File of a signature.
+    digest : str
+        Digest of the release that it must be of.
+
+    Returns
+    -------
+    bytes
+        Content of the file.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If the file is a link, is missing, is no signature, or is that of another digest.
+
+    Examples
+    --------
+    >>> import tempfile, psd
+    >>> release = psd.testing.release_from_counts([[5, 1], [0, 2]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     key, path = folder + "/office.pem", folder + "/r.psd.parquet"
+    ...     release.save(path)
+    ...     public = new_key(key)
+    ...     len(read_signature(sign(path, key), release.digest)) > 100
+    True
+    """
+    path = Path(path)
     if path.is_symlink():  # also where files cannot be opened without following links
         raise ReleaseFormatError(
             f"signature must be a file, got {path}, which is a link; put the file in its place",
