@@ -117,7 +117,7 @@ def _ways(one: PointSet) -> Points:
     corner, size = corner_and_size(one.bounds)
     places = np.unique(one.inside, axis=0)
     nodes = places[random.choice(len(places), min(JUNCTIONS, len(places)), replace=False)]
-    _, near = cKDTree((nodes - corner) / size).query((nodes - corner) / size, k=3)
+    near = np.asarray(cKDTree((nodes - corner) / size).query((nodes - corner) / size, k=3)[1])
     ends = np.stack([np.repeat(np.arange(len(nodes)), 2), near[:, 1:].ravel()], axis=1)
     length = np.linalg.norm((nodes[ends[:, 0]] - nodes[ends[:, 1]]) / size, axis=1)
     # Weights by length and, as traffic has, by a heavy tail.

@@ -119,8 +119,8 @@ class Districts:
         chosen = np.random.default_rng(_SEED).choice(len(points), number, replace=False)
         districts = voronoi(points[chosen], DOMAIN)
         self.regions = hierarchy_from_polygons(districts, DOMAIN, ids="district")
-        how = {"strata": self.regions, "values": [one.value]}
-        self.tally = tally_batches(one.batches(), DOMAIN, **how)
+        self.tally = tally_batches(one.batches(), DOMAIN, strata=self.regions, values=[one.value])
+        assert self.tally.values is not None
         region, weights = np.asarray(self.tally.region), self.tally.values[:, 0]
         self.number = np.bincount(region, self.tally.counts, number)
         upper = np.bincount(region, weights, number) / self.tally.record_weight
@@ -214,7 +214,7 @@ def row(
     number, total = known.number[used], known.sum[used]
     mean = total / number
     true = {"number": number, "sum": total, "mean": mean}
-    squares = {name: [] for name in true}
+    squares: dict[str, Any] = {name: [] for name in true}
     held, none = [], []
     for answer in theirs:
         release = draw(
@@ -308,9 +308,9 @@ def cut_rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         known = Districts(one, 100)
         cells = tally_batches(one.batches(), DOMAIN, values=[one.value])
         shapes = {"squares": squares_around(points), "polygons": crossing_polygons(points, DOMAIN)}
-        how = {"values": [one.value]}
+        how: dict[str, Any] = {"values": [one.value]}
         inside = psd.decompositions.Regions(inside="auto")
-        released = {
+        released: dict[str, Any] = {
             "cells": partial(draw, cells, DOMAIN, "auto", **how),
             "districts, cells": partial(
                 draw, known.tally, DOMAIN, inside, regions=known.regions, **how
@@ -348,11 +348,13 @@ def without_noise(release: psd.Release, areas: Any, cells: Tally) -> np.ndarray:
     """Means of areas by the exact weights in the cells of a release, and its densities."""
     tree, value = release.tree, release.index.record.values[0]
     asked, totals = read_areas(areas, DOMAIN, tree), []
+    assert cells.values is not None
     upper = cells.values[:, 0] / cells.record_weight
     for part, weights in zip(
         release.index.value_parts(0), (upper, cells.counts - upper), strict=True
     ):
-        exact = np.bincount(locate(tree, cells.columns, cells.rows), weights, len(tree))
+        found = np.bincount(locate(tree, cells.columns, cells.rows), weights, len(tree))
+        exact = found.astype(np.float64)
         for level in reversed(tree.levels[1:]):
             np.add.at(exact, tree.parent[level], exact[level])
         known = replace(part.fit, estimates=replace(part.fit.estimates, count=exact))
