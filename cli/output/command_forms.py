@@ -86,7 +86,7 @@ def _field(command: str, parameter: click.Parameter) -> dict[str, Any]:
     name, option = str(parameter.name), isinstance(parameter, click.Option)
     if name == "releases":  # several are for folders, which no form writes
         name = "release"
-    kind, default = _kind(command, parameter), parameter.default
+    kind, default = _kind(command, name, parameter), parameter.default
     if isinstance(default, bool) or not isinstance(default, str | int | float):
         default = None
     required = parameter.required or (command, name) == ("query", "output")
@@ -122,9 +122,8 @@ def _is_first(command: str, parameter: click.Parameter) -> bool:
     return isinstance(parameter, GroupedOption) and parameter.is_everyday
 
 
-def _kind(command: str, parameter: click.Parameter) -> str:
-    """Kind of a field."""
-    name = str(parameter.name).replace("releases", "release")
+def _kind(command: str, name: str, parameter: click.Parameter) -> str:
+    """Kind of a field of a name."""
     if (command, name) == ("query", "output"):
         return "written-layer"
     if (command, name) in _WRITTEN:
