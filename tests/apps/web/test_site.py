@@ -25,6 +25,8 @@ from support.map_engine import built, drawn, of_devices, of_wards, points
 from support.releases import as_drawn
 from support.web_pages import Page
 
+pytestmark = pytest.mark.deep  # sheets of method need matplotlib
+
 NASTY = '</title><script>alert("1")</script>&\'"'
 ABOUT = {
     "title": "서울 방문",
