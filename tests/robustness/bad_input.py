@@ -1046,7 +1046,8 @@ EXPORTS = (
     exported("X08-work", "a folder to publish that is the working one",
         "folder must not hold the working folder", ". --site", code=6, deep=True),
     exported("X08-file", "a folder to publish that is a file",
-        "folder must be a folder, got world.psd.parquet", "world.psd.parquet --site", code=6, deep=True),
+        "folder must be a folder, got world.psd.parquet", "world.psd.parquet --site", code=6,
+        deep=True),
     exported("X08-several", "several releases without a folder",
         "RELEASE must be one file without --site", "world.psd.parquet out/m.gpkg"),
 )
