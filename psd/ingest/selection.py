@@ -366,7 +366,6 @@ def _kind_of(array: Any) -> str:
 def typed_parts(values: Any) -> list[tuple[NDArray[np.int64], Any]]:
     """Positions and Arrow arrays of values of one type; objects are typed one by one."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if hasattr(values, "iloc"):
         values = _array_of_series(values)
@@ -375,12 +374,7 @@ def typed_parts(values: Any) -> list[tuple[NDArray[np.int64], Any]]:
     if getattr(getattr(values, "type", None), "extension_name", "") == "pandas.period":
         values = values.to_pandas().tolist()  # its storage has numbers of periods
     if isinstance(values, pa.Array):
-        if isinstance(values.type, pa.BaseExtensionType):
-            values = values.storage
-        if pa.types.is_run_end_encoded(values.type):
-            values = pc.run_end_decode(values)
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
+        values = _decoded(values)
         return [(np.arange(len(values)), _sound(values))]
     groups: dict[Any, list[int]] = {}
     for position, value in enumerate(values):
@@ -389,6 +383,21 @@ def typed_parts(values: Any) -> list[tuple[NDArray[np.int64], Any]]:
         (np.array(positions, np.int64), _array_of([values[i] for i in positions], kind))
         for kind, positions in groups.items()
     ]
+
+
+def _decoded(array: Any) -> Any:
+    """Array without extension types, runs and dictionaries, in whatever order they are nested."""
+    import pyarrow as pa
+
+    if isinstance(array.type, pa.BaseExtensionType):
+        return _decoded(array.storage)
+    if pa.types.is_run_end_encoded(array.type):  # Arrow decodes no runs of dictionaries
+        places = array.offset + np.arange(len(array))
+        runs = np.searchsorted(array.run_ends.to_numpy(), places, side="right")
+        return _decoded(array.values).take(pa.array(runs))
+    if pa.types.is_dictionary(array.type):
+        return _decoded(array.dictionary).take(array.indices)
+    return array
 
 
 def _sound(array: Any) -> Any:

@@ -57,6 +57,18 @@ def test_each_record_is_decided_by_itself_and_none_is_refused(where):
     assert 0 < sum(alone) < len(ODD)
 
 
+def test_runs_and_dictionaries_are_decoded_however_they_are_nested():
+    texts, ends = pa.array(["a", "b", None]), pa.array([2, 3, 5], pa.int32())
+    runs = pa.RunEndEncodedArray.from_arrays(ends, texts)
+    of_dictionary = pa.RunEndEncodedArray.from_arrays(ends, texts.dictionary_encode())
+    of_runs = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3, 4]), runs)
+    twice = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1, 2, 2]), texts.dictionary_encode())
+    for array in (runs, of_dictionary, of_runs, twice):
+        for start in range(5):
+            selected = select(parse_where("v = 'a'"), {"v": array.slice(start)})
+            assert selected.tolist() == [True, True, False, False, False][start:]
+
+
 UNKNOWN = {
     "age = 18": ["x", "", None, "1,5", float("nan"), float("inf"), "1e999", [18], b"18"],
     "age <> 18": ["x", "", None, "1,5", float("nan"), [18], datetime.date(2024, 1, 31)],
