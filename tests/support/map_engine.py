@@ -149,7 +149,7 @@ def of_zooms(cells, **options):
     return built(rows, domain=domain, x="x", y="y", regions=regions, **options)
 
 
-def of_wards(data=None, **options):
+def of_wards(data=None, level="id", **options):
     """Release of polygons of unequal size, and of the area between them."""
     random = np.random.default_rng(7)
     seeds = shapely.multipoints(
@@ -161,8 +161,8 @@ def of_wards(data=None, **options):
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "wards.gpkg")
         ids = [f"w{number}" for number in range(len(wards))]
-        gpd.GeoDataFrame({"id": ids}, geometry=wards, crs=4326).to_file(path)
-        regions = psd.regions.RegionFiles(paths=(path,), ids=("id",), gaps="elsewhere")
+        gpd.GeoDataFrame({level: ids}, geometry=wards, crs=4326).to_file(path)
+        regions = psd.regions.RegionFiles(paths=(path,), ids=(level,), gaps="elsewhere")
         return built(data, regions=regions, method="cascade", **options)
 
 

@@ -247,7 +247,7 @@ def answers_drawn_areas(release: Release) -> bool:
 
 
 def lowest_outlines(release: Release) -> dict[str, NDArray[Any]]:
-    """ClippedPolygons of the lowest regions with all digits, by which cells are clipped."""
+    """Outlines of the lowest regions with all digits, by which cells are clipped."""
     parts = _outlines(_turned(_tree_of(release).region_shapes))
     return dict(zip(("begin", "ends", "x", "y"), parts, strict=True))
 
@@ -268,7 +268,7 @@ def _turned(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def outline_arrays(groups: Sequence[RegionGroup]) -> dict[str, NDArray[Any]]:
-    """ClippedPolygons of groups: of each its rings by region, where they end, and their vertices.
+    """Outlines of groups: of each its rings by region, where they end, and their vertices.
 
     Rings are not closed; the outer ring of a polygon stands before its holes.
     """

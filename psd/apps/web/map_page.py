@@ -260,7 +260,7 @@ def _view(first: Release, groups: list[RegionGroup]) -> list[float]:
 
 
 def _outlines(first: Release, groups: list[RegionGroup]) -> dict[str, Any]:
-    """ClippedPolygons of regions, and with all digits those that cells are clipped to."""
+    """Outlines of regions, and with all digits those that cells are clipped to."""
     drawn = outline_arrays(groups)
     if first.levels and answers_drawn_areas(first):
         return {**drawn, **lowest_outlines(first)}

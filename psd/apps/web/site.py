@@ -38,6 +38,9 @@ MAX_LAYER_CELLS = 200_000
 
 _THRESHOLD = 0.3
 
+# Most bytes of a name without what stands around it in the names of files, which have 255.
+_NAME_BYTES = 200
+
 # The time that GDAL writes into files.
 _NOW = "OGR_CURRENT_DATE"
 
@@ -134,8 +137,9 @@ def write_site(
 def folder_name(file: Source) -> str:
     """Name of a release file without its endings, in letters that need no care in an address."""
     name = Path(file).name.removesuffix(".parquet").removesuffix(".psd")
-    plain = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", name))
-    return plain.strip("-._")[:100] or "release"
+    plain = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", name)).strip("-._")
+    # File systems limit bytes, and letters of some languages take three.
+    return plain[:100].encode()[:_NAME_BYTES].decode(errors="ignore") or "release"
 
 
 def write_folder(releases: Sequence[Published], folder: Source, *, overwrite: bool) -> None:

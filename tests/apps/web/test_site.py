@@ -416,9 +416,17 @@ def test_names_of_folders_are_plain():
     names = {
         "try/seoul.psd.parquet": "seoul", "r.parquet": "r", "r": "r", "a/../c d.psd.parquet": "c-d",
         "서울 2024.psd.parquet": "서울-2024", "..psd.parquet": "release", "%2e?#\n\u202ex": "2e-x",
-        "x" * 300: "x" * 100,
+        "x" * 300: "x" * 100, "서" * 100: "서" * 66, "😀" * 100: "release",
     }  # fmt: skip
     assert {name: folder_name(name) for name in names} == names
+
+
+def test_a_level_may_have_a_name_of_many_bytes(tmp_path):
+    level = "서울특별시" * 18  # 270 bytes
+    write_site({"wards": drawn(of_wards(level=level))}, tmp_path / "s")
+    names = {path.name for path in (tmp_path / "s" / "wards").glob("regions-1-*")}
+    assert len(names) == 3
+    assert all(len(name.encode()) < 230 for name in names)
 
 
 def test_folders_of_others_are_left_alone(tmp_path, subtests, monkeypatch):
