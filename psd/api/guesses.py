@@ -6,6 +6,8 @@ names are no members, so that `dir`, documents and type checkers have one name f
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 __all__ = [
@@ -115,7 +117,7 @@ def guessed_of_answers(answers: Any, name: str) -> Any:
         case "to_geodataframe" | "to_gdf":
             return answers.to_geopandas
         case "to_file":
-            return answers.to_geopandas().to_file
+            return partial(_write_map, answers)
         case "to_frame" | "to_pandas" | "to_dataframe":
             return answers.table.copy
     if hasattr(type(answers), name):  # as of a release
@@ -126,6 +128,39 @@ def guessed_of_answers(answers: Any, name: str) -> Any:
 
         said = f"table.{name} is that of the table" if hasattr(pd.DataFrame, name) else None
     raise _unknown("Answers", name, said)
+
+
+_OF_GEOPANDAS: Final = (".gpkg", ".geojson", ".fgb", ".shp", ".json")
+_OTHER_FILES: Final = (".parquet", ".xlsx", ".csv", ".pmtiles")
+
+
+def _write_map(answers: Any, path: Any, **options: Any) -> None:
+    """Write answers with their shapes, over a file that is there, as GeoPandas does.
+
+    GeoPandas alone would make a folder of shapefiles of a name whose ending it does not know.
+    """
+    ending = Path(path).suffix.lower()
+    if ending in _OF_GEOPANDAS or "driver" in options:
+        answers.to_geopandas().to_file(path, **options)
+        return
+    from psd.errors import ParameterError
+
+    if ending not in _OTHER_FILES:
+        known = ", ".join((*_OF_GEOPANDAS, *_OTHER_FILES))
+        raise ParameterError(
+            f"path must end in one of {known}, or driver= name one of GDAL, got {path}"
+        )
+    if options:
+        raise ParameterError(
+            f"{next(iter(options))} must be left out with a path that ends in {ending}"
+        )
+    from psd.export import write_answers
+    from psd.query.answer_table import reliability_limits
+
+    stated = {"guarantee": answers.guarantee, "confidence": f"{answers.confidence:g}"}
+    stated |= reliability_limits(answers.threshold).texts
+    table = answers.to_geopandas()
+    write_answers(table, path, suffix=ending, metadata=stated, overwrite=True)
 
 
 def _unknown(kind: str, name: str, said: str | None) -> AttributeError:

@@ -337,6 +337,26 @@ def test_41_answers_as_a_file_of_polygons(release, wards):
     assert {"name", "estimate"} <= set(gpd.read_file("answers.gpkg"))
 
 
+def test_answers_are_written_by_the_ending_of_a_name(release, wards, subtests):
+    readers = {
+        "parquet": gpd.read_parquet, "xlsx": pd.read_excel, "csv": pd.read_csv,
+        "fgb": gpd.read_file, "geojson": gpd.read_file,
+    }  # fmt: skip
+    for ending, read in readers.items():
+        with subtests.test(ending):
+            for _ in range(2):  # over a file that is there, as of GeoPandas
+                release.query(wards).to_file(f"answers.{ending}")
+            assert Path(f"answers.{ending}").is_file()
+            assert {"name", "estimate"} <= set(read(f"answers.{ending}"))
+    release.query(wards).to_file("named.gpkg", layer="asked")
+    assert len(gpd.read_file("named.gpkg", layer="asked")) == len(wards)
+    with pytest.raises(ParameterError, match=r"path must end in one of \.gpkg, .*\.ods"):
+        release.query(wards).to_file("answers.ods")
+    with pytest.raises(ParameterError, match="layer must be left out with a path that"):
+        release.query(wards).to_file("answers.csv", layer="asked")
+    assert not Path("answers.ods").exists()
+
+
 def test_42_cells_as_a_file(release):
     release.to_file("cells.gpkg")
     assert near(gpd.read_file("cells.gpkg", layer="cells")["estimate"].sum(), COUNT)
