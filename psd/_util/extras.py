@@ -8,7 +8,15 @@ from typing import Final
 
 from psd.errors import MissingExtraError
 
-__all__ = ["CONTACT", "INSTALL", "SOURCE", "install_text", "needs_extra", "require_matplotlib"]
+__all__ = [
+    "CONTACT",
+    "INSTALL",
+    "SOURCE",
+    "install_text",
+    "needs_extra",
+    "picture_text",
+    "require_matplotlib",
+]
 
 # Placeholders until psd has a public address. No other file names one.
 SOURCE: Final = "https://example.org/psd"
@@ -40,3 +48,8 @@ def require_matplotlib(purpose: str) -> None:
     """Check that matplotlib is installed."""
     with needs_extra("plot", f"{purpose} needs matplotlib"):
         import matplotlib.figure  # noqa: F401
+
+
+def picture_text(text: str) -> str:
+    """Text of anyone for matplotlib, which takes what is between two dollar signs for a formula."""
+    return text.replace("$", r"\$")

@@ -283,7 +283,7 @@ class Answers:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from psd._util.extras import require_matplotlib
+        from psd._util.extras import picture_text, require_matplotlib
 
         require_matplotlib("a map of answers")
         if column is None:
@@ -292,6 +292,8 @@ class Answers:
         values = shapes[column]
         if values.dtype.kind == "f":
             values = values.where(np.isfinite(values))
+        elif values.dtype.kind == "O":  # names, for a key
+            values = values.map(lambda name: picture_text(str(name)), na_action="ignore")
         if ax is None:
             from matplotlib import pyplot
 
@@ -305,7 +307,7 @@ class Answers:
             stripes = {"facecolor": "none", "edgecolor": "#7a7a7a", "linewidth": 0}
             shapes[poor].plot(ax=ax, hatch="/////", **stripes)
         title = "\n".join([column.replace("_", " "), *textwrap.wrap(self.guarantee, 60)])
-        drawn.set_title(title.replace("$", r"\$"))
+        drawn.set_title(picture_text(title))
         drawn.title.set_fontsize(10)
         return drawn
 

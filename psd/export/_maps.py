@@ -20,7 +20,7 @@ from psd._util.colours import (
     even_breaks,
 )
 from psd._util.declared_parameters import choice
-from psd._util.extras import require_matplotlib
+from psd._util.extras import picture_text, require_matplotlib
 from psd.errors import ParameterError
 from psd.export._formats import counted_unit, density_unit
 from psd.query.answer_table import QUALITIES, Limits, Threshold, reliability_limits
@@ -196,7 +196,7 @@ def draw_release(
     add_key(axes.figure, axes, shown, classes, kind, reliability_limits(threshold))
     view = view_of(record.domain, named, cells)
     frame_map(axes, view, outline)
-    xlabel, ylabel = axis_labels(record.domain.crs)
+    xlabel, ylabel = map(picture_text, axis_labels(record.domain.crs))
     axes.set(
         xlabel=xlabel,
         ylabel=ylabel,
@@ -256,7 +256,7 @@ def title_of(record: ReleaseRecord, kind: str, guarantee: str) -> str:
     about = record.about
     lines = [] if about is None or about.title is None else textwrap.wrap(about.title, _LINE)
     title = "\n".join([*lines[:2], subject, guarantee])
-    return title.replace("$", r"\$")  # else what is between two of them is a formula
+    return picture_text(title)
 
 
 def fill_cells(axes: Axes, cells: Any, kind: str, classes: Classes) -> Any:
@@ -304,7 +304,8 @@ def add_key(
     if kind in ("reliable", "quality"):
         _add_legend(figure, axes, classes, kind, limits)
         return
-    bar = figure.colorbar(shown, ax=axes, shrink=0.8, spacing="uniform", label=classes.label)
+    label = picture_text(classes.label)
+    bar = figure.colorbar(shown, ax=axes, shrink=0.8, spacing="uniform", label=label)
     ticks = classes.edges if len(classes.edges) > 2 else (classes.edges[0], classes.edges[-1])
     percent = kind == "relative_error"
     texts = [f"{each:.0%}" if percent else f"{each:,.6g}" for each in ticks[:-1]]
@@ -415,7 +416,7 @@ def draw_series(
     for axes, name, table in zip(grid.flat, cells, tables, strict=False):
         shown = fill_cells(axes, table, kind, classes)
         frame_map(axes, view, outline)
-        axes.set_title(name, fontsize=9)
+        axes.set_title(picture_text(name), fontsize=9)
     for axes in grid.flat:
         axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
     for axes in grid.flat[len(cells) :]:

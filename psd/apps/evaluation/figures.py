@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from psd._util.arrays import Floats
 from psd._util.colours import LINES, SEQUENTIAL
-from psd._util.extras import require_matplotlib
+from psd._util.extras import picture_text, require_matplotlib
 from psd.apps.evaluation._constants import CONFIDENCE
 from psd.errors import ParameterError
 from psd.query.answer_table import relative_text
@@ -396,7 +396,7 @@ def draw_map(
         norm=scale,
         interpolation="nearest",
     )
-    xlabel, ylabel = axis_labels(domain.crs)
+    xlabel, ylabel = map(picture_text, axis_labels(domain.crs))
     axes.set(xlabel=xlabel, ylabel=ylabel)
     axes.locator_params(nbins=5)
     figure.colorbar(image, ax=axes, label=label, shrink=0.8)

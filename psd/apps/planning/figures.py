@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psd._util.extras import picture_text
 from psd._util.html import figure_block, page, paragraph, section, table_block
 from psd.apps.evaluation.figures import LINES, MARKERS, add_legend, check_plot, finish_axes
 from psd.apps.planning._constants import GOOD_ERROR
@@ -204,8 +205,7 @@ def _draw_region_figure(expected: RegionPlan) -> Figure:
         )
     for limit in _LIMITS:
         axes.axhline(100 * limit, **_LIMIT_LINE)
-    # Names of levels are from a file; a dollar sign would begin a formula.
-    axes.set_xticks(range(len(levels)), [name[:20].replace("$", r"\$") for name in levels])
+    axes.set_xticks(range(len(levels)), [picture_text(name[:20]) for name in levels])
     axes.set_xlim(-0.5, len(levels) - 0.5)
     finish_axes(axes, "level", "relative error (%)")
     figure.legend(

@@ -1,5 +1,6 @@
 """Means and sums of values in tables, layers, rasters and pictures, with their reliability."""
 
+import io
 import sqlite3
 from xml.etree import ElementTree
 
@@ -234,3 +235,16 @@ def test_folium_shows_means_fainter_by_their_quality(release):
     assert '"opacity": 0.225' in text
     answers = release.query([BOUNDS], mean="fare").explore("mean_fare").get_root().render()
     assert '"mean_fare_lower"' in answers
+
+
+@pytest.mark.deep
+def test_names_on_pictures_are_no_formulas():
+    import matplotlib.pyplot as plt
+
+    name = "$x^$"  # which matplotlib refuses as a formula
+    release = of_values(rides().rename(columns={"fare": name}), values={name: (0, 60)})
+    zones = gpd.GeoDataFrame({"zone": [name]}, geometry=[shapely.box(*BOUNDS)], crs=4326)
+    answers = release.query(zones, mean=name)
+    for axes in (release.plot(f"mean_{name}"), answers.plot(f"mean_{name}"), answers.plot("zone")):
+        axes.figure.savefig(io.BytesIO())
+        plt.close(axes.figure)
