@@ -258,10 +258,10 @@ class ReleaseRecord:
                 "cell of the release is smaller"
             )
         check_covariate(self.covariate, self.domain, self.post_processing.density)
-        if not 1 <= self.inference <= INFERENCE_VERSION:
+        if type(self.inference) is not int or not 1 <= self.inference <= INFERENCE_VERSION:
             raise ParameterError(
-                f"inference version must be at most {INFERENCE_VERSION}, got {self.inference}; "
-                "the file was written by a newer version of this library"
+                f"inference version must be an integer from 1 to {INFERENCE_VERSION}, got "
+                f"{self.inference!r}; a file with a larger one is of a newer version of psd"
             )
         if not 0 < self.epsilon <= MAX_EPSILON * NANO:
             raise ParameterError(

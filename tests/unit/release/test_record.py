@@ -103,3 +103,10 @@ def test_tables_of_given_counts_say_so_in_every_row(suffix, cells, tmp_path):
     assert set(read(path)["release_source"]) == {"given"}
     as_drawn(given()).export(path, cells=cells, overwrite=True)
     assert "release_source" not in read(path)
+
+
+def test_the_version_of_estimates_is_a_number():
+    record = given().record
+    for wrong in ("1", None, True, 0, 3, 1.0):
+        with pytest.raises(ParameterError, match="version must be an integer from 1 to 2, got"):
+            dataclasses.replace(record, inference=wrong)
