@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ import numpy as np
 from psd._util import plugins
 from psd._util.atomic_write import temporary_target
 from psd._util.column_kinds import held_columns
+from psd._util.extras import needs_extra
 from psd.errors import ParameterError, PsdError, WriteError
 from psd.privacy.loss import RHO, delta_text, epsilon_text
 from psd.query.answer_table import COLUMNS
@@ -79,11 +81,19 @@ def is_database(module: ModuleType) -> bool:
 
 
 def find_format(target: str | os.PathLike[str]) -> ModuleType:
-    """Module of the format of an output: the address of a database, or the ending of a name."""
+    """Module of the format of an output: the address of a database, or the ending of a name.
+
+    A format whose package is not installed is refused, so before anything is computed or charged.
+    """
     faults: list[str] = []
     suffix = Path(target).suffix.lower()
     for module in _modules(faults):
         if module.accepts(target) if is_database(module) else suffix == module.SUFFIX:
+            if hasattr(module, "NEEDS"):
+                extra, package, otherwise = module.NEEDS
+                what = f"output in {suffix} needs {package}"
+                with needs_extra(extra, what, f", or write {otherwise}"):
+                    import_module(package)
             return module
     every = ", ".join((*suffixes(), *raster_suffixes()))
     raise ParameterError(

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.colours import class_breaks, class_colours
-from psd._util.extras import needs_extra
 from psd.export._formats import counted_unit
 
 if TYPE_CHECKING:
     from psd._util.arrays import Floats
     from psd.statistics.raster import Raster
 
-__all__ = ["BANDS", "SUFFIX", "write_raster"]
+__all__ = ["BANDS", "NEEDS", "SUFFIX", "write_raster"]
 
 SUFFIX = ".tif"
+
+NEEDS = ("raster", "rasterio", "an array (.npy)")
 
 BANDS = ("count", "density", "error", "classes")
 """Bands that a file may have alone; ``classes`` are those of the density, with a colour table."""
@@ -40,9 +41,9 @@ def write_raster(
     name of a band the file has this one alone. QGIS shows a single band as a ramp of grey,
     ``classes`` in their colours, and three bands as red, green and blue.
     """
-    with needs_extra("raster", f"output {path.name} needs rasterio", ", or write an array (.npy)"):
-        import rasterio
-        from rasterio.io import MemoryFile
+    import rasterio
+    from rasterio.io import MemoryFile
+
     rows, columns = raster.count.shape
     west, south, east, north = raster.bounds
     bands = _bands(raster, tags)

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psd._util.column_kinds import held_columns, plain_values
-from psd._util.extras import needs_extra
 from psd.export._formats import finite_errors, plain_columns
 
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["FIXED_CRS", "SUFFIX", "write"]
+__all__ = ["FIXED_CRS", "NEEDS", "SUFFIX", "write"]
 
 SUFFIX = ".xlsx"
+
+NEEDS = ("xlsx", "openpyxl", "a table (.csv)")
 
 FIXED_CRS = "release"
 """In another CRS cells are not boxes, and have no four sides."""
@@ -45,9 +46,9 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
     Texts are written as texts, never as formulas, whatever they begin with. Infinite relative
     errors are empty cells, so that their column is one of numbers.
     """
-    with needs_extra("xlsx", f"output {path.name} needs openpyxl", ", or write a table (.csv)"):
-        from openpyxl import Workbook
-        from openpyxl.styles import Font
+    from openpyxl import Workbook
+    from openpyxl.styles import Font
+
     plain = held_columns(plain_columns(finite_errors(table)), "xlsx")
     columns = [plain_values(plain.iloc[:, number]) for number in range(plain.shape[1])]
     book = Workbook()

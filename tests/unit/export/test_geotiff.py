@@ -39,7 +39,10 @@ def test_geotiff_comes_back(tmp_path):
 def test_a_geotiff_without_rasterio(tmp_path, monkeypatch):
     import sys
 
-    monkeypatch.setitem(sys.modules, "rasterio", None)
-    with pytest.raises(MissingExtraError, match=r"pip install '\.\[raster\]'"):
-        grid_release(SOUTH_UP).export(tmp_path / "r.tif")
+    monkeypatch.setattr("psd.export._release._raster_of", lambda *_: pytest.fail("began"))
+    monkeypatch.setattr("psd.export._release._cells_of", lambda *_: pytest.fail("began"))
+    for package, extra, ending in (("rasterio", "raster", "tif"), ("openpyxl", "xlsx", "xlsx")):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(MissingExtraError, match=rf"{package}; run pip install '\.\[{extra}\]'"):
+            grid_release(SOUTH_UP).export(tmp_path / f"r.{ending}")
     assert not list(tmp_path.iterdir())

@@ -82,6 +82,9 @@ def test_every_format_holds_the_points(kind, ending, tmp_path):
     assert list(points.columns) == [*names, "geometry"]
     if ending == ".csv":
         assert list(found.columns) == [*names, "x", "y"]
+        for name in names:  # a spreadsheet would run "=a"
+            marked = [f"'{text}" if text[:1] == "=" else text for text in points[name]]
+            assert found[name].tolist() == marked
         xy = found[["x", "y"]].to_numpy()
     else:
         has_columns = len(points) > 0 or ending != ".geojson"  # which has columns by features
