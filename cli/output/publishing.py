@@ -182,6 +182,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
     from psd.errors import WriteError
+    from psd.publish.counting import count_input
     from psd.publish.drawing import draw_counts
     from psd.publish.fields import public_files
     from psd.publish.pipeline import run_build
@@ -214,6 +215,10 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
 
     tallies = tallies_in(private.inputs, account, losses_of, observer)
     requests = [_complete_request(release, tallies) for release in releases]
+    if account is not None and len(requests) > 1 and tallies is None:
+        # All can be paid, or none is built.
+        source = count_input(data, engine=engine, memory=private.memory)
+        account.check_all([source.charge_request(request) for request in requests])
     for release, request in zip(releases, requests, strict=True):
         warn_of_request(request)
         if tallies is None and engine is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from psd._util.file_endings import file_of
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
@@ -126,6 +126,10 @@ class Account:
         state = self.ledger.check(self.dataset, request, analyst=self.analyst)
         self._warn_elsewhere(state, request)
         return state.dataset(self.dataset).reading
+
+    def check_all(self, requests: Sequence[ChargeRequest]) -> None:
+        """Refuse several charges that cannot be paid together; see `Ledger.check_all`."""
+        self.ledger.check_all(self.dataset, requests, analyst=self.analyst)
 
     def warn_elsewhere(self, request: ChargeRequest) -> None:
         """Warn if a file was charged to another dataset; nothing is charged or refused."""

@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from psd.errors import LedgerError, ParameterError, RandomnessError
+from psd.errors import BudgetError, LedgerError, ParameterError, RandomnessError
 from psd.ingest.sources import Columns
 from psd.ledger.charges import ChargeRequest, DrawnSlice, check_drawn, check_name
 from psd.ledger.entries import entry, replay_entries
@@ -286,6 +286,34 @@ class Ledger:
             state = _state_of(ledger)
             state.check(name, request, analyst)
         return state
+
+    def check_all(
+        self, name: str, requests: Sequence[ChargeRequest], *, analyst: str | None = None
+    ) -> None:
+        """Refuse charges that the dataset cannot pay one after the other; reserves nothing.
+
+        Raises
+        ------
+        LedgerError
+            As `check`.
+        BudgetError
+            If what is left pays for some of them alone; it names the first one that is not paid.
+        """
+        with dry_run(self.path) as ledger:
+            for number, request in enumerate(requests, 1):
+                state = _state_of(ledger)
+                try:
+                    charged = state.check(name, request, analyst)
+                except BudgetError as error:
+                    if number == 1:
+                        raise
+                    raise BudgetError(
+                        f"release {number} of {len(requests)} cannot be paid after those before "
+                        f"it: {error}",
+                        requested=error.requested,
+                        left=error.left,
+                    ) from None
+                _append_charge(ledger, state, name, charged, analyst)
 
     def charge(self, name: str, request: ChargeRequest, *, analyst: str | None = None) -> str:
         """Charge the release or answer that is drawn next.

@@ -46,23 +46,22 @@ def tallies_in(
 
     stated = mask_errors(lambda: read_headers(files, on_copy=ignore_copy), observer)
     charges = [
-        PendingCharge(
-            account,
-            ChargeRequest(
-                loss=loss,
-                unit=stated.unit,
-                what="build",
-                slices=slices_of_tallies(stated.rules.slices, stated.origins),
-                readings=tally_readings(stated.origins),
-                inputs=tally_names(stated.origins),
-            ),
+        ChargeRequest(
+            loss=loss,
+            unit=stated.unit,
+            what="build",
+            slices=slices_of_tallies(stated.rules.slices, stated.origins),
+            readings=tally_readings(stated.origins),
+            inputs=tally_names(stated.origins),
         )
         for loss in losses_of(stated)
     ]
+    account.check_all(charges)
+    pending = PendingCharge(account, charges[0])
     return mask_errors(
         lambda: read_tallies(files, on_copy=observer.private_fault),
         observer,
-        charge=charges[0].charge_fault,
+        charge=pending.charge_fault,
     )
 
 

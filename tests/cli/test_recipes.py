@@ -203,11 +203,38 @@ def test_a_release_that_cannot_be_signed_or_exported_is_not_charged(folder, monk
     ending = (2, "", "output must end in one of")
     check_refusals(subtests, [ending], "build release.toml --overwrite")
     check_refusals(subtests, [ending], "build release.toml --dry-run")
+    with monkeypatch.context() as bare:
+        bare.setitem(sys.modules, "rasterio", None)
+        (folder / "release.toml").write_text(signed.replace("cells.csv", "cells.tif"))
+        check_refusals(subtests, [(7, "", "needs rasterio")], "build release.toml --overwrite")
     assert not ledger.state().charges
     assert not (folder / "r.psd.parquet").exists()
     (folder / "release.toml").write_text(signed)
     passes("build release.toml --overwrite")
     assert len(ledger.state().charges) == 1
+
+
+def test_releases_that_a_budget_does_not_pay_together_are_not_begun(folder, monkeypatch):
+    ledger = Ledger.create("l")
+    ledger.register("rows", budget="1.2")
+    (folder / "both.toml").write_text(PAID + FIRST + SECOND)
+    refused = "release 2 of 2 cannot be paid after those before it: dataset 'rows' has"
+    with monkeypatch.context() as unread:
+        unread.setattr("psd.publish.pipeline.run_build", lambda *_, **__: pytest.fail("began"))
+        assert refused in fails(4, "build both.toml")
+    passes("tally points.csv -o rows.tally --per record", *BOUNDS)
+    tallied = (PAID + FIRST + SECOND).replace("points.csv", "rows.tally")
+    (folder / "tallied.toml").write_text(tallied.replace("bounds = [-4, -4, 4, 4]\n", ""))
+    with monkeypatch.context() as unread:
+        unread.setattr(
+            "psd.publish.tally_files.read_tallies", lambda *_, **__: pytest.fail("began")
+        )
+        assert refused in fails(4, "build tallied.toml")
+    assert not ledger.state().charges
+    assert not list(folder.glob("*.psd.parquet"))
+    ledger.raise_budget("rows", "1.5")
+    passes("build both.toml")
+    assert len(ledger.state().charges) == 2
 
 
 def test_a_release_that_is_charged_and_not_written_says_so(folder, monkeypatch):
