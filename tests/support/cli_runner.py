@@ -10,6 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pandas as pd
 
 import psd
@@ -58,12 +59,14 @@ def every_command(within=group, path=""):
 def parse(words):
     """Context of a command line as click parses it, without a run."""
     command = group
+    # A command keeps the option of its help, whose names are those of the group.
+    above = click.Context(group, info_name="psd", **group.context_settings)
     while True:
         name, *words = words
         command = command.get_command(None, name)
         assert command is not None, name
         if not hasattr(command, "get_command") or not words:
-            return command.make_context(name, words)
+            return command.make_context(name, words, parent=above)
 
 
 def words(*args):
