@@ -421,6 +421,7 @@ def _without_poles(cells: Integers, domain: Domain) -> Integers:
         met = np.where(north > 0, domain.bounds[3] > south, domain.bounds[1] < north)
         if (is_polar & met).any():
             latitude = np.where(north > 0, south, north)[is_polar & met][0]
+            latitude = np.trunc(latitude * 1e6) / 1e6  # with which the bounds are accepted
             raise DomainError(
                 "bounds must have no part of a cell of h3 around a pole, whose outline is no "
                 f"polygon of longitudes and latitudes; end them at latitude {latitude:.6f}, or "

@@ -1,6 +1,8 @@
 """Squares, hexagons and map tiles as regions: which holds a record, codes, levels and limits."""
 
 import dataclasses
+import itertools
+import re
 import sys
 from fractions import Fraction
 
@@ -222,6 +224,19 @@ def test_rounded_coordinates_decide_by_their_values():
     found = hierarchy_from_h3("9", domain)
     x, y = points(domain, 500)
     assert np.array_equal(found.assign(x, y), found.assign(x.round(2), y.round(2)))
+
+
+def test_bounds_that_end_where_a_refusal_says_are_accepted(subtests):
+    for resolution, sign in itertools.product("0123", (1, -1)):
+        with subtests.test(resolution=resolution, sign=sign):
+            ends = sorted([60 * sign, 90 * sign])
+            with pytest.raises(DomainError, match="around a pole") as refused:
+                hierarchy_from_h3(resolution, psd.Domain(bounds=(0, ends[0], 10, ends[1])))
+            told = float(re.search(r"latitude (-?[\d.]+)", str(refused.value))[1])
+            ends = sorted([60 * sign, told])
+            domain = psd.Domain(bounds=(0, ends[0], 10, ends[1]))
+            found = hierarchy_from_h3(resolution, domain)
+            assert (found.assign(*points(domain, 200)) >= 0).all()
 
 
 def test_levels_and_bounds_that_are_refused(monkeypatch, subtests):
