@@ -51,7 +51,7 @@ def rows(one: PointSet, options: argparse.Namespace) -> Iterator[tuple[str, ...]
         one.table,
         domain=psd.Domain(bounds=one.bounds, crs=one.crs, min_cell=options.min_cell),
         methods=options.methods,
-        epsilons=options.epsilons,
+        epsilon=options.epsilons,
         runs=options.runs,
         jobs=options.jobs,
         progress=partial(tell, one.name),

@@ -40,7 +40,7 @@ def compared(one: PointSet, options: argparse.Namespace) -> Iterator[tuple[Any, 
     """Epsilon, method, centres, size, range and truth of a data set."""
     common: dict[str, Any] = {
         "domain": one.domain,
-        "epsilons": options.epsilons,
+        "epsilon": options.epsilons,
         "runs": options.runs,
     }
     planned = plan(rounded(len(one.table)), **common).ranges

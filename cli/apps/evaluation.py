@@ -224,7 +224,7 @@ def run_compare(
             inputs_of(inputs, table, query),
             domain=domain,
             methods=methods,
-            epsilons=split_commas(epsilons),
+            epsilon=split_commas(epsilons),
             progress=finished,
             **read,
             **options,

@@ -243,9 +243,9 @@ def plan_campaigns(
         result = plan(
             [parse_integer(text) for text in split_commas(devices)],
             domain=Domain(bounds=bounds, crs=crs),
-            epsilons=split_commas(epsilons),
+            epsilon=split_commas(epsilons),
             rounds=[parse_integer(text) for text in split_commas(rounds)],
-            densities=split_commas(densities),
+            density=split_commas(densities),
             points=read_points(points, "lon", "lat") if points else None,
             runs=runs,
             seed=seed,

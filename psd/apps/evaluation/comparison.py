@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -21,7 +20,7 @@ from psd._util.processes import available_processors, map_tasks
 from psd.apps.evaluation._constants import EPSILONS, RUNS
 from psd.apps.evaluation.true_counts import PointRecorder, TrueCounts, true_counts
 from psd.apps.evaluation.true_errors import class_errors, geometric_mean
-from psd.apps.evaluation.workload import draw_workload, parse_epsilons, resolve_methods
+from psd.apps.evaluation.workload import Epsilon, draw_workload, parse_epsilons, resolve_methods
 from psd.decompositions import Decomposition
 from psd.decompositions import methods as all_methods
 from psd.errors import InputDataError, ParameterError
@@ -100,7 +99,7 @@ def compare(
     data: Any,
     *,
     domain: Domain | tuple[float, float, float, float],
-    epsilons: Sequence[str | float | Decimal] = EPSILONS,
+    epsilon: Epsilon | Sequence[Epsilon] = EPSILONS,
     methods: Sequence[str | Decomposition] | None = None,
     runs: int = RUNS,
     jobs: int | None = None,
@@ -122,7 +121,7 @@ def compare(
         Points, as in `psd.build`. Private.
     domain : Domain or tuple of four numbers
         Bounds, CRS and lattice. Public.
-    epsilons : sequence of str, int, float or Decimal
+    epsilon : str, int, float or Decimal, or sequence of these
         Epsilons of the builds; at most 20, each once.
     methods : sequence of str or Decomposition, optional
         Methods, each once; by default all methods with their default parameters.
@@ -158,7 +157,7 @@ def compare(
     >>> comparison = psd.apps.evaluation.compare(
     ...     points,
     ...     domain=(126.4, 37, 127.6, 38),
-    ...     epsilons=["1"],
+    ...     epsilon="1",
     ...     methods=["grid", psd.decompositions.Quadtree(height=4)],
     ...     runs=2,
     ...     jobs=1,
@@ -182,10 +181,10 @@ def compare(
     columns = Columns(**names)
     unit = privacy_unit(columns.user, max_contributions)
     chosen = resolve_methods(list(all_methods()) if methods is None else methods)
-    nano = parse_epsilons(epsilons)
+    nano = parse_epsilons(epsilon)
     if len(nano) > MAX_EPSILONS:
         raise ParameterError(
-            f"epsilons must have at most {MAX_EPSILONS} values, got {len(nano)}; "
+            f"epsilon must have at most {MAX_EPSILONS} values, got {len(nano)}; "
             "compare them in several calls"
         )
     runs = integer_between(1, _MAX_RUNS)("runs", runs)

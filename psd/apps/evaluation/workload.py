@@ -109,12 +109,10 @@ def listed(value: Any) -> list[Any]:
     return list(value) if is_list else [value]
 
 
-def parse_epsilons(
-    epsilons: Epsilon | Sequence[Epsilon], name: str = "epsilons"
-) -> tuple[int, ...]:
-    """Return nano-epsilons, each once; messages call them by the name."""
-    nano = [parse_epsilon(value) for value in listed(epsilons)]
-    return check_distinct(name, nano, [epsilon_text(value) for value in nano])
+def parse_epsilons(epsilon: Epsilon | Sequence[Epsilon]) -> tuple[int, ...]:
+    """Return nano-epsilons of one value or several, each once."""
+    nano = [parse_epsilon(value) for value in listed(epsilon)]
+    return check_distinct("epsilon", nano, [epsilon_text(value) for value in nano])
 
 
 def check_distinct(argument: str, values: Sequence[T], names: Sequence[str]) -> tuple[T, ...]:

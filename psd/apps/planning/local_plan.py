@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,14 @@ from psd.apps.evaluation.true_counts import (
     extend_to_edges,
     relative_base,
 )
-from psd.apps.evaluation.workload import AREAS, check_distinct, draw_workload, parse_epsilons
+from psd.apps.evaluation.workload import (
+    AREAS,
+    Epsilon,
+    check_distinct,
+    draw_workload,
+    listed,
+    parse_epsilons,
+)
 from psd.apps.local.aggregation import Counted, release_of
 from psd.apps.local.campaign_design import PLANS, design
 from psd.apps.local.device import SHARES, Campaign
@@ -145,9 +151,9 @@ def plan(
     devices: Sequence[int],
     *,
     domain: Domain | tuple[float, float, float, float],
-    epsilons: Sequence[str | float | Decimal],
+    epsilon: Epsilon | Sequence[Epsilon],
     rounds: Sequence[int] = (4,),
-    densities: Sequence[str] = DENSITIES,
+    density: str | Sequence[str] = DENSITIES,
     points: Points | None = None,
     runs: int = 2,
     seed: int = 0,
@@ -165,11 +171,11 @@ def plan(
         Expected numbers of devices, 1,000 to 10^11, each once.
     domain : Domain or tuple of four numbers
         Study area.
-    epsilons : sequence of str, int, float or Decimal
+    epsilon : str, int, float or Decimal, or sequence of these
         Epsilons of a report, each once. The central release has the same.
     rounds : sequence of int
         Numbers of rounds of `psd.apps.local.design`, each once.
-    densities : sequence of {"uniform", "clustered", "coastal", "places"}
+    density : {"uniform", "clustered", "coastal", "places"} or sequence of these
         Assumed densities, each once; see `psd.apps.planning.population.AssumedDensity`.
     points : tuple of two ndarrays, optional
         Public points x and y, such as those of a published register. Populations are then drawn
@@ -198,7 +204,7 @@ def plan(
     --------
     >>> import psd
     >>> expected = psd.apps.local.plan(
-    ...     [10_000], domain=(0, 0, 1, 1), epsilons=[1], densities=["uniform"], runs=1
+    ...     [10_000], domain=(0, 0, 1, 1), epsilon=1, density="uniform", runs=1
     ... )
     >>> float(expected.table["factor"][0]) > 2
     True
@@ -207,9 +213,9 @@ def plan(
 
     numbers = [integer_between(_LEAST_DEVICES, MAX_RECORDS)("devices", n) for n in devices]
     numbers = list(check_distinct("devices", numbers, [str(n) for n in numbers]))
-    nano = parse_epsilons(epsilons)
+    nano = parse_epsilons(epsilon)
     area, runs = public_domain(domain), integer_between(1, _MAX_RUNS)("runs", runs)
-    sources = _sources(densities, points, area)
+    sources = _sources(listed(density), points, area)
     for number in rounds:
         if number != 1 and number not in PLANS:
             raise ParameterError(f"rounds must be 1, 2, 3, 4 or 7, got {number!r}", name="rounds")
@@ -285,7 +291,7 @@ def _sources(
 ) -> dict[str, Callable[..., Tally]]:
     """Function of a count and of random= that draws a population, by the name of its density."""
     if points is None:
-        names = check_distinct("densities", densities, list(densities))
+        names = check_distinct("density", densities, list(densities))
         return {
             name: partial(draw_population, domain=domain, density=AssumedDensity(kind=name))
             for name in names

@@ -262,7 +262,7 @@ def plan(
         domain=domain,
         area_km2=area_km2,
         count=integer_between(1, MAX_RECORDS)("count", count),
-        epsilons=parse_epsilons(epsilon, "epsilon"),
+        epsilons=parse_epsilons(epsilon),
         methods=resolve_methods(methods),
         shares=check_distinct(
             "sizes", [float(size) for size in sizes], [str(float(size)) for size in sizes]

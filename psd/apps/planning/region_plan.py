@@ -304,7 +304,7 @@ def plan_regions(
         raise ParameterError(f"{asked[1]} must be left out with {asked[0]}", name=asked[1])
     if asked:
         [kind], tier = asked, len(names) - 1 if level is None else names.index(level)
-        largest = parse_epsilons(epsilon or (MAX_PLAN_EPSILON,), "epsilon")
+        largest = parse_epsilons(epsilon or (MAX_PLAN_EPSILON,))
         if len(largest) > 1:
             raise ParameterError(
                 f"epsilon must be one with {kind}, the largest that may be the solution, got "
@@ -313,7 +313,7 @@ def plan_regions(
             )
         goal = _goal(request, kind, targets[kind], tier)
         solved = _solve(request, goal, largest[0])
-    nanos = parse_epsilons(epsilon, "epsilon") if solved is None else (solved,)
+    nanos = parse_epsilons(epsilon) if solved is None else (solved,)
     return RegionPlan(
         table=_plan_table(request, nanos),
         count=float(expected.sum()),

@@ -30,7 +30,7 @@ def points():
 
 
 def small(**arguments):
-    given = {"domain": DOMAIN, "epsilons": ["1"], "methods": [SMALL], "runs": 2, "jobs": 1}
+    given = {"domain": DOMAIN, "epsilon": ["1"], "methods": [SMALL], "runs": 2, "jobs": 1}
     return compare(arguments.pop("data", points()), **given | arguments)
 
 
@@ -45,7 +45,7 @@ def test_lists_bases_and_numbers_of_reports():
 @pytest.fixture(scope="module")
 def found():
     methods = [SMALL, psd.decompositions.Grid(size=8)]
-    return small(methods=methods, epsilons=[".1", 1], runs=3)
+    return small(methods=methods, epsilon=[".1", 1], runs=3)
 
 
 @pytest.mark.deep
@@ -92,12 +92,12 @@ def test_the_same_figures_as_an_evaluation():
     table = points()
     release = psd.build(table, domain=DOMAIN, epsilon=1000, method=EXACT)
     judged = evaluate(release, table)
-    row = small(data=table, methods=[EXACT], epsilons=[1000]).table.iloc[0]
+    row = small(data=table, methods=[EXACT], epsilon=[1000]).table.iloc[0]
     errors = judged.summary["true_relative_error"]
     assert row[list(judged.summary["class"])].tolist() == pytest.approx(errors.tolist())
     assert row["score"] == pytest.approx(judged.score)
-    bound = {"user": "user_id", "max_contributions": 1, "epsilons": [1000], "methods": [EXACT]}
-    bounded, free = small(**bound).table, small(epsilons=[1000], methods=[EXACT]).table
+    bound = {"user": "user_id", "max_contributions": 1, "epsilon": [1000], "methods": [EXACT]}
+    bounded, free = small(**bound).table, small(epsilon=1000, methods=[EXACT]).table
     # Of 1,000 rows 30 are kept, so nearly everything is missing.
     assert bounded["on data 10 %"].item() > 0.9 > free["on data 10 %"].item()
 
@@ -122,7 +122,7 @@ def test_class_errors_are_those_of_the_answers(name):
 def test_processes_and_none_give_the_same():
     """No noise to speak of, so only the work is left to differ."""
     methods = [EXACT, psd.decompositions.Grid(size=4)]
-    one, two = (small(jobs=n, methods=methods, epsilons=[1000, 999], runs=1) for n in (1, 2))
+    one, two = (small(jobs=n, methods=methods, epsilon=[1000, 999], runs=1) for n in (1, 2))
     pd.testing.assert_frame_equal(one.builds, two.builds)
     pd.testing.assert_frame_equal(one.table, two.table)
     # Eight builds of two processes, and eight of this one: no score comes twice.
@@ -139,7 +139,7 @@ def test_one_job_starts_no_process_and_reads_the_input_once(monkeypatch):
     monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda *a, **k: pytest.fail("a pool"))
     readings, read = [], comparison.read
     monkeypatch.setattr(comparison, "read", lambda *a: readings.append(a) or read(*a))
-    assert repr(small(runs=3, epsilons=[1, 2])) == "<Comparison: private>"
+    assert repr(small(runs=3, epsilon=[1, 2])) == "<Comparison: private>"
     assert len(readings) == 1
     with pytest.raises(ParameterError, match="task of the test"):
         run_tasks(failing, 3, jobs=1)
@@ -157,10 +157,10 @@ WRONG = [
     ("must be one of .*got 'kd'", {"methods": ["kd"]}),
     ("methods must have at least one value, got none", {"methods": []}),
     ("methods must have each value once, got grid 2 times", {"methods": GRIDS}),
-    ("epsilons must have at least one value, got none", {"epsilons": []}),
-    ("epsilons must have each value once, got 0.1 2 times", {"epsilons": [".1", "0.10"]}),
-    ("must be above 0", {"epsilons": [0]}),
-    ("epsilons must have at most 20 values, got 21", {"epsilons": range(1, 22)}),
+    ("epsilon must have at least one value, got none", {"epsilon": []}),
+    ("epsilon must have each value once, got 0.1 2 times", {"epsilon": [".1", "0.10"]}),
+    ("must be above 0", {"epsilon": [0]}),
+    ("epsilon must have at most 20 values, got 21", {"epsilon": range(1, 22)}),
     ("runs must be between 1 and .*, got 0", {"runs": 0}),
     ("jobs must be between 1 and .*, got 0", {"jobs": 0}),
     ("(runs|jobs) must be", {"runs": True}, {"jobs": 1.5}),

@@ -84,14 +84,14 @@ def test_drawn_counts_have_the_stated_mean_and_variance(protocol):
 
 
 def small(**changes):
-    options = {"domain": BOUNDS, "epsilons": [1], "densities": ["clustered"], "runs": 1}
+    options = {"domain": BOUNDS, "epsilon": [1], "density": ["clustered"], "runs": 1}
     return psd.apps.local.plan(**{"devices": [2000], **options, **changes})
 
 
 @pytest.mark.deep
 def test_a_row_for_each_number_of_devices_epsilon_and_rounds():
     calls = []
-    options = {"devices": [2000, 20_000], "epsilons": ["1", "4"], "rounds": [1, 4]}
+    options = {"devices": [2000, 20_000], "epsilon": ["1", "4"], "rounds": [1, 4]}
     table = small(**options, progress=lambda *numbers: calls.append(numbers)).table
     assert len(table) == 8
     assert calls == [(0, 2), (1, 2), (2, 2)]
@@ -108,10 +108,10 @@ def test_wrong_arguments_are_refused():
     for changes, words in [
         ({"devices": [999]}, "devices must be"),
         ({"devices": [5000, 5000]}, "devices"),
-        ({"epsilons": [0]}, "epsilon"),
+        ({"epsilon": [0]}, "epsilon"),
         ({"rounds": [5]}, "rounds must be 1, 2, 3, 4 or 7"),
         ({"rounds": []}, "rounds"),
-        ({"densities": ["flat"]}, "density must be one of"),
+        ({"density": ["flat"]}, "density must be one of"),
         ({"runs": 0}, "runs must be"),
     ]:
         with pytest.raises(ParameterError, match=words):

@@ -28,7 +28,7 @@ def test_the_truth_is_in_the_range_or_not_far_from_it(path, bounds):
     given = {"domain": domain, "methods": ["auto"]}
     rows = path.read_bytes().count(b"\n") - 1
     expected = plan(round(rows, 2 - len(str(rows))), epsilon=["1"], **given, runs=1).ranges
-    true = compare(path, epsilons=["1"], **given, runs=1, jobs=1).table.iloc[0]
+    true = compare(path, epsilon=["1"], **given, runs=1, jobs=1).table.iloc[0]
     for row in expected.to_dict("records"):
         kind = "uniform" if row["centres"] == "anywhere" else row["centres"]
         found = true[f"{kind} {100 * row['size_share']:g} %"]

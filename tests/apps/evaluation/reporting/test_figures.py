@@ -26,7 +26,7 @@ def test_no_key_covers_a_panel_and_classes_are_grouped():
     rows = pd.DataFrame({"lon": 10 * random.random(500), "lat": 10 * random.random(500)})
     methods = [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=2)]
     found = evaluate(built(rows, methods[0]), rows)
-    comparison = compare(rows, domain=DOMAIN, methods=methods, epsilons=["1"], runs=1, jobs=1)
+    comparison = compare(rows, domain=DOMAIN, methods=methods, epsilon=["1"], runs=1, jobs=1)
     names = ("error_by_class", "predicted_against_true", "normalised_errors", "coverage")
     drawn = [
         *(getattr(figures, f"draw_{name}")(found.answers) for name in names),

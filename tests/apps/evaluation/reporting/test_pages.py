@@ -31,7 +31,7 @@ def release(table):
 
 def compared(table, epsilons, runs, height=3):
     methods = [psd.decompositions.Grid(size=4), psd.decompositions.Quadtree(height=height)]
-    how = {"methods": methods, "epsilons": epsilons, "runs": runs, "jobs": 1}
+    how = {"methods": methods, "epsilon": epsilons, "runs": runs, "jobs": 1}
     return compare(table, domain=DOMAIN, **how)
 
 

@@ -23,7 +23,7 @@ def found():
 
 def compared(**options):
     methods = [psd.decompositions.Quadtree(height=3), psd.decompositions.Grid(size=8)]
-    how = {"epsilons": [".1", 1], "methods": methods, "runs": 2, "jobs": 1, **options}
+    how = {"epsilon": [".1", 1], "methods": methods, "runs": 2, "jobs": 1, **options}
     return compare(points(1_000, 30, 7), domain=DOMAIN, **how)
 
 
@@ -32,7 +32,7 @@ def test_plots_are_written(tmp_path, found, suffix):
     for name, plot, shown, size in [
         ("evaluation", plot_evaluation, found, 5_000),
         ("comparison", plot_comparison, compared(), 20_000),
-        ("one build", plot_comparison, compared(runs=1, epsilons=["1"]), 10_000),
+        ("one build", plot_comparison, compared(runs=1, epsilon=["1"]), 10_000),
     ]:
         path = tmp_path / f"{name}{suffix}"
         plot(shown, path)
