@@ -170,6 +170,8 @@ def test_what_was_paid_in_rho_is_read_back_as_the_epsilon_of_its_draws():
     stated = {"height": 3, "bound_epsilon": "0.05", "bound_most": 9, "counting_epsilon": "1"}
     assert spent_before_counting(stated) == 1_050_000_000
     assert spent_before_counting({"bounds_beyond": 20}) == 0
+    in_rho = {"bound_rho": "0.02", "bounds_rho": "0.08"}  # 5 draws of sqrt(8 x 0.02) each
+    assert spent_before_counting(in_rho) == 5 * 400_000_000
 
 
 def test_a_loss_is_counted_in_its_currency():

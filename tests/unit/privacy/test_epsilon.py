@@ -25,6 +25,7 @@ from psd.privacy.loss import (
     delta_text,
     epsilon_decimal,
     epsilon_text,
+    is_delta,
     parse_decimal,
     parse_delta,
     parse_epsilon,
@@ -51,20 +52,26 @@ def test_epsilon_is_read_exactly(subtests):
 
 
 def test_bad_epsilon_is_refused_with_one_sentence(subtests):
-    for value in (
-        *("0.1234567891", 0.1 + 0.2),  # more than nine decimals
-        *("0", "-0.5", "1000.000000001", "1e9", "1e-400"),  # out of range
-        *("nan", float("nan"), Decimal("NaN"), "inf", float("inf")),
-        *("abc", "0,5", "1/3", "1_0", "1e99999", "\u0660.\u0665", " 1", "1\n", ""),
-        *(True, np.True_, None),
-    ):
-        with subtests.test(value=value):
-            with pytest.raises(ParameterError) as refusal:
-                parse_epsilon(value)
-            message = str(refusal.value)
-            assert message.startswith("epsilon ")
-            assert "\n" not in message
-            assert str(value) in message or repr(value)[1:-1] in message
+    above, most = "be above 0, got {}; {}", "be at most 1,000, got {}; {}"
+    places = "have at most nine decimals, got {}; round it down"
+    number = "be a decimal number such as 0.5, got '{}'"
+    for rule, values in {
+        places: ("0.1234567891", 0.1 + 0.2, "1e-400"),
+        above: ("0", "-0.5"),
+        most: ("1000.000000001", "1e9"),
+        number: (
+            *("nan", float("nan"), Decimal("NaN"), "inf", float("inf")),
+            *("abc", "0,5", "1/3", "1_0", "1e99999", "\u0660.\u0665", " 1", "1\n", ""),
+            *(True, np.True_, None),
+        ),
+    }.items():
+        for value in values:
+            with subtests.test(value=value):
+                with pytest.raises(ParameterError) as refusal:
+                    parse_epsilon(value)
+                shown = repr(str(value))[1:-1] if rule == number else value
+                said = rule.format(shown, "usual values are 0.1 to 10")
+                assert str(refusal.value) == f"epsilon must {said}"
 
 
 def test_text_of_epsilon_is_read_back():
@@ -91,6 +98,9 @@ def test_delta_is_read_exactly(subtests):
             assert parse_delta(text) == exact
     for text in ("1e-6", "2.5e-8", "9.99999999999999e-4", "1e-300", "1.2e-10"):
         assert delta_text(parse_delta(text)) == text
+        assert is_delta(text)
+    others = ("0.000001", "1E-6", "1.0e-6", "1e-06", "1e-2", "abc", "", "1" * 41, 1e-6, 5, None)
+    assert [other for other in others if is_delta(other)] == []
 
 
 def test_other_deltas_are_refused(subtests):
