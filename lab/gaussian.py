@@ -118,7 +118,7 @@ def measured(folder: Path | None, delta: str, cell: Cell) -> dict[str, float]:
     is_pure = cell.law == "laplace"
     loss = Loss.pure(nano) if is_pure else Loss.gaussian(nano, parse_delta(delta))
     slices = psd.TimeSlices.parse(
-        "day", f"2024-01-01..{np.datetime64('2024-01-01') + cell.slices - 1}"
+        "day", f"2024-01-01..{np.datetime64('2024-01-01') + np.timedelta64(cell.slices - 1, 'D')}"
     )
     budget = slice_budgets(Budget(loss), cell.slices, cell.unit, "series")[0]
     release = draw_release(

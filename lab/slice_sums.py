@@ -47,7 +47,7 @@ def series_of(
         "max_contributions": days,
         "max_per_slice": 1,
     }
-    last = np.datetime64("2024-01-01") + days - 1
+    last = np.datetime64("2024-01-01") + np.timedelta64(days - 1, "D")
     day = np.random.default_rng(SEED).integers(0, days, len(x))
     time = (np.datetime64("2024-01-01") + day).astype("datetime64[s]")
     return psd.build(

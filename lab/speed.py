@@ -139,7 +139,7 @@ class Made:
             times = START.astype("M8[s]") + seconds
             source = path.with_suffix(".rows")
             pq.write_table(pa.table({"lon": lon, "lat": lat, "time": times}), source)
-            hours = f"{START}..{START + slices - 1}"
+            hours = f"{START}..{START + np.timedelta64(slices - 1, 'h')}"
             build(source, path, "--time", "time", "--slices", hours, epsilon=10)
             source.unlink()
 

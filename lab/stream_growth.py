@@ -144,7 +144,7 @@ def fill(files, steps, counter):
 
 def answer_of(record, step):
     """What the state keeps of a slice, but the digests of the series and of its file."""
-    drawn = slice_digest(str(FIRST + step), record.tree)
+    drawn = slice_digest(str(FIRST + np.timedelta64(step, "h")), record.tree)
     return StoredAnswer(encode_release(record), "", "", drawn)
 
 
@@ -155,7 +155,11 @@ def record_slices(path, state, steps):
     with exclusive(path) as ledger:
         for step in steps:
             drawn = state.drawn_slice(step)
-            body = {"id": charge, "slice": str(FIRST + step), "draw": drawn.draw}
+            body = {
+                "id": charge,
+                "slice": str(FIRST + np.timedelta64(step, "h")),
+                "draw": drawn.draw,
+            }
             row = entry(tuple(hashes), "slice", {**body, "digests": list(drawn.digests)})
             append(ledger, row)
             hashes.append(row[-1])

@@ -142,7 +142,7 @@ def hours(number):
     releases = [
         Release.from_counts(tree, rng.poisson(20, 400), 1, domain=DOMAIN) for _ in range(number)
     ]
-    last = np.datetime64("2024-01-01T00") + number - 1
+    last = np.datetime64("2024-01-01T00") + np.timedelta64(number - 1, "h")
     made = Release.from_slices(psd.TimeSlices.parse("hour", f"2024-01-01T00..{last}"), releases)
     smooth = PostProcessing(estimate="posterior", density="smooth")
     return made.replace(post_processing=smooth)

@@ -23,7 +23,7 @@ def prepare(folder):
     """Visits in three months and after them, some at the very end of a month in Seoul; releases."""
     rng = np.random.default_rng(2)
     lines = [
-        f"u{u},{x:.3f},{y:.3f},{np.datetime64('2024-01-31T15:00', 's') + int(t)}Z"
+        f"u{u},{x:.3f},{y:.3f},{np.datetime64('2024-01-31T15:00', 's') + np.timedelta64(t, 's')}Z"
         for u, x, y, t in zip(
             rng.integers(0, 9, 300),
             rng.uniform(0, 8, 300),

@@ -42,7 +42,7 @@ def series(days=5, epsilon=1.0, seed=3, records=400, towns=1):
         )
         releases.append(psd.Release.from_counts(tree, noisy.astype(int), epsilon, domain=DOMAIN))
         counts.append(points)
-    last = np.datetime64("2024-01-01") + days - 1
+    last = np.datetime64("2024-01-01") + np.timedelta64(days - 1, "D")
     slices = psd.TimeSlices.parse("day", f"2024-01-01..{last}")
     return psd.Release.from_slices(slices, releases), np.concatenate(counts)
 

@@ -83,7 +83,7 @@ def test_edges_belong_to_what_begins_there_and_weeks_begin_on_monday():
     moments += ["2027-01-04", "2027-01-10T23:59:59.999999", "2027-01-11", "NaT"]
     found = weeks.index(np.array(moments, "datetime64[us]"))
     assert found.tolist() == [-1, 0, 0, 1, 1, -1, -1]
-    names = [str(np.datetime64("2024-01-01", "h") + i) for i in range(MAX_SLICES + 1)]
+    names = (np.datetime64("2024-01-01", "h") + np.arange(MAX_SLICES + 1)).astype(str).tolist()
     assert len(TimeSlices.parse("hour", f"{names[0]}..{names[-2]}")) == MAX_SLICES
     with pytest.raises(ParameterError, match="10,001"):
         TimeSlices(by="hour", names=tuple(names))
