@@ -129,7 +129,7 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
     elif not is_same and (base := parse_crs(source).geodetic_crs) is not None:
         with explain_proj_errors("the bounds", source), offline():
             degrees = Transformer.from_crs(parse_crs(source), base, always_xy=True)
-            low, _, high, _ = degrees.transform_bounds(*bounds, densify_pts=999)
+            low, _, high, _ = _box_around(degrees, bounds, half_turn(base))
         # A pole inside has all longitudes.
         if math.isfinite(high - low):
             whole = 2 * half_turn(base)
@@ -140,8 +140,9 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
         transformer = Transformer.from_crs(parse_crs(source), parse_crs(target), always_xy=True)
         # Both sides of longitude 180 by themselves: of grads, PROJ takes them for the world.
         sides = [(west, min(east, half)), (-half, east - turn)][: 1 + is_across]
+        turn_half = half_turn(target) if parse_crs(target).is_geographic else math.inf
         parts = [
-            transformer.transform_bounds(low, south, high, north, densify_pts=9_999)
+            _box_around(transformer, (low, south, high, north), turn_half)
             for low, high in sides
             if low < high
         ]
@@ -169,6 +170,30 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
             value=bounds,
         )
     return _move_outward(moved, target)
+
+
+def _box_around(transformer: Any, bounds: Bounds, half: float) -> Bounds:
+    """Box around the transformed outline of bounds; half a turn of its longitudes, or infinity.
+
+    As `Transformer.transform_bounds` of pyproj, west is above east if longitude 180 is inside.
+    """
+    along = np.linspace(0, 1, 10_001)
+    x = bounds[0] + (bounds[2] - bounds[0]) * along
+    y = bounds[1] + (bounds[3] - bounds[1]) * along
+    sides = [(x, np.full_like(x, side)) for side in bounds[1::2]]
+    sides += [(np.full_like(y, side), y) for side in bounds[::2]]
+    outline = np.array(transformer.transform(*np.concatenate(sides, axis=1)))
+    x, y = outline[:, np.isfinite(outline).all(axis=0)]
+    west, south, east, north, turn = math.inf, math.inf, -math.inf, -math.inf, 0.0
+    if math.isfinite(half):
+        # PROJ finds poles and longitude 180. From 9.6.2 on it looks at a square of places, which
+        # takes minutes if they are as many as those of the outline.
+        west, south, east, north = transformer.transform_bounds(*bounds, densify_pts=99)
+        turn = 2 * half if west > east else 0.0
+        x = x - 2 * half * np.rint((x - (west + east + turn) / 2) / (2 * half))
+        east += turn
+    box = (x.min(initial=west), y.min(initial=south), x.max(initial=east), y.max(initial=north))
+    return float(box[0]), float(box[1]), float(box[2] - turn), float(box[3])
 
 
 def _between_meridians(source: Any, target: Any) -> float:
