@@ -197,7 +197,7 @@ class Trials:
     def __init__(self, places: dict[str, Place]) -> None:
         self.places = places
         self.outcomes: dict[str, str] = {}
-        self.seconds: list[float] = []  # of each test
+        self.seconds: list[float] = []  # of each test, of its processor
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -239,9 +239,9 @@ class Trials:
         coverage.start()
         for number, (item, following) in enumerate(pairwise([*session.items, None])):
             coverage.switch_context(str(number))
-            begun = time.monotonic()
+            begun = sum(os.times()[:4])
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            self.seconds.append(time.monotonic() - begun)
+            self.seconds.append(sum(os.times()[:4]) - begun)
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)
         coverage.stop()
@@ -290,21 +290,30 @@ class Trials:
     def ends_in_time(self, child: int, shared: mmap.mmap, order: list[int]) -> bool:
         """Wait for a process that runs tests, as long as tests without a loop may take.
 
-        That is a multiple of their time without a change, of all together and of each.
+        That is a multiple of their processor time without a change, of all together and of each,
+        so that a busy machine changes no outcome; and a minute in which the process uses none.
         """
         ended = os.pidfd_open(child)
-        limit = time.monotonic() + 3 * (1 + sum(self.seconds[test] for test in order))
-        running, limit_of_one = -1, limit
+        limit = 3 * (1 + sum(self.seconds[test] for test in order))
+        running, limit_of_one, used, begun = -1, limit, 0.0, time.monotonic()
         try:
             while not select.select([ended], [], [], 0.2)[0]:
+                if (now := processor_seconds(child)) > used:
+                    used, begun = now, time.monotonic()
                 if (number := int.from_bytes(shared[:], "big")) != running:
                     running = number
-                    limit_of_one = time.monotonic() + 10 * (1 + self.seconds[order[number]])
-                if time.monotonic() > min(limit, limit_of_one):
+                    limit_of_one = used + 10 * (1 + self.seconds[order[number]])
+                if used > min(limit, limit_of_one) or time.monotonic() > begun + 60:
                     return False
         finally:
             os.close(ended)
         return True
+
+
+def processor_seconds(process: int) -> float:
+    """Processor time of a process and of its children that have ended."""
+    fields = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 class NotTriedError(Exception):
@@ -317,7 +326,7 @@ class GroupResult:
 
     number: int
     alive: list[Change]  # no test noticed them
-    late: list[Change]  # the clock noticed them, which may also happen on a busy machine
+    late: list[Change]  # the clock noticed them
 
 
 def run_group(group: str) -> GroupResult:
