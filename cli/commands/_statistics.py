@@ -183,9 +183,9 @@ def write_statistic(
             stage("drawing")
             answers = loaded.query(regions, top=stated.pop("k"), **stated)
     if kind == "difference":
-        from ..output.answers import warn_of_areas_beyond
+        from ..output.answers import warn_of_notes
 
-        warn_of_areas_beyond(answers.areas, loaded.domain)
+        warn_of_notes(answers)
     table = answers.table
     state_source(table, *sources)
     write_table(table, form, output, overwrite=overwrite)

@@ -26,7 +26,7 @@ from ..output.answers import (
     print_answers,
     print_joint,
     value_columns_shown,
-    warn_of_areas_beyond,
+    warn_of_notes,
 )
 from ..output.tables import Column, output_format, print_columns, state_source, write_text
 from ..output.terminal import print_success, printable, show_stage
@@ -371,7 +371,7 @@ def command(
         joint = answers.joint() if kind == "joint" else None
         explanations = answers.explain() if kind == "explain" else []
         rings = answers.nested() if kind == "nested" else None
-    warn_of_areas_beyond(answers.areas, loaded.domain)
+    warn_of_notes(answers)
     lost = getattr(answers.areas, "outside", None)
     if lost is not None and lost.skipped:
         every = lost.skipped + len(answers.areas)

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.privacy.values import Value
     from psd.query.answer_table import Threshold
-    from psd.query.areas import Areas
     from psd.query.joint import Joint
-    from psd.space.domain import Domain
 
 __all__ = [
     "EXTRA",
@@ -44,7 +42,7 @@ __all__ = [
     "print_answers",
     "print_joint",
     "value_columns_shown",
-    "warn_of_areas_beyond",
+    "warn_of_notes",
 ]
 
 
@@ -59,9 +57,6 @@ _ESSENTIAL = ("perturbation_error", "nonuniformity_error", "error")
 
 # Letters of texts that are shown beside an id.
 _LONGEST_NAME = 40
-
-# Share of a length or an area that rounding may put beyond the bounds.
-_SLACK = 1e-9
 
 # Columns that stand in the second line of an answer, below others, before any is left out.
 _PAIRS = {
@@ -220,33 +215,10 @@ def _value_text(name: str, value: Any) -> str:
     return f"{value:,.1f}" if isinstance(value, float) and name != "id" else printable(str(value))
 
 
-def warn_of_areas_beyond(areas: Areas, domain: Domain) -> None:
-    """Warn that an answer leaves out the parts of areas beyond the bounds."""
-    import numpy as np
-
-    from psd.query.areas import BoxAreas, NamedAreas
-
-    if isinstance(areas, NamedAreas):  # of the lowest regions
-        regions: Any = areas.tree.regions
-        outside = regions.part_outside > _SLACK
-    else:
-        if isinstance(areas, BoxAreas):
-            sides = areas.boxes
-        else:
-            import shapely
-
-            sides = shapely.bounds(areas.shapes(domain))
-        low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
-        slack = _SLACK * (high - low)
-        is_low, is_high = sides[:, :2] < low - slack, sides[:, 2:] > high + slack
-        outside = (is_low | is_high).any(axis=1)
-    beyond = int(outside.sum())
-    if beyond:
-        regions_text = "1 region reaches" if beyond == 1 else f"{beyond:,} regions reach"
-        print_warning(
-            f"{regions_text} beyond the bounds of the release; the part outside was never counted "
-            "and is not in the answer"
-        )
+def warn_of_notes(answers: Answers) -> None:
+    """Warn of what answers leave out."""
+    for note in answers.notes:
+        print_warning(note)
 
 
 def note_slow_boxes(answers: Answers) -> None:

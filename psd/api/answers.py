@@ -101,7 +101,8 @@ class Answers:
             return guessed_of_answers(self, name)
 
     def __repr__(self) -> str:
-        return f"{self.table!r}\n<Answers: {len(self):,}, {self.guarantee}>"
+        notes = "".join(f"\nNote: {note}." for note in self.notes)
+        return f"{self.table!r}\n<Answers: {len(self):,}, {self.guarantee}>{notes}"
 
     @cached_property
     def table(self) -> pandas.DataFrame | geopandas.GeoDataFrame:
@@ -144,6 +145,19 @@ class Answers:
             names = [name for name in self.blocks for _ in range(len(self.areas))]
             named = {"slice": names, **named}
         return {**named, **{n: np.concatenate([each[n] for each in blocks]) for n in blocks[0]}}
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what the answers leave out: parts beyond the bounds, and in no region.
+
+        They follow from public geometry alone. A statistic of cells has none.
+        """
+        from psd.query.notes import notes_of
+
+        if self.statistic not in ("", "difference"):
+            return ()
+        record = next(iter(self.slices.values())).record
+        return notes_of(self.areas, record.domain, record.tree)
 
     def joint(self) -> Joint:
         """Answer the areas together, with their covariance, for differences and ratios.
@@ -349,7 +363,8 @@ class Answers:
         from html import escape
 
         shown: Any = self.table
-        return f"{shown._repr_html_()}<p>{len(self):,} answers, {escape(self.guarantee)}</p>"
+        said = (f"{len(self):,} answers, {self.guarantee}", *(f"Note: {x}." for x in self.notes))
+        return f"{shown._repr_html_()}{''.join(f'<p>{escape(each)}</p>' for each in said)}"
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Stream `table` to libraries that read Arrow; geometries are WKB (GeoArrow)."""

@@ -748,6 +748,7 @@ GUESSED: Final = {
                     'region_parent, the column of the level above, such as "district"'),
     **dict.fromkeys(("region_ids", "region_name", "region_names", "region_column"), "region_id"),
     **dict.fromkeys(("id", "ids", "id_column", "name"), "region_id, or user for ids of people"),
+    **dict.fromkeys(("outside", "elsewhere"), "gaps, of areas in no region; queries have outside"),
     **dict.fromkeys(("mask", "clip", "study_area"), "boundary"),
     **dict.fromkeys(("user_id", "users", "user_column", "person", "individual"), "user"),
     **dict.fromkeys(("k", "max_per_user", "contributions", "sensitivity"), "max_contributions"),

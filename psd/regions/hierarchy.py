@@ -115,6 +115,10 @@ class RegionGeometry(ABC):
     def part_outside(self) -> Floats:
         """See `RegionHierarchy.part_outside`."""
 
+    def gap(self) -> Any:
+        """See `RegionHierarchy.gap`; cells of grids leave none."""
+        return None
+
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Values for JSON, from which `read` makes the same regions with the table."""
@@ -280,6 +284,11 @@ class RegionHierarchy:
     def part_outside(self) -> Floats:
         """Share of the area of each lowest region beyond the bounds, where no record is."""
         return self.geometry.part_outside()
+
+    @cached_property
+    def gap(self) -> Any:
+        """Part of the bounds in no region, where nothing was counted; None without one."""
+        return self.geometry.gap()
 
     def parameters(self) -> dict[str, Any]:
         """Values for JSON, from which `from_table` makes the same hierarchy with the table."""

@@ -149,8 +149,8 @@ def of_zooms(cells, **options):
     return built(rows, domain=domain, x="x", y="y", regions=regions, **options)
 
 
-def of_wards(data=None, level="id", **options):
-    """Release of polygons of unequal size, and of the area between them."""
+def of_wards(data=None, level="id", gaps="elsewhere", **options):
+    """Release of polygons of unequal size, and of the area between them or without it."""
     random = np.random.default_rng(7)
     seeds = shapely.multipoints(
         np.column_stack([random.uniform(126, 128, 40), random.uniform(36.7, 38.3, 40)])
@@ -162,7 +162,7 @@ def of_wards(data=None, level="id", **options):
         path = str(Path(folder) / "wards.gpkg")
         ids = [f"w{number}" for number in range(len(wards))]
         gpd.GeoDataFrame({level: ids}, geometry=wards, crs=4326).to_file(path)
-        regions = psd.regions.RegionFiles(paths=(path,), ids=(level,), gaps="elsewhere")
+        regions = psd.regions.RegionFiles(paths=(path,), ids=(level,), gaps=gaps)
         return built(data, regions=regions, method="cascade", **options)
 
 

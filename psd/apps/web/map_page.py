@@ -47,6 +47,7 @@ from psd.query.answer_table import (
     reliability_limits,
     two_sided_quantile,
 )
+from psd.query.notes import SLIVER
 from psd.release.series import SeriesRecord
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE, RegionTree
@@ -169,6 +170,8 @@ def map_page(
         "hasCells": not first.levels,
         "cut": level,
         "outlines": country_outlines(first.domain),
+        # Share of a shape above which its part in no region is named; None without such a part.
+        "gaps": SLIVER if _has_gaps(first) else None,
         "groups": [group.to_json() for group in groups],
         "view": _view(first, groups),
         "colours": list(SEQUENTIAL),
@@ -245,6 +248,12 @@ def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[Regi
     if first.levels:
         return release_regions(first)
     return [] if regions is None else [given_regions(first, regions)]
+
+
+def _has_gaps(first: Release) -> bool:
+    """Whether a part of the bounds lies in no region of the release."""
+    regions: Any = first.tree.regions if isinstance(first.tree, RegionTree) else None
+    return regions is not None and regions.gap is not None
 
 
 def _view(first: Release, groups: list[RegionGroup]) -> list[float]:

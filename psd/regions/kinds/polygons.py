@@ -279,6 +279,15 @@ class PolygonRegions(RegionGeometry):
         inside = shapely.area(self.shapes(np.arange(len(self)))) / shapely.area(self.polygons)
         return np.asarray(np.maximum(1 - inside, 0.0))
 
+    def gap(self) -> Any:
+        """See `RegionHierarchy.gap`; what is narrower than the tolerance is an error of drawing."""
+        import shapely
+
+        if self.elsewhere:
+            return None
+        tolerance = max(self.margin, default_tolerance(self.domain))
+        return gap_between(self.polygons, shapely.box(*self.domain.bounds), tolerance)
+
     def parameters(self) -> dict[str, Any]:
         """See `RegionGeometry.parameters`."""
         return {"margin": self.margin, "elsewhere": self.elsewhere}

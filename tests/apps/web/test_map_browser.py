@@ -17,7 +17,7 @@ from psd.api.release import Release
 from psd.apps.web.map_page import map_page
 from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
-from support.map_engine import DOMAIN, KINDS, NAMES, built, drawn, points, stated
+from support.map_engine import DOMAIN, KINDS, NAMES, built, drawn, of_wards, points, stated
 
 CHROMIUM = shutil.which("chromium")
 MISSING = CHROMIUM is None and "CI" not in os.environ
@@ -270,6 +270,38 @@ def test_the_legend_says_what_is_counted_and_not_drawn(opened):
     for gaps, told in (("elsewhere", True), ("outside", False)):
         page = opened(map_page(psd.build(places, regions=WARDS, gaps=gaps, **options)))
         assert ("counted as elsewhere" in page.inner_text("#key")) == told
+
+
+def test_a_drawn_area_that_reaches_into_no_region_says_so(opened):
+    release = drawn(of_wards(gaps="outside"))
+    whole = shapely.union_all(release.tree.region_shapes)
+    gap = shapely.box(*release.domain.bounds).difference(whole)
+    inside = whole.buffer(-0.01)
+    page = opened(map_page(release))
+    assert "nothing was counted there" in page.inner_text("#key")
+    x, y = gap.representative_point().coords[0]
+    part = (x - 0.01, y - 0.01, x + 0.01, y + 0.01)
+    x, y = inside.representative_point().coords[0]
+    within = (x - 0.005, y - 0.005, x + 0.005, y + 0.005)
+    page.click("#boxes summary")
+    for box, number in ((within, "1"), (part, "2")):
+        assert len(release.query([box]).notes) == (box == part)
+        for side, edge in zip(("west", "south", "east", "north"), box, strict=True):
+            page.fill(f"#box-{side}", str(edge))
+        page.click("#numbers button")
+        told = words(page, number)
+        assert told.count("A part of this shape lies in no region.") == int(number) - 1
+    corners = [[west, south] for west, south in shapely.box(*part).exterior.coords[:-1]]
+    shares = page.evaluate(
+        "([box, corners]) => [{ box }, { polygons: [[corners]] }].map(psdMap.uncounted)",
+        [list(part), corners],
+    )
+    share = shapely.box(*part).intersection(gap).area / shapely.box(*part).area
+    assert np.allclose(shares, share, rtol=1e-9)
+    page.click("#language")
+    until(lambda: page.inner_text("#answers"), lambda text: "어느 구역에도 없습니다" in text)
+    plain = opened(map_page(drawn(of_wards())))
+    assert "nothing was counted there" not in plain.inner_text("#key")
 
 
 def test_levels_kinds_and_themes_change_the_picture(opened, text):

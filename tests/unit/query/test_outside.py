@@ -2,9 +2,11 @@
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 
+import psd
 from psd.errors import ParameterError
 from psd.testing.data import release_from_counts
 from support.cli_runner import cli, fails
@@ -77,3 +79,45 @@ def test_the_command_says_how_many_it_left_out(tmp_path, monkeypatch):
     assert "w81" in cli("query r --polygons w.gpkg --outside zero").out
     for words in ("--top 2", "--nested"):
         assert "--outside must be" in fails(2, f"query r --polygons w.gpkg --outside skip {words}")
+
+
+def of_two_wards(gaps):
+    """Release of two wards in the west of bounds of 8 by 8."""
+    shapes = [shapely.box(0, 0, 4, 4), shapely.box(0, 4, 4, 8)]
+    table = gpd.GeoDataFrame({"ward": ["a", "b"]}, geometry=shapes, crs=RELEASE.domain.crs)
+    rng = np.random.default_rng(3)
+    points = pd.DataFrame({"x": rng.uniform(0, 8, 400), "y": rng.uniform(0, 8, 400)})
+    how = {"regions": table, "region_id": "ward", "gaps": gaps, "method": "none"}
+    return psd.build(points, domain=RELEASE.domain, epsilon=5, x="x", y="y", **how)
+
+
+def test_areas_in_no_region_are_named(tmp_path, monkeypatch):
+    """A part of the bounds where nothing was counted is answered by 0 +- 0, which looks exact."""
+    release = of_two_wards("outside")
+    within, sliver, part, all_of_it = (0, 0, 3, 8), (0, 0, 4.003, 8), (0, 0, 5, 8), (5, 0, 6, 8)
+    told = "lie in no region of the release; nothing was counted there, so 0 there is no estimate"
+    for areas, number in (
+        ([within, sliver], 0), ([within, part], 1), ([part, all_of_it, within], 2),
+    ):  # fmt: skip
+        for given in (areas, wards(*(shapely.box(*area) for area in areas))):
+            answers = release.query(given)
+            several = "1 area reaches" if number == 1 else f"{number} areas reach"
+            notes = (f"{several} into parts of the bounds that {told}",) * (number > 0)
+            assert answers.notes == notes
+            assert (told in repr(answers)) == (told in answers._repr_html_()) == (number > 0)
+    assert release.query(level="ward").notes == ()
+    assert release.query(top=2).notes == ()
+    assert release.query([all_of_it]).table["estimate"].tolist() == [0]
+    beyond = release.query([(0, 0, 3, 9), (5, 0, 6, 9)]).notes
+    assert [note.split(" into ")[0].split(" beyond ")[0] for note in beyond] == [
+        "2 regions reach", "1 area reaches"
+    ]  # fmt: skip
+    for other in (of_two_wards("elsewhere"), RELEASE):
+        assert other.query([all_of_it]).notes == ()
+    monkeypatch.chdir(tmp_path)
+    release.save("r")
+    assert (
+        f"warning: 1 area reaches into parts of the bounds that {told}"
+        in cli("query r --box 5 0 6 8").err
+    )
+    assert "no region" not in cli("query r --box 0 0 3 8").err

@@ -8,7 +8,9 @@
 const psdEngine = (() => {
   const { unpack } = psdArrays;
   const { EvenAxis, SteppedAxis } = psdAxes;
-  const { clipRings, contains, crosses, meets, ringsOf, turnRings } = psdShapes;
+  const {
+    boundsOf, clipRings, commonArea, contains, crosses, meets, ringsArea, ringsOf, turnRings,
+  } = psdShapes;
   const { CovariateDensity, SmoothDensity } = psdDensities;
   const { BoxRegion, findUnion, NodeRegion, overlap, PolygonRegion } = psdAreas;
   const { Walk } = psdWalk;
@@ -185,6 +187,23 @@ const psdEngine = (() => {
       const rings = shape.rings || turnRings(shape.polygons);
       const union = this.rings && findUnion(this, rings);
       return union ? new NodeRegion(this, union) : new PolygonRegion(this, rings);
+    }
+
+    /** Share of a shape inside the bounds that lies in no region. */
+    uncounted(shape, bounds) {
+      const [w, s, e, n] = shape.box || [];
+      const whole = shape.box ? [[w, s, e, s, e, n, w, n]] : turnRings(shape.polygons);
+      const rings = clipRings(whole, bounds), area = ringsArea(rings);
+      if (!(area > 0)) return 0;
+      const box = boundsOf(rings);
+      let counted = 0;
+      this.meta.regions.lowest.forEach((_, index) => {
+        const region = this.rings(index), [west, south, east, north] = boundsOf(region);
+        if (west < box[2] && east > box[0] && south < box[3] && north > box[1]) {
+          counted += commonArea(rings, region);
+        }
+      });
+      return 1 - counted / area;
     }
 
     /** Whether a leaf lies partly outside its region. */

@@ -486,6 +486,7 @@
     }
     const hasRest = state.layer >= 0 && data.groups[state.layer].rest !== null;
     if (hasRest) list.append(element("li", word("rest"), { class: "soft" }));
+    if (data.gaps) list.append(element("li", word("gaps"), { class: "soft" }));
     if (data.outlines.length) list.append(element("li", word("offset"), { class: "soft" }));
   }
 
@@ -568,8 +569,12 @@
       else blocks.push(answerBlock(word("joint"), answerTo(list.map(([, shape]) => shape))));
     }
     for (const [title, shape, index] of list.slice(0, 12)) {
-      blocks.push(answerBlock(title, index === undefined ? answerTo([shape])
-        : regionAnswer(current, state.slice, state.layer, index)));
+      const block = answerBlock(title, index === undefined ? answerTo([shape])
+        : regionAnswer(current, state.slice, state.layer, index));
+      if (index === undefined && data.gaps && uncounted(shape) > data.gaps) {
+        block.append(element("p", word("gap"), { class: "warn" }));
+      }
+      blocks.push(block);
     }
     if (list.length > 12) {
       blocks.push(element("p", word("regionsAnd", list.length - 12), { class: "soft" }));
@@ -966,5 +971,8 @@
       document.documentElement.dataset.ready = "map";
     });
   });
-  window.psdMap = { data, state, map, toMap, answer: (shapes) => current.answer(shapes, z) };
+  const uncounted = (shape) => current.uncounted(shape, data.bounds);
+  window.psdMap = {
+    data, state, map, toMap, uncounted, answer: (shapes) => current.answer(shapes, z),
+  };
 })();

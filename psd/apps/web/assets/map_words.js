@@ -21,6 +21,9 @@ const psdWords = {
     legend: "Legend", per: "per", unreliable: "Hatched and faint: poor estimate, do not use alone.",
     faint: "Fainter: use with care.",
     rest: "Areas in no region are not drawn; they are counted as elsewhere.",
+    gaps: "Areas in no region are not drawn; nothing was counted there.",
+    gap: "A part of this shape lies in no region. Nothing was counted there, so 0 there is no "
+      + "estimate.",
     goodText: "good: relative error of at most {0}, interval above 0",
     careText: "use with care: relative error of at most {0}, interval above 0",
     poorText: "poor: a larger error, or an interval that reaches 0",
@@ -71,6 +74,8 @@ const psdWords = {
     legend: "범례", per: "/", unreliable: "빗금과 흐린 색: 나쁜 추정값이므로 따로 쓰지 마십시오.",
     faint: "조금 흐린 색: 주의해서 쓰십시오.",
     rest: "어느 구역에도 없는 곳은 그리지 않고 elsewhere로 셉니다.",
+    gaps: "어느 구역에도 없는 곳은 그리지 않습니다. 그곳은 세지 않았습니다.",
+    gap: "이 도형의 일부는 어느 구역에도 없습니다. 그곳은 세지 않았으므로 그곳의 0은 추정값이 아닙니다.",
     goodText: "좋음: 상대 오차 {0} 이하, 구간이 0보다 큼",
     careText: "주의: 상대 오차 {0} 이하, 구간이 0보다 큼",
     poorText: "나쁨: 오차가 더 크거나 구간이 0에 닿음",
