@@ -16,14 +16,16 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.atomic_write import write_file
 from psd.errors import InputDataError, WriteError
+from psd.ingest.memory_limit import open_session
 
 __all__ = [
     "PRIME",
@@ -49,23 +51,28 @@ _ROWS_PER_BATCH = 2**14
 TIME_OFFSET = 2**61
 
 
-def user_salts(names: Iterable[str], key: bytes) -> NDArray[np.int64]:
+@cache
+def _session() -> Any:
+    """Session of the database that computes digests, in memory and by the thread that asks."""
+    return open_session("SET threads = 1")
+
+
+def user_salts(names: Any, key: bytes) -> NDArray[np.int64]:
     """Compute three numbers below 2^28 for each id, from MD5 of the key, a bar, and the id.
 
-    names: n ids, private; key: independent of the data, its hexadecimal digits are hashed; returns
-    (3, n) int64, private.
+    names: n ids, Arrow texts without nulls, private; key: independent of the data, its hexadecimal
+    digits are hashed; returns (3, n) int64, private.
 
     They are hexadecimal digits 1 to 7, 9 to 15 and 17 to 23 of the 32. MD5 is used because every
     engine has it; privacy does not depend on it.
     """
-    start = hashlib.md5(f"{key.hex()}|".encode(), usedforsecurity=False)
-    digests = bytearray()
-    for name in names:
-        digest = start.copy()
-        digest.update(name.encode())
-        digests += digest.digest()
-    # Seven of the eight digits of each word.
-    words = np.frombuffer(digests, ">u4").reshape(-1, 4)[:, :SALTS] >> 4
+    import pyarrow as pa
+
+    ids = _session().cursor().from_arrow(pa.table({"id": names}))
+    digests = ids.project(f"md5_number('{key.hex()}|' || id) AS digest").to_arrow_table()
+    # The 16 bytes of each digest in their order; seven of the eight digits of each word.
+    data = digests["digest"].combine_chunks().buffers()[1]
+    words = np.frombuffer(data, ">u4", count=4 * len(names)).reshape(-1, 4)[:, :SALTS] >> 4
     return words.T.astype(np.int64)
 
 

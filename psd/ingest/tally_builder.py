@@ -380,7 +380,7 @@ class TallyBuilder:
         values = partition.values
         salt = None
         if not unit.weight or values is not None:
-            salts = user_salts(partition.names.to_pylist(), key).astype(np.int32)
+            salts = user_salts(partition.names, key).astype(np.int32)
             salt = salts.take(partition.users, axis=1)  # several times as fast as an index
         if unit.weight:
             weights = user_weights(units, unit.weight)

@@ -427,7 +427,7 @@ def _hash_records(partition: UserPartition, width: int, key: bytes) -> UserRows:
     order = np.lexsort((partition.time, partition.codes, partition.users))
     users, codes, time = (v[order] for v in (partition.users, partition.codes, partition.time))
     rows, columns = np.divmod(codes, width)
-    salt = user_salts(partition.names.to_pylist(), key)[:, users]
+    salt = user_salts(partition.names, key)[:, users]
     hashes = row_hashes(salt, columns, rows, time, running_number([users, codes, time]))
     return UserRows(
         names=partition.names, users=users, hashes=hashes, columns=columns, rows=rows, time=time

@@ -190,14 +190,19 @@ def quadrants(boxes: NDArray[Number], lines: NDArray[Number]) -> NDArray[Number]
     boxes: (n, 4); lines: (n, 2), x and y, inside the boxes or on their edges; returns (n, 4, 4),
     the south-west, south-east, north-west and north-east part of each box.
     """
-    west, south, east, north = boxes.T
-    x, y = lines.T
-    parts = [(west, south, x, y), (x, south, east, y), (west, y, x, north), (x, y, east, north)]
-    divided = np.empty((len(boxes), 4, 4), boxes.dtype)
-    for number, part in enumerate(parts):
-        for side, values in enumerate(part):
-            divided[:, number, side] = values
-    return divided
+    divided = np.empty((len(boxes), 16), boxes.dtype)
+    for start in range(0, len(boxes), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        six = np.concatenate([boxes[part], lines[part]], axis=1)
+        six.take(_QUADRANTS, axis=1, out=divided[part], mode="clip")
+    return divided.reshape(-1, 4, 4)
+
+
+# Columns of west, south, east, north, x and y that are the sides of the four quadrants.
+_QUADRANTS = np.array([0, 1, 4, 5, 4, 1, 2, 5, 0, 5, 4, 3, 4, 5, 2, 3])
+
+# Boxes that are divided at once: they fit into the cache of a processor.
+_AT_ONCE = 2**11
 
 
 MAX_CHILDREN = 4

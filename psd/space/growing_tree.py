@@ -132,9 +132,10 @@ class GrowingTree:
     def __init__(self, lattice: tuple[int, int], layer: int = 0, curve: int = 0) -> None:
         self.layer = layer
         self.curve = curve
-        self.boxes = np.array([[0, 0, *lattice]], np.int64)
-        self.parent = np.array([-1])
-        self.level = np.array([0])
+        # Codes of a curve have up to 60 bits, lattice lines 31.
+        self.boxes = np.array([[0, 0, *lattice]], np.int64 if curve else np.int32)
+        self.parent = np.array([-1], np.int32)
+        self.level = np.array([0], np.int16)
         self.count = np.array([0])
         self.loss = np.array([0])
         self._sums: NDArray[np.int64] | None = None  # (at most n, V, 2), see `measure`
@@ -149,12 +150,12 @@ class GrowingTree:
         return Cells(layer=self.layer, nodes=nodes, boxes=self.boxes_of(nodes))
 
     def boxes_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Boxes of nodes, shape (n, 4); a copy."""
-        return np.take(self.boxes, nodes, axis=0)
+        """Boxes of nodes, shape (n, 4), int64; a copy."""
+        return np.take(self.boxes, nodes, axis=0).astype(np.int64, copy=False)
 
     def root(self) -> Cells:
         """Give the root: one cell, the domain."""
-        return Cells(layer=self.layer, nodes=np.array([0]), boxes=self.boxes[[0]])
+        return Cells(layer=self.layer, nodes=np.array([0]), boxes=self.boxes_of(np.array([0])))
 
     def is_cut(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether nodes were cut already."""
@@ -211,18 +212,19 @@ class GrowingTree:
 
     def _append(
         self,
-        parent: NDArray[np.int64],
-        boxes: NDArray[np.int64],
-        level: NDArray[np.int64],
+        parent: NDArray[np.integer],
+        boxes: NDArray[np.integer],
+        level: NDArray[np.integer],
     ) -> None:
-        """Add nodes without measurement."""
-        zeros = np.zeros(len(parent), np.int64)
-        self.boxes = np.concatenate([self.boxes, boxes])
-        self.parent = np.concatenate([self.parent, parent])
-        self.level = np.concatenate([self.level, level])
-        self.count = np.concatenate([self.count, zeros])
-        self.loss = np.concatenate([self.loss, zeros])
-        self._is_cut = np.concatenate([self._is_cut, np.zeros(len(parent), bool)])
+        """Add nodes without measurement; the system gives no memory to numbers that stay 0."""
+        for name, more in (("boxes", boxes), ("parent", parent), ("level", level)):
+            values = getattr(self, name)
+            setattr(self, name, np.concatenate([values, more], dtype=values.dtype))
+        for name in ("count", "loss", "_is_cut"):
+            values = getattr(self, name)
+            grown = np.zeros(len(self.parent), values.dtype)
+            grown[: len(values)] = values
+            setattr(self, name, grown)
 
     def _append_to_regions(self, spans: NDArray[np.int64], is_inside: NDArray[np.float64]) -> None:
         """Add what is known of nodes in regions."""
@@ -289,15 +291,15 @@ class GrowingTree:
         # Whether the nodes are in level order, each family together.
         if not bool((np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all()):
             order = self._level_order()
-            rank = np.empty_like(order)
+            rank = np.empty(len(order), np.int32)
             rank[order] = np.arange(len(order))
             boxes, level, count, loss = boxes[order], level[order], count[order], loss[order]
             sums = None if sums is None else sums[order]
             parent = np.where(parent[order] < 0, -1, rank[parent[order]])
         arrays: dict[str, Any] = {
-            "boxes": boxes.astype(np.int32),
-            "parent": parent.astype(np.int32),
-            "level": level.astype(np.int16),
+            "boxes": boxes,
+            "parent": parent,
+            "level": level,
             "count": count,
             "loss": loss,
             "noise": noise,

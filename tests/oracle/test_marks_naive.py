@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter, defaultdict
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from psd.ingest.contribution_bounding import keep_in_slices, keep_smallest, user_weights
@@ -43,7 +44,7 @@ def test_marks(seed, together, monkeypatch):
     monkeypatch.setattr("psd.ingest.row_hash._ROWS_PER_BATCH", together)
     users, (columns, row), time = rows(seed)
     occurrence = np.random.default_rng(seed).integers(0, 2**30, len(users))
-    salts = user_salts(NAMES, KEY)
+    salts = user_salts(pa.array(NAMES), KEY)
     assert salts.dtype == np.int64
     found = row_hashes(salts[:, users], columns, row, time, occurrence)
     numbers = (values.tolist() for values in (users, columns, row, time, occurrence))
@@ -72,7 +73,7 @@ def test_a_multiple_of_the_prime_leaves_nothing():
 def test_numbers_that_are_all_alike_are_hashed_like_others(together, monkeypatch):
     monkeypatch.setattr("psd.ingest.row_hash._ROWS_PER_BATCH", together)
     users, (columns, row), _ = rows(7)
-    salt = user_salts(NAMES, KEY)[:, users]
+    salt = user_salts(pa.array(NAMES), KEY)[:, users]
     alike = [np.broadcast_to(np.int64(value), len(users)) for value in (2**40, 3)]
     written = [values.copy() for values in alike]
     found, expected = (row_hashes(salt, columns, row, *v) for v in (alike, written))
@@ -99,7 +100,8 @@ def naive_kept(users, cells, time, k, different=PRIME):
 @pytest.mark.parametrize("seed", range(3))
 def test_kept_rows(seed, k):
     users, cells, time = rows(seed)
-    places = keep_smallest(users, user_salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
+    salt = user_salts(pa.array(NAMES), KEY)[:, users]
+    places = keep_smallest(users, salt, (cells[0], cells[1]), time, k)
     found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
     assert found == naive_kept(users.tolist(), cells.tolist(), time.tolist(), k)
 
@@ -111,7 +113,8 @@ def test_rows_with_the_same_mark_are_ordered_by_what_they_are(k, different, monk
         "psd.ingest.contribution_bounding.row_hashes", lambda *row: row_hashes(*row) % different
     )
     users, cells, time = rows(4)
-    places = keep_smallest(users, user_salts(NAMES, KEY)[:, users], (cells[0], cells[1]), time, k)
+    salt = user_salts(pa.array(NAMES), KEY)[:, users]
+    places = keep_smallest(users, salt, (cells[0], cells[1]), time, k)
     found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
     assert found == naive_kept(users.tolist(), cells.tolist(), time.tolist(), k, different)
 
@@ -144,7 +147,7 @@ def test_kept_rows_with_a_limit_in_each_slice(seed, different, limits, monkeypat
         "psd.ingest.contribution_bounding.row_hashes", lambda *row: row_hashes(*row) % different
     )
     users, cells, time = rows(seed)
-    salt, of_slices = user_salts(NAMES, KEY)[:, users], 2 * users + (time > 0)
+    salt, of_slices = user_salts(pa.array(NAMES), KEY)[:, users], 2 * users + (time > 0)
     places = keep_in_slices(users, of_slices, salt, (cells[0], cells[1]), time, limits)
     found = Counter(zip(*(v[places].tolist() for v in (users, *cells, time)), strict=True))
     data = users.tolist(), cells.tolist(), time.tolist()

@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from psd.ingest import contribution_bounding as bounding
@@ -66,7 +67,7 @@ def test_weights_of_a_unit_sum_to_at_most_the_weight_of_a_user(weight):
 def test_each_unit_keeps_its_smallest_hashes_where_none_are_equal(k):
     """The first unit too, whose records are the first of all."""
     units, none = np.repeat(np.arange(3), 5), np.zeros(15, np.int64)
-    salt, cells = user_salts(["a", "b", "c"], b"key")[:, units], (np.arange(15), none)
+    salt, cells = user_salts(pa.array(["a", "b", "c"]), b"key")[:, units], (np.arange(15), none)
     hashes = row_hashes(salt, *cells, none, none).reshape(3, 5)
     expected = np.argsort(hashes)[:, :k] + np.array([[0], [5], [10]])
     kept = keep_smallest(units, salt, cells, none, k)
@@ -83,7 +84,7 @@ def test_short_keys_change_nothing(subtests, monkeypatch):
         random = np.random.default_rng(bits)
         units = random.integers(0, 30, 2_000)
         cells = random.integers(0, distinct, (2, 2_000))
-        salt = user_salts(map(str, range(30)), b"key")[:, units]
+        salt = user_salts(pa.array(map(str, range(30))), b"key")[:, units]
         with subtests.test(bits=bits, distinct=distinct):
             records = []
             for width in (5, bits):
@@ -96,7 +97,7 @@ def test_short_keys_change_nothing(subtests, monkeypatch):
 
 def test_whole_records_are_compared_where_hashes_are_equal_alone(monkeypatch):
     units, none = np.repeat(np.arange(40), 50), np.zeros(2_000, np.int64)
-    salt, cells = user_salts(map(str, range(40)), b"key")[:, units], (np.arange(2_000), none)
+    salt, cells = user_salts(pa.array(map(str, range(40))), b"key")[:, units], (np.arange(2_000), none)
     asked = []
 
     def note(units, *others, k):

@@ -1,6 +1,7 @@
 """Kept records of users against a twin in plain Python, and parts that are merged."""
 
 from collections import defaultdict
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -64,7 +65,12 @@ def listed(rows):
 def hash_of(record, occurrence):
     name, *values = record
     numbers = [np.array([value]) for value in (*values, occurrence)]
-    return int(row_hashes(user_salts([name], KEY), *numbers)[0])
+    return int(row_hashes(salts_of(name), *numbers)[0])
+
+
+@cache
+def salts_of(name):
+    return user_salts(pa.array([name]), KEY)
 
 
 def smallest(records, k, unit_of):
