@@ -97,7 +97,10 @@ def test_short_keys_change_nothing(subtests, monkeypatch):
 
 def test_whole_records_are_compared_where_hashes_are_equal_alone(monkeypatch):
     units, none = np.repeat(np.arange(40), 50), np.zeros(2_000, np.int64)
-    salt, cells = user_salts(pa.array(map(str, range(40))), b"key")[:, units], (np.arange(2_000), none)
+    salt, cells = (
+        user_salts(pa.array(map(str, range(40))), b"key")[:, units],
+        (np.arange(2_000), none),
+    )
     asked = []
 
     def note(units, *others, k):
