@@ -19,6 +19,7 @@ from psd._util.arrays import Floats
 from psd._util.instances import number_text
 from psd.errors import DomainError
 from psd.space.crs import (
+    check_plane_crs,
     explain_proj_errors,
     half_turn,
     metres_per_unit,
@@ -222,11 +223,11 @@ def are_places(crs: str, x: Floats, y: Floats) -> NDArray[np.bool_]:
 
     A cylindrical projection goes on beyond its seam, with places of the other side.
     """
-    from pyproj.enums import TransformDirection
-
     move = _projection(crs)
     if move is None:
         return np.ones(np.shape(x), bool)
+    from pyproj.enums import TransformDirection
+
     # To degrees and back: a place comes back to itself.
     again = move.transform(*move.transform(x, y, direction=TransformDirection.INVERSE))
     # A cylinder goes on beyond its seam, a whole width of the world further.
@@ -254,6 +255,8 @@ def world_width(crs: str) -> float | None:
 @cache
 def _projection(crs: str) -> Transformer | None:
     """Projection of a CRS; None of degrees, of a local one, and where PROJ cannot compute it."""
+    if check_plane_crs(crs)[1]:  # without pyproj where the CRS is the default
+        return None
     from pyproj import Transformer
     from pyproj.exceptions import ProjError
 

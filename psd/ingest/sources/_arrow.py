@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import nulls_as_zeros
 from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError, ResourceError
 from psd.ingest.columns import check_roles, may_be_values, refuse_two_pairs, resolve_columns
@@ -184,8 +185,20 @@ def numbers(array: Any, name: str) -> NDArray[np.float64]:
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
     if not any(is_kind(kind) for is_kind in numeric):
         raise InputDataError(f"column {name!r} must be numeric, got type {kind}; convert it first")
-    values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return check_finite(name, values.astype(np.float64))
+    return check_finite(name, _floats(array))
+
+
+def _floats(array: Any) -> NDArray[np.float64]:
+    """Convert numbers to floats; missing values become NaN.
+
+    Arrow's own conversion imports pandas, a tenth of the time of a build of 10^7 records.
+    """
+    import pyarrow as pa
+
+    if array.type != pa.float64():
+        array = array.cast(pa.float64(), safe=False)
+    values, is_null = nulls_as_zeros(array)
+    return np.where(is_null, np.nan, values) if is_null.any() else values
 
 
 def bids(array: Any) -> NDArray[np.float64]:
@@ -199,8 +212,7 @@ def bids(array: Any) -> NDArray[np.float64]:
     array, kind = _plain(array)
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     if is_number:
-        values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return np.asarray(values, np.float64)
+        return _floats(array)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
     if not is_text:
         return np.full(len(array), np.nan)

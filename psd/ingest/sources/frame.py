@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +38,8 @@ USES: tuple[str, ...] = ("geometry", "wkt", "where")
 
 def accepts(item: Any) -> bool:
     """Whether the item is a DataFrame or a GeoDataFrame."""
-    import pandas as pd
-
-    return isinstance(item, pd.DataFrame)
+    pandas = sys.modules.get("pandas")  # where it was not imported there is no DataFrame
+    return pandas is not None and isinstance(item, pandas.DataFrame)
 
 
 def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batch]:

@@ -109,7 +109,9 @@ def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
     assert cut.child.tolist() == [[3, -1, 4, -1], [5, 6, -1, -1]]
     # What grows stays whole numbers.
     arrays = (tree.boxes, tree.parent, tree.level, tree.count, tree.loss)
-    assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
+    assert [array.dtype for array in arrays] == [np.int32, np.int32, np.int16, np.int64, np.int64]
+    assert {cut.boxes.dtype, cut.cells.boxes.dtype, tree.root().boxes.dtype} == {np.dtype("int64")}
+    assert GrowingTree((4**20, 1), curve=20).boxes.tolist() == [[0, 0, 4**20, 1]]
     cut = tree.is_cut(np.arange(5))
     assert (cut.tolist(), cut.dtype) == ([True, True, True, False, False], bool)
     assert (tree.layer, tree.curve) == (0, 0)
