@@ -133,7 +133,9 @@ class GrowingTree:
         self.layer = layer
         self.curve = curve
         # Codes of a curve have up to 60 bits, lattice lines 31.
-        self.boxes = np.array([[0, 0, *lattice]], np.int64 if curve else np.int32)
+        self.boxes: NDArray[np.int32 | np.int64] = np.array(
+            [[0, 0, *lattice]], np.int64 if curve else np.int32
+        )
         self.parent = np.array([-1], np.int32)
         self.level = np.array([0], np.int16)
         self.count = np.array([0])
