@@ -113,6 +113,7 @@ def test_what_is_no_number_is_no_bid(subtests):
         (pa.array([2**53 + 1]), [2.0**53]),
         (pa.array([Decimal("2.5"), None]), [2.5, np.nan]),
         *((pa.array(texts, kind), [2.5, np.nan, np.nan]) for kind in TEXTS),
+        (pa.array(["1", "2"]), [1.0, 2.0]),
         (pa.array(texts).dictionary_encode(), [2.5, np.nan, np.nan]),
         (pa.array([True, False]), [np.nan] * 2),
         (pa.array([0], pa.timestamp("us")), [np.nan]),
