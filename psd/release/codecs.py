@@ -158,7 +158,8 @@ def parse_values(value: Any) -> tuple[Value, ...]:
     if not isinstance(value, list) or len(value) > MAX_VALUES:
         raise ParameterError("values must be a short list")
     for each in value:
-        if each.keys() != {"name", "lower", "upper"} or type(each["name"]) is not str:
+        is_object = isinstance(each, dict) and each.keys() == {"name", "lower", "upper"}
+        if not is_object or type(each["name"]) is not str:
             raise ParameterError("a value must have a name and two bounds")
         if not all(type(each[side]) is float for side in ("lower", "upper")):
             raise ParameterError("bounds of a value must be numbers")

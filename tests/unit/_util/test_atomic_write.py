@@ -225,6 +225,8 @@ def test_what_a_database_keeps_beside_it_is_no_target(tmp_path, monkeypatch, ove
     monkeypatch.setattr(files.Path, "open", raising(PermissionError()))
     with pytest.raises(WriteError, match="SQLite"):
         check_free(tmp_path / "l-journal", overwrite=overwrite)
+    monkeypatch.setattr(files.Path, "open", raising(system_error(errno.EIO)))
+    check_free(tmp_path / "l-journal", overwrite=overwrite)  # a disk that fails, and no ledger
 
 
 def small_release():
@@ -283,6 +285,18 @@ def test_a_folder_appears_whole_and_takes_the_place_of_another(tmp_path):
         assert (target / "in" / "file").read_text() == content
         assert list(tmp_path.iterdir()) == [target]
     assert target.stat().st_mode & 0o700 == 0o700
+
+
+def test_what_the_system_refuses_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "held_folder", raising(OSError(errno.EROFS, "Read-only")))
+    folder = files.temporary_folder(tmp_path / "out", lambda: None)
+    with pytest.raises(WriteError, match=r"cannot write beside .*out: Read-only"), folder:
+        pytest.fail("there is no folder")
+    (tmp_path / "file").write_bytes(b"1")
+    monkeypatch.setattr(os, "open", raising(PermissionError()))
+    files._sync(tmp_path)  # Windows opens no folder
+    with pytest.raises(PermissionError):
+        files._sync(tmp_path / "file")
 
 
 def test_a_folder_stays_if_a_new_one_fails_is_refused_or_cannot_take_its_place(

@@ -91,6 +91,9 @@ def test_parameters_of_a_file_are_kept_in_a_copy(subtests):
         words = pytest.raises(ParameterError, match="parameter size must be")
         with subtests.test(repr(value)), words:
             parameters_from_file({"size": value})
+    for names, words in (([""], "short printable text"), (range(101), "at most 100 parameters")):
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            parameters_from_file(dict.fromkeys(names))
     for name in ("Size", "1st", "", "größe", "a" * 41, "two words"):
         own = {"name": "named", "picks": (name,)}
         kind = dataclasses.make_dataclass("Named", [], namespace=own)

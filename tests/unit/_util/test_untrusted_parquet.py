@@ -1,5 +1,6 @@
 """Small files that would fill memory: what is refused before a page is unpacked."""
 
+import errno
 import io
 import os
 import subprocess
@@ -53,6 +54,18 @@ def test_what_is_no_file_has_no_footer_and_is_not_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(pq, "ParquetFile", lambda *_, **__: pytest.fail("it is opened"))
     for path in (tmp_path / "pipe", tmp_path / "link", tmp_path, "/dev/zero", "no\0name"):
         assert footer_keys(path) == {}
+
+
+def test_a_release_that_the_system_does_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "r.psd.parquet"
+    path.write_bytes(b"PAR1")
+
+    def fails(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(type(path), "open", fails)
+    with pytest.raises(ReleaseFormatError, match=r"r.psd.parquet cannot be read: Input/output err"):
+        psd.load(path)
 
 
 def test_rows_are_bounded_by_the_bytes_of_the_file():

@@ -250,6 +250,9 @@ def test_a_leap_second_ends_a_minute_of_each_offset_of_its_zone():
 def test_times_that_cannot_be_read_are_missing():
     times = readable_times(["2024-02-29", "2023-02-29", "soon"], "UTC").astype(str).tolist()
     assert times == ["2024-02-29T00:00:00.000000", "NaT", "NaT"]
+    # Of the form of a time, and before the first year in UTC.
+    texts = ["0001-01-01 00:00:00+09:00", "2024-02-29", "2024-03-01"]
+    assert np.isnat(readable_times(texts, "UTC")).tolist() == [True, False, False]
 
 
 def test_texts_of_the_form_of_a_time_that_are_none_are_found_at_once(monkeypatch):

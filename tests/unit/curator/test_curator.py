@@ -1,6 +1,7 @@
 """The curator's own: what it notes and hands on, which cells it knows, and limits to the unit."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from unittest.mock import Mock
 
@@ -16,7 +17,7 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.mechanisms.price_maps import PriceMaps
 from psd.privacy.budget import Budget
-from psd.privacy.loss import NANO
+from psd.privacy.loss import NANO, Loss
 from psd.space.covariate import Covariate
 from psd.space.growing_tree import Cells
 from psd.testing import SCRIPTS, RecordingSampler, Script, small_domain, small_tally
@@ -272,6 +273,10 @@ def test_a_choice_with_wrong_public_numbers_is_refused(subtests):
     made, objective = curator()[0], Rows()
     with pytest.raises(ParameterError, match="root of a layer"):
         made.choose(made.cut(made.root(), x=[1]), objective, PermuteAndFlip, 1)
+    in_rho = curator(epsilon=Loss.gaussian(NANO, Fraction(1, 10**6)))[0]
+    with pytest.raises(ParameterError, match="paid in epsilon, got a budget in rho"):
+        in_rho.choose(in_rho.root(), objective, PermuteAndFlip, 1)
+    assert in_rho.spent == 0
     objective.scores = lambda tally, domain: np.array([len(tally.counts)])
     with pytest.raises(InternalError):  # it has no score for each candidate
         made.choose(made.root(), objective, PermuteAndFlip, NANO)

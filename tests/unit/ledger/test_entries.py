@@ -86,6 +86,7 @@ READING = {"x": "lon", "y": "lat"}
 OF_NO_USER = {**DATASET, "unit": "user", "reading": READING}
 PAID = [*REGISTERED, ("charge", CHARGE)]
 SLICE = ("slice", {"id": "c", "slice": "mon", "draw": "ab", "digests": []})
+DONE = ("done", {"id": "c", "digest": None})
 NONSENSE = {
     "nothing": ([], 1),
     "no beginning": (REGISTERED[1:], 1),
@@ -94,6 +95,8 @@ NONSENSE = {
     "a budget that stays": ([*REGISTERED, ("raise", {"name": "visits", "budget": 10})], 3),
     "a budget that falls": ([*REGISTERED, ("raise", {"name": "visits", "budget": 9})], 3),
     "a budget of nothing": ([*REGISTERED, ("raise", {"name": "roads", "budget": 11})], 3),
+    "an end twice": ([*PAID, DONE, DONE], 5),
+    "a delta of no dataset": ([*REGISTERED, ("charge", {**CHARGE, "rho": 1, "delta": "1e-6"})], 3),
     "an end of nothing": ([*REGISTERED, ("done", {"id": "c", "digest": None})], 3),
     "a slice twice": ([*PAID, SLICE, SLICE], 5),
     "a slice of nothing": ([*REGISTERED, SLICE], 3),

@@ -81,6 +81,7 @@ def test_wrong_arguments_are_refused_with_their_name(subtests):
         ({"key": b"k" * 32}, "key must be left out without user"),
         ({"carry_users": True}, "carry must have user="),
         ({"column": "lon"}, "argument 'column' does not exist"),
+        ({"epsilon": 1}, "epsilon must be left out"),
     ):
         with subtests.test(arguments=arguments), pytest.raises(ParameterError, match=message):
             psd.tally(POINTS, **{"domain": BOUNDS, "part": "p", **arguments})

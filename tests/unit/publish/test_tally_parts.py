@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import shapely
 
 import psd
 from psd.decompositions import Grid, Quadtree
@@ -13,8 +14,10 @@ from psd.ingest.sources import read
 from psd.ingest.tally_builder import tally_batches
 from psd.ingest.tally_file import read_tally, write_tally
 from psd.privacy.budget import Budget
+from psd.privacy.unit import PrivacyUnit
+from psd.publish.counting import CountedRows
 from psd.publish.drawing import draw_release
-from psd.publish.tally_parts import tally_of_build
+from psd.publish.tally_parts import TallyRequest, tally_of_build
 from psd.regions.kinds.grid_cells import hierarchy_from_grid
 from support.privacy.samplers import ExactSampler
 from support.tallies import DOMAIN, REGIONS, ROWS, USERS, VARIANTS, cells, counted, table
@@ -72,6 +75,30 @@ def test_parts_that_were_counted_by_regions_give_their_build(tmp_path, name):
             build(parts, regions=regions, **({} if regions is None else {"method": "none"}))
     with pytest.raises(InputDataError, match="have different regions; count all by the same"):
         merge([counted(ROWS, part="a"), counted(VARIANTS["regions"], part="b")])
+
+
+def test_what_holds_records_or_a_key_does_not_show_them():
+    counts = CountedRows(tally=counted(ROWS).tally, domain=DOMAIN, unit=ROWS.unit)
+    assert repr(counts) == "<counted rows: private>"
+    assert repr(TallyRequest(domain=DOMAIN, key=b"k" * 32)) == "<TallyRequest: private key>"
+
+
+def test_what_is_about_records_is_refused_with_tallies(subtests):
+    unit = PrivacyUnit(kind="user-slice", max_contributions=2)
+    with pytest.raises(ParameterError, match='per must not be "user-slice" for a tally'):
+        TallyRequest(
+            domain=DOMAIN,
+            unit=unit,
+            columns=dataclasses.replace(USERS, time="time"),
+            slices=psd.TimeSlices.parse("month", "2024-01..2024-04"),
+        )
+    for given, words in (
+        ({"memory": "1GB"}, "memory must be left out; no records are read in this process"),
+        ({"engine": "spark://host:1"}, "engine must have an address|engine must be left out"),
+        ({"boundary": shapely.box(0, 0, 1, 1)}, "boundary must be left out for tallies"),
+    ):
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            build(counted(ROWS), **given)
 
 
 def test_a_build_with_regions_keeps_its_tally(tmp_path):

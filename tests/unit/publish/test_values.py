@@ -1,5 +1,6 @@
 """Releases of values: what is read, dropped and refused, what a file keeps, and how users weigh."""
 
+import dataclasses
 import warnings
 import weakref
 
@@ -11,8 +12,9 @@ import pytest
 import psd
 from psd.errors import InputDataError, ParameterError
 from psd.ledger.ledger import Ledger
-from psd.privacy.values import ENDINGS, WEIGHT, Value, check_values
+from psd.privacy.values import ENDINGS, MAX_VALUES, WEIGHT, Value, check_values
 from psd.query.areas import BoxAreas
+from psd.release.codecs import is_values
 from psd.testing import SCRIPTS, RecordingSampler
 
 BOUNDS = (0, 0, 8, 8)
@@ -55,6 +57,44 @@ def test_answers_have_sums_and_means():
     expected = data.fare.clip(0, 60)
     assert answers["mean_fare"].iloc[0] == pytest.approx(expected.mean(), rel=1e-4)
     assert answers["sum_fare"].iloc[0] == pytest.approx(expected.sum(), rel=1e-4)
+
+
+def test_values_of_a_file_have_a_form(subtests):
+    one = {"name": "fare", "lower": 0.0, "upper": 60.0}
+    for values, is_right in (
+        ([one], True),
+        (None, False),
+        ([], False),
+        ({}, False),
+        *(([other], False) for other in (1, None, "fare", [], {}, {**one, "rows": 3})),
+        *(([{**one, name: other}], False) for name, other in (
+            ("lower", 0), ("upper", "60"), ("upper", -1.0), ("name", ["fare"]), ("name", ""),
+        )),
+        ([one, one], False),
+        ([{**one, "name": str(n)} for n in range(MAX_VALUES + 1)], False),
+    ):  # fmt: skip
+        with subtests.test(str(values)[:80]):
+            assert is_values(values) is is_right
+
+
+def test_a_record_of_values_is_refused_where_its_parts_do_not_agree(subtests, tmp_path):
+    for change, words in (
+        ({"values": ()}, "values must be those that the tree has sums of"),
+        ({"values": (Value("fare", 0, 60),) * 2}, "different names"),
+    ):
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            dataclasses.replace(echo(city(20), values={"fare": (0, 60)}).record, **change)
+    for place, name, other, words in (
+        (lambda record: record, "part_weight", 1, "a part of a value is not saved"),
+        (lambda record: record.values[0], "lower", 0, "two bounds that are floats"),
+        (lambda record: record.tree, "sums", [[1]], "sums of the tree must be an array of int64"),
+    ):
+        release = echo(city(20), values={"fare": (0, 60)})
+        object.__setattr__(release.record, "source", "curator")
+        object.__setattr__(place(release.record), name, other)
+        with subtests.test(words), pytest.raises(ParameterError, match=words):
+            release.save(tmp_path / "r.psd.parquet")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("unit", [{}, {"user": "u", "max_contributions": 100}])
