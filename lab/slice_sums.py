@@ -27,7 +27,7 @@ from psd.apps.evaluation.true_counts import count_in_boxes
 from psd.apps.evaluation.workload import draw_workload
 from psd.query.answer_table import answer_columns
 from psd.query.boxes import checked_totals, parse_boxes
-from psd.query.totals import QueryTotals, sum_over_slices
+from psd.query.totals import QueryTotals, SliceSum
 
 HEADER = ("data", "slices", "epsilon", "method", "boxes")
 FIGURES = ("covered", "if unevenness were independent", "error", "error of published sums")
@@ -69,12 +69,19 @@ def covered(totals: QueryTotals, series: psd.Release, true: Floats) -> NDArray[n
     return (answers["lower"] <= true) & (true <= answers["upper"])
 
 
+def summed(parts: list[QueryTotals]) -> QueryTotals:
+    """Totals of all slices together."""
+    total = SliceSum()
+    for part in parts:
+        total.add(part)
+    return total.totals
+
+
 def independent(parts: list[QueryTotals]) -> QueryTotals:
     """Totals as if unevenness were independent from slice to slice."""
-    summed = sum_over_slices(parts)
     uneven = np.sum([part.nonuniformity_variance for part in parts], axis=0)
     return QueryTotals(
-        **{name: getattr(summed, name) for name in QueryTotals.__dataclass_fields__}
+        **{name: getattr(summed(parts), name) for name in QueryTotals.__dataclass_fields__}
         | {"leaf_variance": uneven}
     )
 
@@ -91,7 +98,7 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
                 series = series_of(x, y, domain, int(days), epsilon, method, options.delta)
                 indexes = [series[name].index for name in series]
                 parts = [checked_totals(i, *parse_boxes(workload.boxes)) for i in indexes]
-                total = sum_over_slices(parts)
+                total = summed(parts)
                 own = covered(total, series, true)
                 other = covered(independent(parts), series, true)
                 published = np.sum([np.maximum(part.estimate, 0) for part in parts], axis=0)

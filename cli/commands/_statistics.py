@@ -132,7 +132,7 @@ def read_areas(options: dict[str, Any]) -> dict[str, Any]:
 def write_statistic(
     kind: str,
     release: str,
-    when: str | None,
+    when: tuple[str, ...],
     form: str | None,
     output: str | None,
     *,

@@ -14,6 +14,7 @@ from ..options.table import unreliable_options
 from ..options.time_slices import EACH, WHEN, release_or_series_at, release_when
 from ..output.answers import (
     EXTRA,
+    WINDOWS,
     answers_metadata,
     answers_page,
     answers_text,
@@ -232,7 +233,7 @@ FORMATS = ("table", *TEXTS, *FILES)
 @overwrite
 def command(
     release: str,
-    when: str | None,
+    when: tuple[str, ...],
     each: Literal["slice"] | None,
     form: str | None,
     output: str | None,
@@ -259,10 +260,13 @@ def command(
     state the guarantee, as far as the format has room. csv, html and xlsx have no shapes. A column
     that a format cannot hold, such as numbers of 17 digits in xlsx, becomes text.
 
-    The slices of a series are answered together, all of them or those of the window --when; with
-    --each slice, one by one. The noise of different slices is independent, so its variances are
+    The slices of a series are answered as one, all of them or those of each window --when; with
+    --each slice, one by one. A period FIRST..LAST takes days, weeks, months and years whole, the
+    last one too; hours are times of the clock, so T07..T09 is from 07:00 to 09:00. 'mondays',
+    'weekends', '22-02' and '2024-03' may stand together; the window is what they have in common.
+    It is made of whole slices. The noise of different slices is independent, so its variances are
     added. What is uneven inside a cell may be alike in all slices, so its standard deviations are
-    added. The sum is that of unbiased estimates, cut at 0. A window is made of whole slices.
+    added. The sum is that of unbiased estimates, cut at 0.
 
     With --joint, all intervals joint_lower to joint_upper hold together with the stated
     confidence; the covariances of the answers follow, and the total of the regions if they do
@@ -294,6 +298,7 @@ def command(
       psd query wards.psd.parquet --table population.csv --table-id ward -o answers.csv
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --when 2024-03..2024-05
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --each slice
+      psd query week.psd.parquet --boxes boxes.csv --when 'weekdays 07-09' --when weekends
       psd query fares.psd.parquet --all-regions --mean fare --sum fare
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --explain
       psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
@@ -365,8 +370,9 @@ def command(
             release_when(release, when) if kind == "nested" else release_or_series_at(release, None)
         )
         stage("answering")
+        windows: Any = when[0] if len(when) == 1 else list(when) or None
         answers: Answers = loaded.query(
-            **asked, when=None if kind == "nested" else when, each=each, **certainty
+            **asked, when=None if kind == "nested" else windows, each=each, **certainty
         )
         joint = answers.joint() if kind == "joint" else None
         explanations = answers.explain() if kind == "explain" else []
@@ -389,7 +395,7 @@ def command(
         if source != "curator":
             columns["release_source"] = [source] * len(answers)
         if form == "table":
-            identifying: list[str] = [name for name in ("slice", "id") if name in columns]
+            identifying = [name for name in (*WINDOWS, "id") if name in columns]
             print_answer_columns(columns, identifying, has_details=details)
         else:
             write_text(columns_text(columns), output, overwrite=overwrite)

@@ -30,15 +30,17 @@ SLICE = click.option(
 
 WHEN = click.option(
     "--when",
+    multiple=True,
     metavar="WINDOW",
-    help="Window of a series, such as 2024-06 or 2024-06..2024-08, both ends included. It must "
-    "begin and end where slices do; all slices by default.",
+    help="Window of a series, answered as one: a year, month, week, day or hour, FIRST..LAST, or "
+    "days and hours such as 'weekdays 07-09'. May be repeated, for answers for each; all time by "
+    "default.",
 )
 
 EACH = click.option(
     "--each",
     type=click.Choice(["slice"]),
-    help="Answer the slices of a series one by one; by default together, one answer for each area.",
+    help="Answer each slice of the windows; by default they are answered as one.",
 )
 
 
@@ -88,24 +90,27 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
     )
 
 
-def release_when(path: str, when: str | None) -> Release:
+def release_when(path: str, when: tuple[str, ...]) -> Release:
     """Release of a file, or the one time slice that a window is; see `release_at`.
 
     Raises
     ------
     UsageError
-        If a window of several slices is named, or one of a single release.
+        If several windows are named, one of several slices, or one of a single release.
     """
     loaded = _load(path)
-    if when is None or loaded.slices is None:
-        return release_at(path, when, "--when")
-    found = loaded.slices.window(when)
-    if len(found) > 1:
+    if not when or loaded.slices is None:
+        return release_at(path, when[0] if when else None, "--when")
+    from psd.space.windows import read_windows
+
+    found, _ = read_windows(list(when), loaded.slices)
+    if len(found) > 1 or len(found[0]) > 1:
+        text = f"{when[0][:80]}, which is {len(found[0]):,}"
         raise click.UsageError(
-            f"--when must be one time slice for this question, got {when[:80]}, which is "
-            f"{len(found):,}"
+            "--when must be one time slice for this question, got "
+            + (text if len(found) == 1 else f"{len(found):,} windows")
         )
-    return _note_source(loaded[loaded.slices.names[found[0]]])
+    return _note_source(loaded[loaded.slices.names[found[0].numbers[0]]])
 
 
 def slice_at(path: str, name: str) -> TimeSlices:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXTRA",
+    "WINDOWS",
     "answers_metadata",
     "answers_page",
     "answers_text",
@@ -76,7 +77,7 @@ def print_answers(
 ) -> None:
     """Print answers as a table: counts rounded, relative errors in percent."""
     names = [
-        *(name for name in ("slice",) if name in answers.columns),
+        *_window_columns(answers),
         *identifying_columns(answers),
         *(name for name in ("flag",) if name in answers.columns),
     ]
@@ -155,7 +156,7 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
     Parameters
     ----------
     answers : DataFrame
-        Columns of the caller, then those of the answers; with a column ``slice`` for each slice.
+        Columns of the windows of time, of the caller, then those of the answers.
 
     Returns
     -------
@@ -167,10 +168,11 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
     from psd._util.column_kinds import kind_of
 
     callers = list(answers.columns[: list(answers.columns).index("estimate")])
-    rows = answers
-    if "slice" in callers and len(answers):
-        rows = answers[answers["slice"] == answers["slice"].iloc[0]]
-    callers = [name for name in callers if name != "slice"]
+    rows, of_windows = answers, _window_columns(answers)
+    if of_windows and len(answers):  # those of the first window
+        is_first = (answers[of_windows] == answers[of_windows].iloc[0]).all(axis=1)
+        rows = answers[is_first]
+    callers = [name for name in callers if name not in of_windows]
     texts = [name for name in callers if kind_of(answers[name]) == "text"]
     numbers = [name for name in callers if kind_of(answers[name]) == "integer"]
     differing = {name for name in (*texts, *numbers) if rows[name].is_unique}
@@ -182,6 +184,12 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
         ids = []
     names = [*ids, *short][:2] or unique[:1]
     return names or [name for name in numbers if name in differing][:1] or texts[:2]
+
+
+def _window_columns(answers: Any) -> list[str]:
+    """Columns in front that name the windows of time of answers."""
+    columns = [name for name in answers.columns[: len(WINDOWS)] if name in WINDOWS]
+    return columns if columns == list(answers.columns[: len(columns)]) else []
 
 
 def _numbers_rows(column: pandas.Series) -> bool:
@@ -237,6 +245,9 @@ def note_slow_boxes(answers: Answers) -> None:
             err=True,
         )
 
+
+WINDOWS = ("when", "slice")
+"""Columns that name the window of time of an answer, in front of all others."""
 
 EXTRA = {
     "joint": ("joint_lower", "joint_upper"),
@@ -295,11 +306,14 @@ def joint_text(joint: Joint, form: str) -> str:
 
 
 def _region_names(joint: Joint) -> list[str]:
-    """Names of the regions: what tells them apart, else numbers."""
+    """Names of the answers: what tells them apart, in space and time, else numbers."""
     answers: Any = joint.answers
-    for name in identifying_columns(answers):
-        if answers[name].is_unique:
-            return column_texts(name, answers[name])
+    of_windows = [column_texts(name, answers[name]) for name in _window_columns(answers)]
+    of_areas = [column_texts(name, answers[name]) for name in identifying_columns(answers)]
+    for columns in (of_windows, *([*of_windows, each] for each in of_areas)):
+        names = [" ".join(row) for row in zip(*columns, strict=True)]
+        if names and len({*names}) == len(names):
+            return names
     return [str(number) for number in range(1, len(answers) + 1)]
 
 
@@ -357,7 +371,7 @@ def answers_page(answers: Any, metadata: dict[str, str]) -> str:
 
     # What a narrow screen shows without scrolling comes first.
     shown = plain_answers(answers)
-    first = [*(name for name in ("slice",) if name in shown), *identifying_columns(shown),
+    first = [*_window_columns(shown), *identifying_columns(shown),
              "quality", "estimate", "error", "lower", "upper"]  # fmt: skip
     shown = shown[[*first, *(name for name in shown if name not in first)]]
     columns = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import numpy as np
 from psd.api.guesses import guessed_of_answers
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
-from psd.query.areas import Areas, beside_shapes
+from psd.query.areas import Areas, answers_table, beside_shapes
 
 if TYPE_CHECKING:
     import folium
@@ -22,12 +21,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
+    from psd.api.publication import AskedTime
     from psd.query.explain import Explanation
     from psd.query.index import QueryIndex
     from psd.query.joint import Derived, Joint
     from psd.space.domain import Domain
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "time_text"]
 
 # What a map shows if no column is named.
 _SHOWN = ("estimate", "difference", "ratio")
@@ -46,11 +46,10 @@ class Answers:
     ----------
     areas : psd.query.areas.Areas
         What was asked about.
-    slices : mapping of str to psd.query.index.QueryIndex
-        The time slices that were answered, by name; one release without time has an empty name.
-    blocks : mapping of str to dict of arrays
-        Columns of answers: of each slice by its name, or of all slices together, with an empty
-        name.
+    time : psd.api.publication.AskedTime
+        The time slices that were asked about, and the windows of them that were answered.
+    blocks : tuple of dict of arrays
+        Columns of the answers of each window.
     guarantee : str
         Epsilon and unit of privacy.
     confidence, threshold
@@ -74,8 +73,8 @@ class Answers:
     """
 
     areas: Areas
-    slices: Mapping[str, QueryIndex]
-    blocks: Mapping[str, dict[str, Any]]
+    time: AskedTime
+    blocks: tuple[dict[str, Any], ...]
     guarantee: str
     confidence: float
     threshold: Threshold
@@ -112,8 +111,9 @@ class Answers:
         GeoSeries its geometry and index. The columns of the answers are ``id`` (not beside a table
         of polygons or of ids), ``estimate, perturbation_error, nonuniformity_error, error, lower,
         upper, relative_perturbation_error, relative_nonuniformity_error, relative_error, reliable,
-        quality``; with ``each="slice"``, the first column is ``slice``. Errors are predicted
-        standard deviations in records; where users are counted, all of these are in users.
+        quality``. Several windows have a column ``when`` in front, and ``each="slice"`` a column
+        ``slice``. Errors are predicted standard deviations in records; where users are counted, all
+        of these are in users.
         Relative errors are divided by the estimate, and infinite where it is 0 and the error is
         not. An answer is reliable if its relative error is at most the threshold and its interval
         lies above 0. Its quality is ``good``, ``use with care`` or, if it is not reliable,
@@ -122,28 +122,20 @@ class Answers:
         if self._made is not None:
             made: pandas.DataFrame = self._made
             return made
-        if "" in self.blocks:
-            return self.areas.table(self.blocks[""])
-        import pandas
-
-        parts = []
-        for name, columns in self.blocks.items():
-            part = self.areas.table(columns)
-            part.insert(0, "slice", name)
-            parts.append(part)
-        return pandas.concat(parts)
+        return answers_table(self.areas, self.blocks, self.time.labels)
 
     @property
     def arrays(self) -> dict[str, Any]:
         """The columns of the answers alone, with ids, as lists and arrays; needs no pandas."""
         if self._made is not None:
             return {str(name): self._made[name].to_numpy() for name in self._made}
-        blocks = list(self.blocks.values())
-        ids = self.areas.labels()
-        named = {"id": np.resize(np.array(ids, object), len(self)).tolist()}
-        if "" not in self.blocks:
-            names = [name for name in self.blocks for _ in range(len(self.areas))]
-            named = {"slice": names, **named}
+        named: dict[str, Any] = {
+            name: [label[name] for label in self.time.labels for _ in range(len(self.areas))]
+            for name in self.time.labels[0]
+        }
+        ids = np.array(self.areas.labels(), object)
+        named["id"] = np.resize(ids, len(self)).tolist()
+        blocks = self.blocks
         return {**named, **{n: np.concatenate([each[n] for each in blocks]) for n in blocks[0]}}
 
     @cached_property
@@ -160,7 +152,9 @@ class Answers:
         return notes_of(self.areas, record.domain, record.tree)
 
     def joint(self) -> Joint:
-        """Answer the areas together, with their covariance, for differences and ratios.
+        """Answer areas and windows together, with their covariance, for differences and ratios.
+
+        Windows share the noise of the slices that are in both; see `psd.query.joint.Joint`.
 
         Returns
         -------
@@ -171,17 +165,22 @@ class Answers:
         Raises
         ------
         ParameterError
-            If there are more than 5,000 areas, or several time slices were answered.
+            If there are more than 5,000 answers, or they are no counts.
         """
-        from psd.query.joint import answer_jointly
+        from psd.query.joint import answer_windows_jointly
 
-        index = self._one_slice("joint answers")
-        return answer_jointly(
-            index, self.areas, confidence=self.confidence, threshold=self.threshold
+        self._check_counts("joint answers")
+        return answer_windows_jointly(
+            list(self.time.slices.values()),
+            self.time.windows,
+            self.time.labels,
+            self.areas,
+            confidence=self.confidence,
+            threshold=self.threshold,
         )
 
     def total(self) -> Derived:
-        """All areas together: the answer to their union, with its error.
+        """All answers together: the answer to the union of areas and windows, with its error.
 
         Returns
         -------
@@ -191,7 +190,7 @@ class Answers:
         Raises
         ------
         ParameterError
-            If areas overlap, so that points in both would be counted twice; or as in `joint`.
+            If answers overlap, so that points in both would be counted twice; or as in `joint`.
         """
         return self.joint().total()
 
@@ -293,7 +292,7 @@ class Answers:
         Raises
         ------
         ParameterError
-            If there is no such column, or several time slices were answered one by one.
+            If there is no such column, or several windows were answered.
         MissingExtraError
             If matplotlib is not installed.
         """
@@ -349,13 +348,13 @@ class Answers:
         Raises
         ------
         ParameterError
-            If there is no such column, or several time slices were answered one by one.
+            If there is no such column, or several windows were answered.
         MissingExtraError
             If folium is not installed.
         """
         from psd.export._views import explore_release
 
-        [index, *_] = self.slices.values()
+        [index, *_] = self.time.slices.values()
         return explore_release(index.record, self._drawn(column), column, tiles=tiles)
 
     def _repr_html_(self) -> str:
@@ -380,29 +379,36 @@ class Answers:
     @property
     def _domain(self) -> Domain:
         """Domain of every slice."""
-        return next(iter(self.slices.values())).record.domain
+        return next(iter(self.time.slices.values())).record.domain
 
-    def _one_slice(self, what: str) -> QueryIndex:
-        """The release, or the only slice, that was answered."""
+    def _check_counts(self, what: str) -> None:
+        """Refuse statistics."""
         if self.statistic:
             raise ParameterError(
                 f"{self.statistic} must be left out for {what}, which are of counts",
                 name=self.statistic,
             )
-        if len(self.slices) > 1:
+
+    def _one_slice(self, what: str) -> QueryIndex:
+        """The release, or the only slice, that was answered."""
+        self._check_counts(what)
+        if len(self.time.windows) > 1 or len(self.time.slices) > 1:
             raise ParameterError(
-                f"when must be one time slice for {what}, such as {next(iter(self.slices))}, got "
-                f"{len(self.slices)} together",
+                f"when must be one time slice for {what}, such as {next(iter(self.time.slices))}, "
+                f"got {time_text(self.time)}",
                 name="when",
             )
-        return next(iter(self.slices.values()))
+        return next(iter(self.time.slices.values()))
 
     def _drawn(self, column: str) -> geopandas.GeoDataFrame:
         """Areas with one row each, and the column."""
         if len(self.blocks) > 1:
+            name = "each" if "slice" in self.time.labels[0] else "when"
+            rule = "left out" if name == "each" else "one window"
             raise ParameterError(
-                "each must be left out for a map, which shows one answer for each area; ask with "
-                "when= for the slices to show"
+                f"{name} must be {rule} for a map, which shows one answer for each area, got "
+                f"{time_text(self.time)}",
+                name=name,
             )
         shapes = self.to_geopandas()
         if column not in shapes.columns:
@@ -410,3 +416,10 @@ class Answers:
                 f"column must be one of the answers, such as estimate, got {str(column)[:80]!r}"
             )
         return shapes
+
+
+def time_text(time: AskedTime) -> str:
+    """How many windows, or slices together, were asked about."""
+    if len(time.windows) > 1:
+        return f"{len(time.windows):,} windows"
+    return f"{len(time.slices):,} together"

@@ -10,10 +10,12 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from psd._util.arrays import Integers
 from psd._util.file_endings import check_release_name
-from psd._util.instances import check_instance
+from psd._util.instances import check_instance, shown
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
@@ -28,8 +30,18 @@ from psd.space.box_tree import Tree
 from psd.space.domain import Domain, public_domain
 from psd.space.region_tree import RegionTree
 from psd.space.time_slices import TimeSlices
+from psd.space.windows import read_windows, warn_of_clock_changes
 
-__all__ = ["Publication"]
+__all__ = ["AskedTime", "Publication"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AskedTime:
+    """Slices that are asked about, and the windows of them that are answered."""
+
+    slices: Mapping[str, QueryIndex]  # by their names
+    windows: tuple[Integers, ...]  # numbers among these, ascending
+    labels: tuple[Mapping[str, str], ...]  # of each window, columns in front of its answers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -280,10 +292,8 @@ class Publication:
             )
         return self._releases[names.index(name)]
 
-    def _asked_slices(
-        self, when: str | None, each: str | None, *, values: int = 0
-    ) -> dict[str, QueryIndex]:
-        """Slices of a window, by their names; without time one without a name.
+    def _asked_time(self, when: Any, each: str | None, *, values: int = 0) -> AskedTime:
+        """Windows that are asked about, and their slices; without time a slice without a name.
 
         values: number of values that are asked about.
         """
@@ -291,30 +301,50 @@ class Publication:
             for name, value in (("when", when), ("each", each)):
                 if value is not None:
                     raise ParameterError(
-                        f"{name} must be left out, got {str(value)[:80]!r}; the release has no "
-                        "time slices",
+                        f"{name} must be left out, got {shown(value)}; the release has no time "
+                        "slices",
                         name=name,
                     )
-            return {"": self.index}
+            return AskedTime(
+                slices={"": self.index}, windows=(np.zeros(1, np.int64),), labels=({},)
+            )
         if each not in (None, "slice"):
             raise ParameterError(
                 f"each must be 'slice' or left out, got {str(each)[:80]!r}", name="each"
             )
-        names = self.record.slices.names
-        chosen = range(len(names)) if when is None else self.record.slices.window(when)
-        if each is None and len(chosen) > 1 and self.record.are_running_totals:
+        slices = self.record.slices
+        labels: list[dict[str, str]] = [{}]
+        windows = [np.arange(len(slices))]
+        if when is not None:
+            asked, is_list = read_windows(when, slices)
+            warn_of_clock_changes(asked, slices)
+            windows = [window.numbers for window in asked]
+            labels = [{"when": window.name} if is_list else {} for window in asked]
+        if each == "slice":
+            of_each = [(label, n) for label, window in zip(labels, windows, strict=True)
+                       for n in window.tolist()]  # fmt: skip
+            labels = [{**label, "slice": slices.names[number]} for label, number in of_each]
+            windows = [np.array([number]) for _, number in of_each]
+        if max(map(len, windows)) > 1 and self.record.are_running_totals:
             raise ParameterError(
                 "slices must be counts to be added up, got running totals, each of which counts "
                 'the slices before it too; ask with when= for one slice, or with each="slice", or '
                 "add up those of the other file of the stream",
                 name="when",
             )
+        chosen = np.unique(np.concatenate(windows))
         nodes = sum(len(record.tree) for record in self.record.releases)
         nodes *= 1 + 2 * values  # a value has a fit for each of its bounds
         if nodes <= MOST_KEPT or len(chosen) == 1:
-            return {names[number]: self._releases[number].index for number in chosen}
-        records = self.record.releases
-        return {names[n]: QueryIndex(record=records[n], is_kept=False) for n in chosen}
+            found = [self._releases[number].index for number in chosen]
+        else:
+            records = self.record.releases
+            found = [QueryIndex(record=records[number], is_kept=False) for number in chosen]
+        return AskedTime(
+            slices={slices.names[n]: index for n, index in zip(chosen, found, strict=True)},
+            windows=tuple(np.searchsorted(chosen, window) for window in windows),
+            labels=tuple(labels),
+        )
 
     def _time(self) -> TimeSlices:
         """Time slices, which there must be."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.instances import shown
-from psd.api.answers import Answers
+from psd.api.answers import Answers, time_text
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
-from psd.query.areas import Areas, BoxAreas, answer_areas
+from psd.query.areas import Areas, BoxAreas
 from psd.query.index import QueryIndex, fitted
+from psd.query.windows import answer_windows
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.api.publication import Publication
+    from psd.api.publication import AskedTime, Publication
     from psd.release.record import ReleaseRecord
 
 __all__ = ["Statistic", "answer", "asked_values"]
@@ -135,23 +136,18 @@ class Statistic:
 
 def answer(
     areas: Areas | None,
-    slices: Mapping[str, QueryIndex],
+    time: AskedTime,
     statistic: Statistic,
     *,
-    each: str | None,
     errors: bool,
     guarantee: str,
     confidence: float,
     threshold: Threshold,
     values: Sequence[tuple[str, int]] = (),
 ) -> Answers:
-    """Answer areas, or cells, for all slices together, or for each; see `Release.query`."""
-    stated: dict[str, Any] = {
-        "slices": slices,
-        "guarantee": guarantee,
-        "confidence": confidence,
-        "threshold": threshold,
-    }
+    """Answer areas, or cells, in each window of time; see `Release.query`."""
+    certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
+    stated = {"time": time, "guarantee": guarantee, **certainty}
     if statistic.kind:
         return _answer_statistic(areas, statistic, stated)
     assert areas is not None
@@ -160,27 +156,17 @@ def answer(
             "errors must be True with mean or sum, which are answered with their errors",
             name="errors",
         )
-    if not errors:
-        blocks = _estimates_alone(areas, slices, each)
-    elif each is None:
-        together = list(slices.values())
-        blocks = {"": answer_areas(together, areas, confidence=confidence, threshold=threshold)}
-    else:
-        if "slice" in getattr(areas.given, "columns", ()):
+    for name in time.labels[0]:
+        if name in getattr(areas.given, "columns", ()):
             raise ParameterError(
-                "areas must not have a column slice, which the answers add; rename it"
+                f"areas must not have a column {name}, which the answers add; rename it"
             )
-        blocks = {
-            name: answer_areas([index], areas, confidence=confidence, threshold=threshold)
-            for name, index in zip(slices, fitted(list(slices.values())), strict=True)
-        }
-    if values:
-        from psd.query.means import value_columns
-
-        for name, block in blocks.items():
-            answered = list(slices.values()) if each is None else [slices[name]]
-            block |= value_columns(answered, areas, values, confidence, block, threshold)
-    return Answers(areas=areas, blocks=blocks, **stated)
+    if errors:
+        slices = list(time.slices.values())
+        blocks = answer_windows(slices, time.windows, areas, **certainty, values=values)
+    else:
+        blocks = _estimates_alone(areas, time)
+    return Answers(areas=areas, blocks=tuple(blocks), **stated)
 
 
 def asked_values(
@@ -201,14 +187,14 @@ def asked_values(
 
 def _answer_statistic(areas: Areas | None, statistic: Statistic, stated: dict[str, Any]) -> Answers:
     """Ranks, class breaks or differences of one time slice."""
-    slices, confidence = stated["slices"], stated["confidence"]
-    if len(slices) > 1:
+    time, confidence = stated["time"], stated["confidence"]
+    if len(time.windows) > 1 or len(time.slices) > 1:
         raise ParameterError(
-            f"when must be one time slice with {statistic.kind}, such as {next(iter(slices))}, got "
-            f"{len(slices)} together",
+            f"when must be one time slice with {statistic.kind}, such as {next(iter(time.slices))},"
+            f" got {time_text(time)}",
             name="when",
         )
-    [index] = slices.values()
+    [index] = time.slices.values()
     rows = None
     if statistic.kind == "quantiles":
         table = statistic.break_classes(index, confidence)
@@ -221,25 +207,21 @@ def _answer_statistic(areas: Areas | None, statistic: Statistic, stated: dict[st
         boxes = table[sides].to_numpy() if sides[0] in table else np.empty((0, 4))
         areas = BoxAreas(given=table, boxes=boxes, ids=list(range(1, len(boxes) + 1)))
     return Answers(
-        areas=areas, blocks={"": {}}, statistic=statistic.kind, _made=table, _rows=rows, **stated
+        areas=areas, blocks=({},), statistic=statistic.kind, _made=table, _rows=rows, **stated
     )
 
 
-def _estimates_alone(
-    areas: Areas, slices: Mapping[str, QueryIndex], each: str | None
-) -> dict[str, dict[str, Any]]:
-    """Estimates of boxes in one slice, or in each."""
+def _estimates_alone(areas: Areas, time: AskedTime) -> list[dict[str, Any]]:
+    """Estimates of boxes in windows of one slice each."""
     from psd.query.boxes import box_estimates
 
     if not isinstance(areas, BoxAreas):
         raise ParameterError("errors must be True unless areas are boxes", name="errors")
-    if each is None and len(slices) > 1:
+    if max(map(len, time.windows)) > 1:
         raise ParameterError(
             "errors must be True for several time slices together; ask with when= for one slice, "
             'or with each="slice"',
             name="errors",
         )
-    return {
-        "" if each is None else name: {"estimate": box_estimates(index, areas.given)}
-        for name, index in zip(slices, fitted(list(slices.values())), strict=True)
-    }
+    found = [box_estimates(index, areas.given) for index in fitted(list(time.slices.values()))]
+    return [{"estimate": found[number]} for (number,) in time.windows]

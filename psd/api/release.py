@@ -67,7 +67,7 @@ class Release(Publication):
         self,
         areas: Any = None,
         *,
-        when: str | None = None,
+        when: Any = None,
         each: Literal["slice"] | None = None,
         level: str | None = None,
         id: str | None = None,
@@ -105,13 +105,13 @@ class Release(Publication):
             the union of its regions. A table: a DataFrame with a column `id` of these names. A
             file: its path, of polygons, of boxes, or with `id` of such a table. A text is WKT or
             GeoJSON, else the id of a region, else a path. By default, all regions of `level`.
-        when : str, optional
-            Window of a release with time slices: a month, week, day or hour, or ``FIRST..LAST``
-            with both ends, such as ``"2024-02..2024-04"``. It is made of whole slices. All of them
-            by default.
+        when : str, date, psd.space.time_slices.TimeWindow, or list of these, optional
+            Window of a release with time slices, such as ``"2024-02..2024-04"`` or ``"weekdays
+            07-09"``, see `psd.TimeSlices.window`. Its slices are answered as one. A list has
+            answers for each of its windows, with a column ``when``; they may overlap. All time by
+            default.
         each : {"slice"}, optional
-            Answer every slice, one after another, with a first column ``slice``. By default, the
-            slices are answered together, with one answer for each area.
+            Answer every slice of each window, with a column ``slice``.
         level : str, optional
             Name of the level of regions by name; the lowest one by default.
         id : str, optional
@@ -165,7 +165,7 @@ class Release(Publication):
         -------
         psd.api.answers.Answers
             The table of answers, and what follows from it: totals, joint intervals, explanations.
-            Of several slices together, the estimate is the sum of the unbiased estimates of the
+            Of several slices as one, the estimate is the sum of the unbiased estimates of the
             slices, cut at 0, so it is not the sum of the answers of each slice, which are cut one
             by one. The noise of different slices is independent: its variances are added. What is
             uneven inside a cell is alike in many slices: the standard deviations are added.
@@ -257,9 +257,8 @@ class Release(Publication):
             )
         return answer(
             asked,
-            self._asked_slices(when, each, values=len({number for _, number in values})),
+            self._asked_time(when, each, values=len({number for _, number in values})),
             statistic,
-            each=each,
             errors=errors,
             guarantee=self.record.guarantee_text,
             confidence=confidence,
@@ -393,7 +392,7 @@ class Release(Publication):
                 "release must be one slice to draw points of running totals, each of which counts "
                 f"the slices before it too; take one, such as release[{name!r}]"
             )
-        slices = self._asked_slices(None, None if self.slices is None else "slice")
+        slices = self._asked_time(None, None if self.slices is None else "slice").slices
         choice = self._first.post_processing
         if choice.estimate == "signed":  # no cell has a negative number of points
             other = replace(choice, estimate="least-squares")

@@ -32,10 +32,11 @@ from psd.query.answer_table import (
     reliability_limits,
     two_sided_quantile,
 )
-from psd.query.areas import answer_areas, read_areas
+from psd.query.areas import read_areas
 from psd.query.index import QueryIndex
-from psd.query.means import ValueFit, fit_values, node_columns, value_columns
+from psd.query.means import ValueFit, fit_values, node_columns
 from psd.query.totals import node_totals
+from psd.query.windows import answer_areas
 from psd.space.ground_areas import ground_areas, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
 
@@ -257,11 +258,11 @@ def named_regions_table(
     """Regions of a level with estimates and polygons; see `Release.to_geopandas`."""
     domain, source = index.record.domain, index.record.source
     regions = read_areas(None, domain, index.record.tree, level=level)
-    columns = answer_areas([index], regions, confidence=confidence, threshold=threshold)
     numbers = range(len(index.record.values))
     both = [(kind, number) for number in numbers for kind in ("mean", "sum")]
-    columns |= value_columns([index], regions, both, confidence, columns, threshold)
-    answers = regions.table(columns)
+    answers = regions.table(
+        answer_areas(index, regions, confidence=confidence, threshold=threshold, values=both)
+    )
     shapes = regions.shapes(domain)
     areas = shape_ground_areas(domain, shapes)
     answers.insert(2, "density", ground_densities(answers["estimate"].to_numpy(), areas))

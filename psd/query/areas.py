@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -21,11 +22,11 @@ from psd._util.declared_parameters import choice
 from psd._util.file_endings import split_layer
 from psd._util.instances import type_text
 from psd.errors import ParameterError
-from psd.query.answer_table import COLUMNS, Threshold, answer_columns, check_levels
+from psd.query.answer_table import COLUMNS
 from psd.query.boxes import are_boxes_outside, checked_totals, parse_boxes
-from psd.query.index import QueryIndex, fitted
+from psd.query.index import QueryIndex
 from psd.query.region_nodes import TOLERANCE, NamedQueries, find_named_regions, union_traversal
-from psd.query.totals import QueryTotals, query_totals, sum_over_slices
+from psd.query.totals import QueryTotals, query_totals
 from psd.space.region_tree import RegionTree
 from psd.space.regions import check_box_crs, is_region, regions_table, to_release_crs
 
@@ -43,9 +44,10 @@ __all__ = [
     "BoxAreas",
     "NamedAreas",
     "PolygonAreas",
-    "answer_areas",
+    "answers_table",
     "beside_shapes",
     "read_areas",
+    "windows_by_slice",
 ]
 
 # How WKT, EWKT and GeoJSON begin.
@@ -295,13 +297,31 @@ _NO_REGIONS = (
 )
 
 
-def answer_areas(
-    slices: Sequence[QueryIndex], areas: Areas, *, confidence: float, threshold: Threshold
-) -> dict[str, Any]:
-    """Answer areas, for several slices together: `COLUMNS`, (areas,) each; see `Release.query`."""
-    check_levels(confidence, threshold)
-    totals = sum_over_slices(areas.totals(index) for index in fitted(slices))
-    return answer_columns(totals, slices[0].record, confidence=confidence, threshold=threshold)
+def windows_by_slice(windows: Sequence[Integers]) -> list[list[tuple[int, bool]]]:
+    """Numbers of the windows that each slice is in, and whether it is their last slice."""
+    found: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+    for window, numbers in enumerate(windows):
+        for number in numbers.tolist():
+            found[number].append((window, number == numbers[-1]))
+    return [found[number] for number in range(max(found) + 1)]
+
+
+def answers_table(
+    areas: Areas, blocks: Sequence[Mapping[str, Any]], labels: Sequence[Mapping[str, str]]
+) -> pandas.DataFrame:
+    """Answers of all windows below each other, with columns of their labels in front."""
+    parts = []
+    for columns, named in zip(blocks, labels, strict=True):
+        part = areas.table(columns)
+        _check_free(areas.given, named)
+        for place, (name, label) in enumerate(named.items()):
+            part.insert(place, name, label)
+        parts.append(part)
+    if len(parts) == 1:
+        return parts[0]
+    import pandas
+
+    return pandas.concat(parts)
 
 
 def beside_shapes(table: Any, areas: Areas, domain: Domain) -> geopandas.GeoDataFrame:

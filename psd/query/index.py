@@ -290,12 +290,12 @@ def fitted(slices: Sequence[QueryIndex]) -> Iterator[QueryIndex]:
         records = (each.record if each.is_kept else _apart(each.record) for each in some)
         if is_small:
             for each, made in zip(some, fit_together(records), strict=True):
-                index = each if each.is_kept else QueryIndex(record=made.record)
+                index = each if each.is_kept else QueryIndex(record=made.record, is_kept=False)
                 vars(index)["fit"] = made
                 yield index
             continue
         for each, record in zip(some, records, strict=True):
-            yield each if each.is_kept else QueryIndex(record=record)
+            yield each if each.is_kept else QueryIndex(record=record, is_kept=False)
 
 
 def _apart(record: ReleaseRecord) -> ReleaseRecord:

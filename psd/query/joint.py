@@ -7,7 +7,7 @@ from the covariance of the answers, and so does the level at which all intervals
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -26,8 +26,11 @@ from psd.query.answer_table import (
     check_levels,
     two_sided_quantile,
 )
+from psd.query.areas import answers_table, windows_by_slice
+from psd.query.index import fitted
 from psd.query.lines import divides_records
 from psd.query.region_overlaps import Regions, check_size, cut_leaves
+from psd.query.totals import SliceSum
 from psd.query.traversal import Traversal, TraversalLevel
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ __all__ = [
     "Derived",
     "Joint",
     "answer_jointly",
+    "answer_windows_jointly",
     "combine_answers",
     "divide_answers",
     "fieller_interval",
@@ -78,17 +82,27 @@ def perturbation_covariance(fit: Fit, regions: Regions) -> Floats:
     .. [1] Chou, Willsky, Benveniste. "Multiscale Recursive Estimation, Data Fusion, and
        Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
     """
-    rows = [
-        _innovation_coefficients(traversal, fit.noise_covariance)
-        for _, traversal in regions.traversals()
-    ]
-    coefficients = sparse.vstack(rows or [sparse.csr_array((0, len(fit.tree)))], format="csr")
-    across = coefficients.T.tocsr()
-    covariance = np.empty((len(regions), len(regions)))
-    for start in range(0, len(regions), _ROWS):
+    coefficients = _coefficients(fit.noise_covariance, regions)
+    return _products(coefficients, coefficients)
+
+
+def _coefficients(estimates: Estimates, regions: Regions) -> sparse.csr_array:
+    """The matrix Z of `perturbation_covariance`, shape (m, nodes)."""
+    rows = [_innovation_coefficients(each, estimates) for _, each in regions.traversals()]
+    stacked: sparse.csr_array = sparse.vstack(
+        rows or [sparse.csr_array((0, len(estimates.slope)))], format="csr"
+    )
+    return stacked
+
+
+def _products(first: sparse.csr_array, second: sparse.csr_array) -> Floats:
+    """Products of the rows of two matrices of m rows, shape (m, m)."""
+    across = second.T.tocsr()
+    found = np.empty((first.shape[0], second.shape[0]))
+    for start in range(0, len(found), _ROWS):
         batch = slice(start, start + _ROWS)
-        covariance[batch] = (coefficients[batch] @ across).toarray()
-    return covariance
+        found[batch] = (first[batch] @ across).toarray()
+    return found
 
 
 def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr_array:
@@ -246,23 +260,33 @@ class Derived:
 
 
 def combine_answers(
-    estimates: Floats, parts: Sequence[Floats], weights: Floats, confidence: float
+    estimates: Floats,
+    parts: Sequence[Floats],
+    weights: Floats,
+    confidence: float,
+    windows: Integers | None = None,
 ) -> Derived:
     """Compute a weighted sum of answers.
 
     estimates, weights: (m,) float64; parts: two of (m, m) float64, the covariance from the noise,
-    and from uneven cells. Without a negative weight the interval does not go below 0.
+    and from uneven cells; windows: (m,) int64, the number of the window of each answer, ascending.
+    Without a negative weight the interval does not go below 0, and what is uneven is taken to be
+    alike in all windows, as in the slices of one (`psd.query.totals.SliceSum`).
     """
     estimate = float(weights @ estimates)
     noise, spread = (math.sqrt(max(float(weights @ part @ weights), 0.0)) for part in parts)
+    is_sum = (weights >= 0).all()
+    if is_sum and windows is not None:
+        rows = np.split(np.arange(len(weights)), np.flatnonzero(np.diff(windows)) + 1)
+        of_windows = [weights[each] @ parts[1][np.ix_(each, each)] @ weights[each] for each in rows]
+        spread = float(np.sqrt(np.maximum(of_windows, 0.0)).sum())
     error = math.hypot(noise, spread)
-    least = 0.0 if (weights >= 0).all() else -math.inf
     return Derived(
         estimate=estimate,
         perturbation_error=noise,
         nonuniformity_error=spread,
         error=error,
-        lower=max(estimate - two_sided_quantile(confidence) * error, least),
+        lower=max(estimate - two_sided_quantile(confidence) * error, 0.0 if is_sum else -math.inf),
         upper=estimate + two_sided_quantile(confidence) * error,
     )
 
@@ -409,15 +433,19 @@ class Joint:
         As in `Answers.table`, and ``joint_lower, joint_upper``: all m of these intervals hold
         together with probability ``confidence``.
     perturbation_covariance : ndarray, shape (m, m), float64
-        Of the errors from the noise, in records squared; exact for signed estimates.
+        Of the errors from the noise, in records squared; exact for signed estimates. Windows share
+        the noise of the slices that are in both, and no other.
     nonuniformity_covariance : ndarray, shape (m, m), float64
-        Of the errors from cells that are covered in part.
+        Of the errors from cells that are covered in part; between windows, as if these errors were
+        independent from slice to slice.
     confidence : float
         Of single intervals, and of all joint ones together.
     level : float
         Confidence at which each joint interval is made.
     overlap : tuple of int, optional
-        Two regions that overlap, if any do; `total` then raises an error.
+        Two answers that overlap, in space and in time, if any do; `total` then raises an error.
+    windows : ndarray of int, shape (m,)
+        Number of the window of time of each answer, from 0, ascending.
 
     Examples
     --------
@@ -441,6 +469,7 @@ class Joint:
     confidence: float
     level: float
     overlap: tuple[int, int] | None
+    windows: Integers
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -458,18 +487,21 @@ class Joint:
     def combine(self, weights: ArrayLike) -> Derived:
         """Sum of weights times answers, with its error.
 
+        What is uneven in cells may be alike in all windows. Where no weight is negative, the errors
+        of windows are added, which is the most that they can be together.
+
         Parameters
         ----------
         weights : array_like of float, shape (m,)
-            One for each region.
+            One for each answer.
         """
         values = np.asarray(weights, dtype=np.float64)
         if values.shape != (len(self),) or not np.isfinite(values).all():
             raise ParameterError(
-                f"weights must be {len(self)} finite numbers, one for each region, got shape "
+                f"weights must be {len(self)} finite numbers, one for each answer, got shape "
                 f"{values.shape}"
             )
-        return combine_answers(self._estimates, self._parts, values, self.confidence)
+        return combine_answers(self._estimates, self._parts, values, self.confidence, self.windows)
 
     def total(self) -> Derived:
         """All answers together, with the error of their union.
@@ -488,14 +520,14 @@ class Joint:
         return self.combine(np.ones(len(self)))
 
     def difference(self, first: int, second: int) -> Derived:
-        """First answer minus second, with its error; regions are numbered from 0."""
+        """First answer minus second, with its error; answers are numbered from 0."""
         weights = np.zeros(len(self))
         weights[self._number(first)] += 1
         weights[self._number(second)] -= 1
         return self.combine(weights)
 
     def ratio(self, first: int, second: int) -> Derived:
-        """First answer over second; regions are numbered from 0.
+        """First answer over second; answers are numbered from 0.
 
         The error is by the delta method. The interval is Fieller's: it has its stated coverage
         for small denominators too, where its upper end may be infinite.
@@ -523,26 +555,96 @@ def answer_jointly(
     index: QueryIndex, areas: Areas, *, confidence: float, threshold: Threshold
 ) -> Joint:
     """Answer areas with the covariance of the answers."""
-    check_levels(confidence, threshold)
-    check_size(len(areas))
-    fit, totals, regions = index.fit, areas.totals(index), areas.overlaps(index.fit)
-    noise = perturbation_covariance(fit, regions)
-    spread = nonuniformity_covariance(fit, regions)
-    level = simultaneous_level(correlation(noise + spread), confidence)
-    columns, together = (
-        answer_columns(totals, fit.record, confidence=each, threshold=threshold)
-        for each in (confidence, level)
+    one = np.zeros(1, np.int64)
+    return answer_windows_jointly(
+        [index], [one], [{}], areas, confidence=confidence, threshold=threshold
     )
-    joint = {"joint_lower": together["lower"], "joint_upper": together["upper"]}
-    pairs = regions.overlapping_pairs()
+
+
+def answer_windows_jointly(
+    slices: Sequence[QueryIndex],
+    windows: Sequence[Integers],
+    labels: Sequence[Mapping[str, str]],
+    areas: Areas,
+    *,
+    confidence: float,
+    threshold: Threshold,
+) -> Joint:
+    """Answer areas in windows with the covariance of the answers, window by window.
+
+    windows: as in `psd.query.areas.answer_windows`; labels: columns of each window.
+
+    P1. The noise of slices is independent, so the covariance of two windows is the sum of those of
+    the slices in both. That of a slice alone is of its published counts, that of several together
+    of signed ones, which are added; both are products of the same innovations.
+
+    P2. What is uneven has the covariance that it would have if slices were independent, scaled so
+    that the deviation of each answer is the one that is stated. So it is positive semi-definite,
+    and a difference of windows without a common slice adds their variances.
+    """
+    check_levels(confidence, threshold)
+    size, areas_each = len(areas) * len(windows), len(areas)
+    check_size(size)
+    record, pairs = slices[0].record, np.empty((0, 2), np.int64)
+    shape = (len(windows), areas_each, len(windows), areas_each)
+    noise, shared = np.zeros(shape), np.zeros(shape)
+    deviation = np.zeros((len(windows), areas_each))
+    sums = [SliceSum() for _ in windows]
+    for number, (in_windows, index) in enumerate(
+        zip(windows_by_slice(windows), fitted(slices), strict=True)
+    ):
+        fit, totals, regions = index.fit, areas.totals(index), areas.overlaps(index.fit)
+        uneven = nonuniformity_covariance(fit, regions)
+        if not number:
+            pairs = regions.overlapping_pairs()
+        are_sums = [len(windows[window]) > 1 for window, _ in in_windows]
+        predicting = {True: fit.estimates, False: fit.noise_covariance}
+        of_noise = {kind: _coefficients(predicting[kind], regions) for kind in {*are_sums}}
+        products = {(a, b): _products(of_noise[a], of_noise[b]) for a in of_noise for b in of_noise}
+        for (window, _), kind in zip(in_windows, are_sums, strict=True):
+            sums[window].add(totals)
+            deviation[window] += np.sqrt(np.diagonal(uneven))
+            for (other, _), other_kind in zip(in_windows, are_sums, strict=True):
+                noise[window, :, other] += products[kind, other_kind]
+                shared[window, :, other] += uneven
+    flat = shared.reshape(size, size)
+    alone = np.sqrt(np.diagonal(flat))
+    scale = np.divide(deviation.ravel(), alone, out=np.zeros(size), where=alone > 0)
+    parts = noise.reshape(size, size), flat * scale * scale[:, None]
+    level = simultaneous_level(correlation(parts[0] + parts[1]), confidence)
+    blocks = []
+    for each in sums:
+        columns, together = (
+            answer_columns(each.totals, record, confidence=at, threshold=threshold)
+            for at in (confidence, level)
+        )
+        joint = {"joint_lower": together["lower"], "joint_upper": together["upper"]}
+        blocks.append({**columns, **joint})
     return Joint(
-        answers=areas.table({**columns, **joint}),
-        perturbation_covariance=noise,
-        nonuniformity_covariance=spread,
+        answers=answers_table(areas, blocks, labels),
+        perturbation_covariance=parts[0],
+        nonuniformity_covariance=parts[1],
         confidence=confidence,
         level=level,
-        overlap=(int(pairs[0, 0]), int(pairs[0, 1])) if len(pairs) else None,
+        overlap=_overlap(windows, areas_each, pairs),
+        windows=np.repeat(np.arange(len(windows)), areas_each),
     )
+
+
+def _overlap(windows: Sequence[Integers], areas: int, pairs: Integers) -> tuple[int, int] | None:
+    """Numbers of two answers that overlap in space and in time, if any do.
+
+    pairs: (n, 2) int64, areas that overlap.
+    """
+    if len(pairs):
+        return int(pairs[0, 0]), int(pairs[0, 1])
+    seen: dict[int, int] = {}
+    for window, numbers in enumerate(windows):
+        for number in numbers.tolist():
+            if number in seen and areas:
+                return seen[number] * areas, window * areas
+            seen[number] = window
+    return None
 
 
 def correlation(covariance: Floats) -> Floats:

@@ -36,10 +36,8 @@ from psd.query.answer_table import (
     reliability_limits,
     two_sided_quantile,
 )
-from psd.query.areas import Areas
-from psd.query.index import QueryIndex, fitted
 from psd.query.joint import fieller_interval
-from psd.query.totals import node_totals, sum_over_slices
+from psd.query.totals import QueryTotals, node_totals
 
 if TYPE_CHECKING:
     from psd.privacy.values import Value
@@ -88,16 +86,14 @@ class ValueTotals:
 
 
 def value_totals(
-    slices: Sequence[QueryIndex], areas: Areas, number: int, counts: Mapping[str, Any]
+    record: ReleaseRecord,
+    number: int,
+    upper: QueryTotals,
+    lower: QueryTotals,
+    counts: Mapping[str, Any],
 ) -> ValueTotals:
-    """Count the weights of a value in areas, for all slices together.
-
-    counts: answers of the number of records of the same slices in these areas.
-    """
-    record = slices[0].record
+    """Counts of the weights of a value towards both bounds; counts: answers of the records."""
     value = record.values[number]
-    pairs = [tuple(map(areas.totals, index.value_parts(number))) for index in fitted(slices)]
-    upper, lower = map(sum_over_slices, zip(*pairs, strict=True))
     return ValueTotals(
         bounds=(value.lower, value.upper),
         upper=np.maximum(upper.estimate, 0.0),
@@ -177,8 +173,8 @@ def sum_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
 
 
 def value_columns(
-    slices: Sequence[QueryIndex],
-    areas: Areas,
+    record: ReleaseRecord,
+    found: Mapping[Any, QueryTotals],
     asked: Sequence[tuple[str, int]],
     confidence: float,
     counts: Mapping[str, Any],
@@ -186,19 +182,17 @@ def value_columns(
 ) -> dict[str, Any]:
     """Columns of sums and means, such as ``mean_fare``, ``mean_fare_error``, ``mean_fare_quality``.
 
-    asked: ``mean`` or ``sum``, and the number of the value; counts: the answers of the records of
-    the same slices in these areas.
+    found: totals of weights by the number of the value, and 0 or 1 for its upper or lower bound;
+    asked: ``mean`` or ``sum``, and the number of the value; counts: answers of the records.
     """
-    numbers = {number for _, number in asked}
-    totals = {number: value_totals(slices, areas, number, counts) for number in numbers}
     columns: dict[str, Any] = {}
     for kind, number in asked:
-        made = (mean_columns if kind == "mean" else sum_columns)(totals[number], confidence)
-        value = slices[0].record.values[number]
+        totals = value_totals(record, number, found[number, 0], found[number, 1], counts)
+        made = (mean_columns if kind == "mean" else sum_columns)(totals, confidence)
+        value = record.values[number]
         columns |= {f"{kind}_{value.name}{ending}": values for ending, values in made.items()}
         if kind == "mean":
-            quality = _quality(totals[number], made, threshold)
-            columns[f"mean_{value.name}_quality"] = quality
+            columns[f"mean_{value.name}_quality"] = _quality(totals, made, threshold)
     return columns
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, sum_by
+from psd.errors import InternalError
 from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
 from psd.query.lines import Sides, cut_pairs, line_variance, side_variance
 from psd.query.traversal import Traversal, perturbation_variance
@@ -17,7 +18,7 @@ from psd.query.traversal import Traversal, perturbation_variance
 if TYPE_CHECKING:
     from psd.estimation.fit import Fit
 
-__all__ = ["QueryTotals", "concatenate", "node_totals", "query_totals", "sum_over_slices"]
+__all__ = ["QueryTotals", "SliceSum", "concatenate", "node_totals", "query_totals"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -139,8 +140,8 @@ def concatenate(parts: Sequence[QueryTotals]) -> QueryTotals:
     )
 
 
-def sum_over_slices(parts: Iterable[QueryTotals]) -> QueryTotals:
-    """Totals of sums over slices, of the totals of the same queries in each slice, one by one.
+class SliceSum:
+    """Totals of sums over slices, of those of the same queries in each slice, added one by one.
 
     P1. The sum over one slice is the answer of that slice.
 
@@ -156,26 +157,39 @@ def sum_over_slices(parts: Iterable[QueryTotals]) -> QueryTotals:
     (Minkowski), and reaches it where all slices are wrong in the same direction. This largest value
     is taken.
     """
-    rest = iter(parts)
-    first = next(rest)
-    sums, number = _summands(first), 1
-    for part in rest:
-        sums += _summands(part)
-        number += 1
-    if number == 1:
-        return first
-    signed, noise, beyond, uneven = sums
-    nothing = np.zeros(len(signed))
-    return QueryTotals(
-        estimate=signed,
-        signed=signed,
-        perturbation_variance=noise,
-        published_variance=noise,
-        leaf_variance=uneven**2,
-        shift=nothing,
-        line_variance=nothing,
-        beyond=beyond,
-    )
+
+    def __init__(self) -> None:
+        self._first: QueryTotals | None = None
+        self._sums: Floats | None = None  # of several slices
+
+    def add(self, totals: QueryTotals) -> None:
+        """Add one more slice."""
+        if self._first is None:
+            self._first = totals
+            return
+        if self._sums is None:
+            self._sums = _summands(self._first)
+        self._sums += _summands(totals)
+
+    @property
+    def totals(self) -> QueryTotals:
+        """Totals of the slices that were added, at least one."""
+        if self._first is None:
+            raise InternalError("a sum over slices needs one")
+        if self._sums is None:
+            return self._first
+        signed, noise, beyond, uneven = self._sums
+        nothing = np.zeros(len(signed))
+        return QueryTotals(
+            estimate=signed,
+            signed=signed,
+            perturbation_variance=noise,
+            published_variance=noise,
+            leaf_variance=uneven**2,
+            shift=nothing,
+            line_variance=nothing,
+            beyond=beyond,
+        )
 
 
 def _summands(totals: QueryTotals) -> Floats:

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.instances import shown
+from psd._util.instances import shown, type_text
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
@@ -19,6 +19,7 @@ __all__ = [
     "MAX_SLICES",
     "By",
     "TimeSlices",
+    "TimeWindow",
     "names_of_times",
     "slice_name",
     "slices_from_text",
@@ -43,6 +44,27 @@ _PERIODS = {"D": "%Y-%m-%d", "h": "%Y-%m-%dT%H", "M": "%Y-%m", "W-SUN": "%G-W%V"
 
 # Weeks of numpy begin on the Thursday 1970-01-01, those of ISO 8601 on a Monday, 3 days before.
 _LEAD = np.timedelta64(3, "D")
+
+
+Minutes = NDArray[np.datetime64]
+
+_WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAYS: dict[str, tuple[int, ...]] = {
+    **{day: (number,) for number, day in enumerate(_WEEK)},
+    "weekday": (0, 1, 2, 3, 4),
+    "weekend": (5, 6),
+    "daily": (0, 1, 2, 3, 4, 5, 6),
+}
+
+_HOURS = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?(?:-|\.\.)([0-9]{1,2})(?::([0-9]{2}))?")
+_CLOCK_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2})(?::([0-9]{2}))?")
+_YEAR = re.compile(r"[0-9]{4}")
+_DAY_MINUTES = 1440
+
+_RULE = (
+    "when must be a year, month, week, day or hour such as 2024-01, 2024-W05, 2024-01-31 or "
+    "2024-01-31T17, FIRST..LAST, or days and hours such as weekdays 07-09"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,68 +195,99 @@ class TimeSlices:
         at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
         return np.where(self.numbers[at] == numbers, at, -1)
 
-    def window(self, text: str) -> list[int]:
-        """Numbers of the slices that a window of time is made of.
+    def window(self, text: str) -> TimeWindow:
+        """Read a window of time: slices that are answered as one.
 
         Parameters
         ----------
         text : str
-            A month, week, day or hour, or a range ``FIRST..LAST`` with both ends.
+            A period, days of the week and hours of the day, in any order, each at most once; the
+            window is what they have in common.
+
+            A period is a year, month, week, day or hour, or ``FIRST..LAST``. Years, months, weeks
+            and days are taken whole, the last one too. Hours are times of the clock, so
+            ``2024-01-31T07..2024-01-31T09`` is from 07:00 to 09:00. Several, separated by commas,
+            are taken together.
+
+            Days are ``mondays`` to ``sundays``, ``weekdays``, ``weekends`` and ``daily``, several
+            separated by commas. Hours are such as ``07-09``, from 07:00 to 09:00; ``22-02`` ends on
+            the next day.
+
+        Returns
+        -------
+        psd.space.time_slices.TimeWindow
+            Its ``numbers`` are those of the slices, from 0.
 
         Raises
         ------
         ParameterError
-            If it does not begin and end where slices do, or some of its time is in no slice; the
-            message names the nearest edges.
+            If it is none of these; a slice is partly in it, of which the message names the nearest
+            edges; a part of the period is in no slice; or nothing is in it.
 
         Examples
         --------
-        >>> TimeSlices.parse("day", "2024-01-01..2024-03-31").window("2024-02")[::14]
-        [31, 45, 59]
+        >>> import psd
+        >>> hours = psd.TimeSlices.parse("hour", "2024-01-01T00..2024-01-07T23")
+        >>> hours.window("2024-01-02T07..2024-01-02T09").numbers.tolist()
+        [31, 32]
+        >>> hours.window("weekdays 07-09 2024-01-04..2024-01-06").numbers.tolist()
+        [79, 80, 103, 104]
         """
-        is_time = hasattr(text, "strftime") and not hasattr(text, "dtype")  # not several, of pandas
-        (name,) = names_of_times([text]) if is_time else (text,)
-        first, dots, last = (part.strip() for part in str(name).partition(".."))
-        try:
-            ends = [slices_from_text(each, self.time_zone) for each in (first, last or first)]
-        except ParameterError:
-            ends = []
-        if not ends or any(len(each) > 1 for each in ends) or bool(dots) != bool(last):
-            raise ParameterError(
-                "when must be a month, week, day or hour such as 2024-01, 2024-W05, 2024-01-31 or "
-                f"2024-01-31T17, or FIRST..LAST, got {shown(text)}",
-                name="when",
-            )
-        begin, end = ends[0].begins[0], ends[1].ends[0]
-        if begin >= end:
-            raise ParameterError(f"when must run forward, got {first}..{last}", name="when")
-        begins, stops = self.begins, self.ends
-        inside = np.flatnonzero((begins >= begin) & (stops <= end))
-        if begin not in begins or end not in stops or not len(inside):
-            low = begins[np.abs(begins - begin).argmin()]
-            after = stops[stops > low]
-            high = after[np.abs(after - end).argmin()]
-            raise ParameterError(
-                f"when must begin and end where slices do, got {first}{dots}{last}, from "
-                f"{_moment(begin)} to {_moment(end)}; the nearest edges are {_moment(low)} and "
-                f"{_moment(high)}",
-                name="when",
-            )
-        gap = np.flatnonzero(begins[inside[1:]] != stops[inside[:-1]])
-        if len(gap):
-            low, high = stops[inside[gap[0]]], begins[inside[gap[0] + 1]]
-            raise ParameterError(
-                f"when must be made of slices, got {first}{dots}{last}; there are none from "
-                f"{_moment(low)} to {_moment(high)}",
-                name="when",
-            )
-        return [int(number) for number in inside]
+        return _parse_window(text, self)
 
 
-def _moment(time: np.datetime64) -> str:
-    """A moment as a day, or as an hour inside one."""
-    text = str(time.astype("datetime64[h]"))
-    return text.removesuffix("T00")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TimeWindow:
+    """Slices of a series that are answered as one.
+
+    Guarantees
+    ----------
+    - It depends on its text and on the public list of slices alone.
+
+    Parameters
+    ----------
+    name : str
+        Names its rows among answers. Public.
+    numbers : array_like of int
+        Numbers of the slices, from 0, ascending. Public.
+
+    Raises
+    ------
+    ParameterError
+        If there is no number, or they are negative or not ascending.
+
+    Examples
+    --------
+    >>> import psd
+    >>> days = psd.TimeSlices.parse("day", "2024-01-01..2024-01-31")
+    >>> days.window("weekends").numbers.tolist()
+    [5, 6, 12, 13, 19, 20, 26, 27]
+    >>> TimeWindow(name="holidays", numbers=[0, 5]).numbers.tolist()
+    [0, 5]
+    """
+
+    name: str
+    numbers: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Check the numbers, and make them read-only."""
+        if not isinstance(self.name, str) or not self.name:
+            raise ParameterError(f"name must be a text, got {shown(self.name)}", name="name")
+        numbers = np.array(self.numbers)
+        is_whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and len(numbers) > 0
+        if not is_whole or numbers[0] < 0 or (np.diff(numbers.astype(np.int64)) <= 0).any():
+            raise ParameterError(
+                "numbers must be those of slices, from 0, ascending, at least one, got "
+                f"{type_text(self.numbers)}",
+                name="numbers",
+            )
+        numbers = numbers.astype(np.int64)
+        numbers.setflags(write=False)
+        object.__setattr__(self, "numbers", numbers)
+
+    def __len__(self) -> int:
+        """Number of slices."""
+        return len(self.numbers)
 
 
 def slice_name(by: By, moment: np.datetime64) -> str:
@@ -338,3 +391,156 @@ def slices_text(slices: TimeSlices) -> str:
         names[run[0]] if len(run) == 1 else f"{names[run[0]]}..{names[run[-1]]}" for run in runs
     ]
     return ",".join(parts)
+
+
+def _parse_window(text: str, slices: TimeSlices) -> TimeWindow:
+    """Read a window of the slices of a series; see `TimeSlices.window`."""
+    asked = re.sub(r"\s*(\.\.|,|-)\s*", r"\1", text.strip()) if isinstance(text, str) else ""
+    days: tuple[int, ...] | None = None
+    hours: re.Match[str] | None = None
+    period: str | None = None
+    for word in asked.split():
+        named = _days_of(word)
+        found = _HOURS.fullmatch(word)
+        if (named and days) or (found and hours) or not (named or found or period is None):
+            raise ParameterError(f"{_RULE}, got {shown(text)}", name="when")
+        days, hours = named or days, found or hours
+        period = period if named or found else word
+    if not asked:
+        raise ParameterError(f"{_RULE}, got {shown(text)}", name="when")
+    begins = slices.begins.astype("datetime64[m]")
+    ends = slices.ends.astype("datetime64[m]")
+    inside = np.ones(len(slices), bool)
+    if period is not None:
+        inside[:] = False
+        for part in period.split(","):
+            inside |= _in_period(part, text, slices.time_zone, begins, ends)
+    if days or hours:
+        low, high = begins[inside][:1], ends[inside][-1:]
+        starts, stops = _times_of_days(days or _DAYS["daily"], hours, text, low, high)
+        # The first of them that ends after a slice begins.
+        at = np.minimum(np.searchsorted(stops, begins, side="right"), len(stops) - 1)
+        is_met = inside & (starts[at] < ends) & (begins < stops[at])
+        inside = is_met & (starts[at] <= begins) & (ends <= stops[at])
+        if (is_met & ~inside).any():
+            cut = at[np.flatnonzero(is_met & ~inside)[0]]
+            raise _cuts_slices(" ".join(asked.split()), starts[cut], stops[cut], begins, ends)
+    if not inside.any():
+        raise ParameterError(
+            f"when must have a slice in it, got {shown(text)}; the slices are from "
+            f"{_moment(begins[0])} to {_moment(ends[-1])}",
+            name="when",
+        )
+    return TimeWindow(name=" ".join(asked.split()), numbers=np.flatnonzero(inside))
+
+
+def _days_of(word: str) -> tuple[int, ...]:
+    """Days of the week that a word names, 0 to 6; none if it names something else."""
+    found: set[int] = set()
+    for part in word.lower().split(","):
+        name = part.removesuffix("s")
+        if name not in _DAYS:
+            return ()
+        found |= {*_DAYS[name]}
+    return tuple(sorted(found))
+
+
+def _times_of_days(
+    days: tuple[int, ...], hours: re.Match[str] | None, text: str, low: Minutes, high: Minutes
+) -> tuple[Minutes, Minutes]:
+    """Beginnings and ends of the hours of days from one moment to another, merged where they meet.
+
+    low, high: (1,) each.
+    """
+    first, last = 0, _DAY_MINUTES
+    if hours is not None:
+        parts = [int(part or 0) for part in hours.groups()]
+        first, last = 60 * parts[0] + parts[1], 60 * parts[2] + parts[3]
+        is_clock = max(parts[1], parts[3]) < 60 and first < _DAY_MINUTES and last <= _DAY_MINUTES
+        if not is_clock or first == last:
+            raise ParameterError(
+                "when must have hours of the clock, from one to another, such as 07-09 or 22-02, "
+                f"got {shown(text)}",
+                name="when",
+            )
+        last += _DAY_MINUTES * (last < first)
+    # A week more on each side, so that there is one of them.
+    dates = np.arange(low[0].astype("datetime64[D]") - 7, high[0].astype("datetime64[D]") + 7)
+    # 1970-01-01 was a Thursday.
+    dates = dates[np.isin((dates.astype(np.int64) + 3) % 7, days)].astype("datetime64[m]")
+    starts, stops = dates + first, dates + last
+    is_new = np.ones(len(starts), bool)
+    is_new[1:] = starts[1:] != stops[:-1]
+    is_last = np.append(is_new[1:], True)[: len(stops)]
+    return starts[is_new], stops[is_last]
+
+
+def _in_period(
+    part: str, text: str, zone: str, begins: Minutes, ends: Minutes
+) -> NDArray[np.bool_]:
+    """Whether each slice is in a period, of which all time must be in slices; (slices,) bool."""
+    first, dots, last = part.partition("..")
+    begin, end, is_clock = _span(first, text, zone)
+    if dots:
+        last_begin, last_end, is_clock = _span(last, text, zone)
+        # The last hour of a range is a time of the clock, at which it ends.
+        end = last_begin if is_clock else last_end
+    if begin >= end:
+        advice = "; hours are times of the clock, T07..T08 is one hour" if is_clock else ""
+        raise ParameterError(f"when must run forward, got {part}{advice}", name="when")
+    inside = (begins >= begin) & (ends <= end)
+    if begin not in begins or end not in ends or not inside.any():
+        raise _cuts_slices(part, begin, end, begins, ends)
+    numbers = np.flatnonzero(inside)
+    gap = np.flatnonzero(begins[numbers[1:]] != ends[numbers[:-1]])
+    if len(gap):
+        low, high = ends[numbers[gap[0]]], begins[numbers[gap[0] + 1]]
+        raise ParameterError(
+            f"when must be made of slices, got {part}; there are none from {_moment(low)} to "
+            f"{_moment(high)}",
+            name="when",
+        )
+    return inside
+
+
+def _span(name: str, text: str, zone: str) -> tuple[np.datetime64, np.datetime64, bool]:
+    """Beginning and end of a year, month, week, day or hour, and whether it is an hour."""
+    clock, hour, minute = _CLOCK_TIME.fullmatch(name), 0, 0
+    try:
+        if _YEAR.fullmatch(name):
+            found = slices_from_text(f"{name}-01..{name}-12", zone)
+        else:
+            found = slices_from_text(name if clock is None else clock[1], zone)
+        if clock is not None:
+            hour, minute = int(clock[2]), int(clock[3] or 0)
+        is_one = len(found) == 1 or _YEAR.fullmatch(name) is not None
+        is_time = is_one and minute < 60 and 60 * hour + minute <= _DAY_MINUTES
+    except ParameterError:
+        is_time = False
+    if not is_time:
+        raise ParameterError(f"{_RULE}, got {shown(text)}", name="when")
+    begin, end = (moment.astype("datetime64[m]") for moment in (found.begins[0], found.ends[-1]))
+    if clock is not None:
+        begin = begin + np.timedelta64(60 * hour + minute, "m")
+        # A minute, and the end of a day, is a moment.
+        end = begin + np.timedelta64(60 * (clock[3] is None and hour < 24), "m")
+    return begin, end, clock is not None
+
+
+def _cuts_slices(
+    text: str, begin: np.datetime64, end: np.datetime64, begins: Minutes, ends: Minutes
+) -> ParameterError:
+    """Error of a time that cuts slices, or is outside of all, with the edges nearest to it."""
+    low = begins[np.abs(begins - begin).argmin()]
+    after = ends[ends > low]
+    high = after[np.abs(after - end).argmin()]
+    return ParameterError(
+        f"when must begin and end where slices do, got {text[:80]}, from {_moment(begin)} to "
+        f"{_moment(end)}; the nearest edges are {_moment(low)} and {_moment(high)}",
+        name="when",
+    )
+
+
+def _moment(time: np.datetime64) -> str:
+    """A moment as a day, an hour or a minute."""
+    return str(time.astype("datetime64[m]")).removesuffix(":00").removesuffix("T00")

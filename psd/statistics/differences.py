@@ -10,8 +10,9 @@ import numpy as np
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
 from psd.query.answer_table import two_sided_quantile
-from psd.query.areas import Areas, NamedAreas, answer_areas
+from psd.query.areas import Areas, NamedAreas
 from psd.query.joint import fieller_interval
+from psd.query.windows import answer_areas
 
 if TYPE_CHECKING:
     import pandas
@@ -48,7 +49,7 @@ def count_pair(
     if isinstance(areas, NamedAreas):
         other = areas.in_tree(second.record.tree, second.record.domain)
     answers = [
-        answer_areas([index], asked, confidence=confidence, threshold=0.3)
+        answer_areas(index, asked, confidence=confidence, threshold=0.3)
         for index, asked in ((first, areas), (second, other))
     ]
     x, y = (columns["estimate"] for columns in answers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
 from psd.estimation.nonuniformity import shift_variance
-from psd.query.answer_table import QUALITIES, Threshold
-from psd.query.areas import answer_areas, read_areas
+from psd.query.answer_table import COLUMNS, QUALITIES, Threshold
+from psd.query.areas import read_areas
 from psd.query.index import QueryIndex
 from psd.query.joint import part_variance, records_moved
 from psd.query.lines import divides_records, line_matrix
-from psd.query.means import value_columns
 from psd.query.region_nodes import clipped_share
+from psd.query.windows import answer_areas
 from psd.space.ground_areas import area_unit, ground_areas, ground_densities
 from psd.space.region_tree import RegionTree
 
@@ -373,8 +373,9 @@ def _value_bands(fit: Fit, columns: int, rows: int, threshold: Threshold) -> dic
     areas = read_areas(boxes, fit.domain, fit.tree)
     numbers = range(len(fit.record.values))
     both = [(kind, number) for number in numbers for kind in ("mean", "sum")]
-    counts = answer_areas([index], areas, confidence=_CONFIDENCE, threshold=threshold)
-    found = value_columns([index], areas, both, _CONFIDENCE, counts, threshold)
+    certainty: dict[str, Any] = {"confidence": _CONFIDENCE, "threshold": threshold}
+    answers = answer_areas(index, areas, **certainty, values=both)
+    found = {name: band for name, band in answers.items() if name not in COLUMNS}
     for name, band in found.items():
         if name.endswith("_quality"):
             found[name] = np.array([1.0 + QUALITIES.index(each) for each in band])

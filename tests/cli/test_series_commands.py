@@ -1,5 +1,6 @@
 """Release on the command line: build, query, info, export and the rest, slice by slice."""
 
+import io
 import json
 
 import geopandas as gpd
@@ -203,6 +204,54 @@ def test_answers_and_sums_are_of_the_slices_of_the_wall_clock(folder):
     assert [f["geometry"] for f in features[:2]] == [f["geometry"] for f in features[2:4]]
 
 
+def test_windows_are_rows(folder):
+    """With joint answers, and in every kind of output."""
+    boxes = f"{ALL} --box 0 0 4 4"
+    windows = "--when 2024-01 --when 2024-01..2024-02"
+    rows = as_json(f"{boxes} {windows}")
+    assert [(row["when"], row["id"]) for row in rows] == [
+        (name, number) for name in ("2024-01", "2024-01..2024-02") for number in (1, 2)
+    ]
+    assert round(rows[2]["estimate"]) == truth()["2024-01"] + truth()["2024-02"]
+    told = passes(f"{boxes} {windows}")
+    assert told.count("2024-01..2024-02") == 2
+    assert passes(f"{boxes} {windows} --format csv").startswith("when,id,estimate,")
+    each = pd.DataFrame(as_json(f"{ALL} {windows} --each slice"))
+    assert each[["when", "slice"]].to_numpy().tolist() == [
+        ["2024-01", "2024-01"],
+        ["2024-01..2024-02", "2024-01"],
+        ["2024-01..2024-02", "2024-02"],
+    ]
+    passes(f"{boxes} {windows} -o windows.html")
+    assert "<th>when" in (folder / "windows.html").read_text().replace('<th scope="col">', "<th>")
+    joint = as_json(f"{boxes} {windows} --joint")
+    assert [row["when"] for row in joint["answers"]] == [row["when"] for row in rows]
+    assert joint["covariance"][0][2] > 0
+    assert joint["total"] is None
+    header = passes(f"{ALL} {windows} --joint --format csv").partition("\n")[0]
+    assert header.endswith("covariance_2024-01,covariance_2024-01..2024-02")
+    told = passes(f"{ALL} --each slice --joint")
+    assert "2024-01" in told.partition("correlation")[2]
+    assert "\ntotal " in told
+
+
+def test_a_change_of_clocks_is_told(folder):
+    hours = [f"2026-10-{day}T{hour:02}:30" for day in (24, 25) for hour in range(24)]
+    pd.DataFrame({"lon": 1.0, "lat": 1.0, "t": hours}).to_csv("hours.csv", index=False)
+    passes("build hours.csv -o hours --epsilon 1000 --bounds 0 0 8 8 --crs EPSG:3857 --time t "
+           "--time-zone Europe/Berlin --slices 2026-10-24T00..2026-10-25T23 --per record "
+           "--method quadtree --set height=1")  # fmt: skip
+    line = "query hours --box 0 0 8 8 --format csv --when"
+    told = cli(f"{line} 2026-10-25T01..2026-10-25T04")
+    assert told.code == 0
+    assert (
+        "--when has a change of clocks in it, in Europe/Berlin: the hour 2026-10-25T02 " in told.err
+    )
+    assert told.err.count("\n") == 1
+    assert round(pd.read_csv(io.StringIO(told.out))["estimate"].iloc[0]) == 3
+    assert cli(f"{line} 2026-10-24").err == ""
+
+
 BOX = "--box 0 0 1 1"
 BUILD = f"build v.csv -o x --epsilon 1 {BOUNDS}"
 REFUSED = [
@@ -210,13 +259,21 @@ REFUSED = [
     (2, f"query s {BOX} --when 2024-02..2024-05", "--when must begin and end where slices do"),
     (2, f"query s {BOX} --when 2024-01-01", "edges are 2024-01-01 and 2024-02-01"),
     (2, f"query s {BOX} --when 2024-03..2024-01", "--when must run forward"),
-    (2, f"query s {BOX} --when 2024-1", "--when must be a month, week, day or hour"),
+    (2, f"query s {BOX} --when 2024-1", "--when must be a year, month, week, day or hour"),
+    (2, f"query s {BOX} --when weekdays", "edges are 2024-01-01 and 2024-02-01"),
+    (2, f"query s {BOX} --when 2024-01 --when 2023", "edges are 2024-01-01 and 2024-02-01"),
     (2, f"query s {BOX} --slice 2024-01", "--slice is now --when WINDOW"),
     (2, f"query s {BOX} --slices 2024-01", "--slices is now --when FIRST..LAST"),
     (2, f"query s {BOX} --sum fare", "--sum must be one of the release, which has none"),
     (2, f"query one {BOX} --when 2024-01", "--when must be left out, got '2024-01'"),
     (2, f"query one {BOX} --each slice", "--each must be left out, got 'slice'"),
-    (2, f"query s {BOX} --joint", "--when must be one time slice for joint answers"),
+    (2, f"query one {BOX} --when 2024-01 --when 2024-02", "--when must be left out, got"),
+    (2, "query one --top 2 --when 2024-01", "--when must be given with a series"),
+    (
+        2,
+        "query s --top 2 --when 2024-01 --when 2024-02",
+        "one time slice for this question, got 2 windows",
+    ),
     (2, f"query s {BOX} --explain", "--when must be one time slice for explanations"),
     (2, f"query s {BOX} --nested --when 2024-01..2024-02", "--when must be one time slice"),
     (2, "query s --top 2 --when 2024-01..2024-02", "--when must be one time slice"),

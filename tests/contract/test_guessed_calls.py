@@ -480,11 +480,7 @@ def test_guessed_values_are_answered_by_what_to_write(df, gdf, wards, release, s
         (lambda: release.query(quantiles=5), "quantiles must be True or False, got '5'; classes="),
         (lambda: release.query(box, difference=release, ratio="yes"), "ratio must be True or F"),
         (lambda: named.query("name"), r"query\(level='name'\) answers all regions"),
-        (lambda: days.query(box, when=days.slices.names), r"FIRST\.\.LAST, got a value of type tu"),
-        (
-            lambda: days.query(box, when=pd.period_range("2026-03-01", "2026-03-02", freq="D")),
-            r"FIRST\.\.LAST, got a value of type PeriodIndex",
-        ),
+        (lambda: days.query(box, when=df["time"]), r"FIRST\.\.LAST, .* a value of type Series"),
         (lambda: release.query((37.5, 126.9, 37.6, 127.0)), "EPSG:4326, .* west south east north"),
         (lambda: release.query(both).total(), r"joint\(\)\.combine\(weights\) sums"),
         (
@@ -499,6 +495,9 @@ def test_guessed_values_are_answered_by_what_to_write(df, gdf, wards, release, s
     assert len(named.query(level="name")) == 2
     for when in (pd.Period("2026-03-01", freq="D"), pd.Timestamp("2026-03-01")):
         assert len(days.query(box, when=when)) == 1
+    period = pd.period_range("2026-03-01", "2026-03-02", freq="D")
+    for windows in (days.slices, days.slices.names, list(days.slices), period):
+        assert days.query(box, when=windows)["when"].tolist() == list(days.slices)
 
 
 def test_wards_that_do_not_fill_their_box(gdf, wards, west):

@@ -62,6 +62,8 @@ def test_arrays_are_the_columns_of_the_table(release, series, subtests):
         "boxes": release.query(BOXES),
         "polygons": release.query(list(shapes().geometry), crs=3857),
         "slices": series.query(BOXES, each="slice"),
+        "windows": series.query(BOXES, when=["2024-02", "2024-01..2024-02"]),
+        "slices of windows": series.query(BOXES, when=["2024-02", "2024-01"], each="slice"),
     }.items():
         with subtests.test(name):
             made = pd.DataFrame(answers.arrays)
@@ -74,9 +76,13 @@ def test_totals_and_joint_answers_are_those_of_one_slice(release, series):
     assert series.query(BOXES, when="2024-01").total() == total
     assert series.query(BOXES, when="2024-01", each="slice").total() == total
     assert len(series.query(BOXES, when="2024-01").explain()) == 2
-    for ask in ("total", "joint", "explain"):
-        with pytest.raises(ParameterError, match=r"when must be one time slice for .*, got 2"):
+    both = total.estimate + series["2024-02"].query(BOXES).total().estimate
+    assert series.query(BOXES).total().estimate == pytest.approx(both)
+    for ask in ("nested", "explain"):
+        with pytest.raises(ParameterError, match=r"when must be one time slice for .*, got 2 tog"):
             getattr(series.query(BOXES), ask)()
+        with pytest.raises(ParameterError, match=r"when must be one time slice for .*, got 2 win"):
+            getattr(series.query(BOXES, when=["2024-01", "2024-01"]), ask)()
     with pytest.raises(ParameterError, match="areas must not have a column joint_lower"):
         release.query(shapes().assign(joint_lower=1)).joint()
 
@@ -127,8 +133,11 @@ def test_answers_are_drawn(release, series):
     mpl.pyplot.close("all")
     with pytest.raises(ParameterError, match="column must be one of the answers"):
         release.query(BOXES).plot("count")
+    assert series.query(BOXES).plot()
     with pytest.raises(ParameterError, match="each must be left out for a map"):
         series.query(BOXES, each="slice").plot()
+    with pytest.raises(ParameterError, match=r"when must be one window for a map, .* 2 windows"):
+        series.query(BOXES, when=["2024-01", "2024-02"]).plot()
 
 
 @pytest.mark.deep

@@ -7,7 +7,7 @@ import shapely
 
 import psd
 from psd.errors import ParameterError
-from psd.query.totals import QueryTotals, sum_over_slices
+from psd.query.totals import QueryTotals, SliceSum
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
 
@@ -22,6 +22,13 @@ def totals(number, seed):
     names = QueryTotals.__dataclass_fields__
     values = {name: rng.uniform(0, 50, number) for name in names}
     return QueryTotals(**values | {"signed": rng.normal(0, 20, number)})
+
+
+def summed(parts):
+    total = SliceSum()
+    for part in parts:
+        total.add(part)
+    return total.totals
 
 
 def count(points, boxes):
@@ -49,7 +56,7 @@ def series(days=5, epsilon=1.0, seed=3, records=400, towns=1):
 
 def test_unbiased_estimates_and_variances_of_noise_are_added():
     parts = [totals(6, seed) for seed in range(4)]
-    total = sum_over_slices(parts)
+    total = summed(parts)
     for name in ("estimate", "signed"):
         assert getattr(total, name) == pytest.approx(sum(part.signed for part in parts))
     for name in ("perturbation_variance", "published_variance"):
@@ -60,7 +67,7 @@ def test_unbiased_estimates_and_variances_of_noise_are_added():
 
 def test_unevenness_is_the_largest_that_any_correlation_gives():
     parts = [totals(6, seed) for seed in range(4)]
-    total = sum_over_slices(parts)
+    total = summed(parts)
     deviations = np.array([np.sqrt(part.nonuniformity_variance) for part in parts])
     assert total.nonuniformity_variance == pytest.approx(deviations.sum(axis=0) ** 2)
     rng = np.random.default_rng(1)
@@ -148,34 +155,9 @@ def test_a_window_is_made_of_slices_of_any_length():
     assert month.equals(days)
     each = data.query(BOXES, when="2024-W02", each="slice").table
     assert each["slice"].tolist() == [f"2024-01-{day:02}" for day in range(8, 15) for _ in BOXES]
-    assert data.query(BOXES, when=" 2024-W01 .. 2024-01-09 ").slices.keys() == set(
+    assert data.query(BOXES, when=" 2024-W01 .. 2024-01-09 ").time.slices.keys() == set(
         data.slices.names[:9]
     )
-
-
-def test_windows_that_are_not_made_of_slices_are_refused(subtests):
-    data, _ = series()
-    months = psd.TimeSlices.parse("month", "2024-01..2024-03")
-    table = [
-        ("got 2024-01-02..2024-01-09, .* edges are 2024-01-02 and 2024-01-06$",
-         data.slices, "2024-01-02..2024-01-09"),
-        ("got 2023-12-31..2024-01-02, .* edges are 2024-01-01 and 2024-01-03$",
-         data.slices, "2023-12-31..2024-01-02"),
-        ("got 2024-01, from 2024-01-01 to 2024-02-01; .* 2024-01-01 and 2024-01-06$",
-         data.slices, "2024-01"),
-        ("from 2024-01-02T05 to 2024-01-02T06; .* 2024-01-02 and 2024-01-03$",
-         data.slices, "2024-01-02T05"),
-        ("edges are 2024-02-01 and 2024-03-01$", months, "2024-02-03"),
-        ("edges are 2024-03-01 and 2024-04-01$", months, "2025-07"),
-        ("when must run forward", data.slices, "2024-01-04..2024-01-02"),
-        *(("when must be a month, week, day or hour", months, text) for text in (
-            "2024-01,2024-02", "2024-1", "..", "2024-01..", "", 5)),
-    ]  # fmt: skip
-    for sentence, slices, text in table:
-        with subtests.test(text), pytest.raises(ParameterError, match=sentence):
-            slices.window(text)
-    with pytest.raises(ParameterError, match="the nearest edges"):
-        data.query(BOXES, when="2024-01")
 
 
 def test_a_gap_between_slices_is_refused_unless_all_are_added():
@@ -214,7 +196,7 @@ def test_slices_of_which_nothing_is_kept_have_the_same_answers(estimate, each, m
     for _ in range(2):
         found = asked.query(BOXES, each=each)
         assert found.table.equals(expected)
-        assert not any("fit" in vars(index) for index in found.slices.values())
+        assert not any("fit" in vars(index) for index in found.time.slices.values())
     assert not any("fit" in vars(part.index) for part in map(asked.__getitem__, asked))
     # A slice that is asked for alone keeps its fit, for what follows from its answers.
     name = next(iter(asked))
