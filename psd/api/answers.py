@@ -148,7 +148,7 @@ class Answers:
 
         if self.statistic not in ("", "difference"):
             return ()
-        record = next(iter(self.slices.values())).record
+        record = next(iter(self.time.slices.values())).record
         return notes_of(self.areas, record.domain, record.tree)
 
     def joint(self) -> Joint:
