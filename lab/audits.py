@@ -1,6 +1,6 @@
 """What audits of every method see: lower bounds on epsilon, beside what they ought to see.
 
-    python lab/audits.py [--methods A,B] [--epsilon 1] [--pairs 5000]
+    python lab/audits.py [--methods A,B] [--epsilon 1] [--pairs 5000] [--jobs 2]
         [-o docs/measured/data/audits.csv]
 
 Each line is one run of the command that its first column stands for. Exits with 1 if an audit
@@ -37,7 +37,7 @@ USER = ("--unit", "user", "--max-contributions", "4")
 def audited(method: str, user: bool, options: argparse.Namespace) -> dict[str, Any]:
     """What the command says."""
     words = ["check", "audit", "--method", method, "--epsilon", options.epsilon, "--format", "json"]
-    words += ["--pairs", str(options.pairs), *(USER if user else ())]
+    words += ["--pairs", str(options.pairs), "--jobs", str(options.jobs), *(USER if user else ())]
     ended = subprocess.run(
         [sys.executable, "-m", "psd_cli", *words],
         capture_output=True,
@@ -74,7 +74,7 @@ def rows(options: argparse.Namespace, failed: list[bool]) -> Iterator[tuple[str,
 
 
 def main() -> None:
-    parser = study(__doc__, methods=",".join(psd.methods()))
+    parser = study(__doc__, methods=",".join(psd.methods()), jobs=2)
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--pairs", type=int, default=5_000)
     options = parser.parse_args()
