@@ -33,15 +33,17 @@ def test_spendings_have_both_bounds(monkeypatch):
     assert facts("--gaussian 5x4") == facts("--gaussian 5 " * 4)
 
 
-def test_golden_numbers(subtests):
-    for delta, words, epsilon in (
+@pytest.mark.parametrize(
+    ("delta", "words", "epsilon"),
+    [
         ("1e-6", "--tree 1024,5", 3.3003),
         ("1e-6", "--tree 8760,20", 0.8379),
         ("1e-5", "--sampled 0.01,1,1000", 2.1014),
         ("1e-5", "--sampled 0.02,1.1,3000", 6.3949),
-    ):
-        with subtests.test(words):
-            assert float(facts(words, delta)["rhos_added"]) == pytest.approx(epsilon, abs=6e-5)
+    ],
+)
+def test_golden_numbers(delta, words, epsilon):
+    assert float(facts(words, delta)["rhos_added"]) == pytest.approx(epsilon, abs=6e-5)
 
 
 REFUSED_DELTAS = [

@@ -262,6 +262,9 @@ def test_many_pure_releases_have_two_bounds():
         for number in (times - 1, times):
             together = accounting.Composition.of(MILLIONTH, pure=[(nano(epsilon), number)])
             assert (together.converted < together.added) is (number == times)
+
+
+def test_rhos_and_samples_are_added_to_pure_releases():
     rho = accounting.gaussian_rho(Fraction(5))
     few = accounting.Composition.of(MILLIONTH, pure=[(nano(0.01), 1)], rho=rho)
     assert few.added == nano(0.01) + accounting.epsilon_of(rho, MILLIONTH)

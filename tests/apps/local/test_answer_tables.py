@@ -35,6 +35,7 @@ def test_a_mean_is_within_its_error(tmp_path, protocol):
     assert row.low < row.estimate < row.high
 
 
+@pytest.mark.deep
 def test_a_distribution_is_within_its_errors(tmp_path):
     values = numbers()
     rows = table_of(tmp_path, design_numbers(0, 100, 4, DEVICES), values)

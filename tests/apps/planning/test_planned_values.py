@@ -28,6 +28,7 @@ def planned(**options):
     )
 
 
+@pytest.mark.deep
 def test_errors_of_regions_are_those_of_builds():
     regions = CELLS.read(DOMAIN)
     row = psd.apps.planning.plan_regions(

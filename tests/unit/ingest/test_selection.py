@@ -162,14 +162,19 @@ TYPED = pa.table(
 )
 
 
-@given(where=FILTER)
-def test_it_selects_what_sql_selects(where):
-    """The canonical text is SQL; DuckDB decides about the same table."""
-    predicate = parse_where(where)
+@pytest.fixture(scope="module")
+def database():
     with duckdb.connect() as connection:
         connection.register("rows", TYPED)
-        query = f"SELECT coalesce(({predicate}), FALSE) FROM rows"
-        expected = [row[0] for row in connection.execute(query).fetchall()]
+        yield connection
+
+
+@given(where=FILTER)
+def test_it_selects_what_sql_selects(database, where):
+    """The canonical text is SQL; DuckDB decides about the same table."""
+    predicate = parse_where(where)
+    query = f"SELECT coalesce(({predicate}), FALSE) FROM rows"
+    expected = [row[0] for row in database.execute(query).fetchall()]
     assert select(predicate, {n: TYPED[n] for n in TYPED.column_names}).tolist() == expected
 
 
@@ -188,11 +193,12 @@ def batches(data, where, **columns):
     return list(read(data, Columns(where=where, **columns), DOMAIN))
 
 
-def test_properties_of_geojson_do_not_change_with_features_beside_them(tmp_path):
+@pytest.mark.parametrize("where", FILTERS)
+def test_properties_of_geojson_do_not_change_with_features_beside_them(tmp_path, where):
     """GDAL finds the type of a property by all features; a value means the same under each type."""
     values = [18, 1.5, 0, 1, True, False, "18", "true", "asthma", None, [1], {"a": 1}, 2**60, ""]
 
-    def selected(chosen, where):
+    def selected(chosen):
         points = gpd.GeoSeries.from_xy(126.5 + np.arange(len(chosen)) / 100, [37.5] * len(chosen))
         text = {
             "type": "FeatureCollection",
@@ -205,11 +211,10 @@ def test_properties_of_geojson_do_not_change_with_features_beside_them(tmp_path)
         path.write_text(pd.io.json.ujson_dumps(text))
         return np.concatenate([batch.match for batch in batches(path, where)]).tolist()
 
-    for where in FILTERS:
-        alone = [selected([value], where)[0] for value in values if value is not None]
-        together = selected(values, where)
-        del together[values.index(None)]
-        assert together == alone, where
+    alone = [selected([value])[0] for value in values if value is not None]
+    together = selected(values)
+    del together[values.index(None)]
+    assert together == alone
 
 
 def test_numbers_of_geojson_without_an_end_are_no_text_beside_text(tmp_path):

@@ -351,7 +351,9 @@ NARROW = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("crs", NARROW)
+@pytest.mark.parametrize(
+    "crs", [pytest.param("EPSG:2154", marks=pytest.mark.deep), *sorted({*NARROW} - {"EPSG:2154"})]
+)
 def test_polygons_that_reach_far_beyond_a_release_are_those_inside_it(crs, subtests):
     """The rest of them has no place in the CRS, or another one."""
     domain = psd.Domain(bounds=NARROW[crs], crs=crs)
