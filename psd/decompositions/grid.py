@@ -37,7 +37,7 @@ _MAX_SIZE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Grid of m x m cells with one noisy count each, m = sqrt(N epsilon / 5).
+    """Grid of m x m cells with one noisy count each, m = sqrt(N epsilon / 7.5).
 
     The uniform grid of [1]_. N is never read from the data: without a size, a noisy total takes a
     share of epsilon, sets the size, and is the measurement of the root.
@@ -69,7 +69,7 @@ class Grid:
 
     References
     ----------
-    .. [1] Qardaji, Yang, Li, ICDE 2013, guideline 1: 10 in place of 5, where 5 to 15 are about
+    .. [1] Qardaji, Yang, Li, ICDE 2013, guideline 1: 10 in place of 7.5, where 5 to 15 are about
        equal for plain counts. With at most k records per user, epsilon in it is epsilon / k.
 
     Examples
@@ -134,7 +134,7 @@ class Grid:
 
 
 def guideline_size(signal: float) -> int:
-    """M = sqrt(N epsilon / (5 k)), rounded, from a noisy total."""
+    """M = sqrt(N epsilon / (7.5 k)), rounded, from a noisy total."""
     ideal = math.sqrt(signal / GRID_SIGNAL)
     return min(max(round(ideal), 1), _MAX_SIZE)
 

@@ -20,7 +20,6 @@ from psd._util.arrays import Floats, Integers, distinct_values
 from psd.estimation.constants import (
     DENSITY_RASTER,
     MEDIAN_REACH,
-    SHIFT_ERROR,
     SLOPE_OVERDISPERSION,
     SMOOTH_SHIFT,
     SMOOTHING_PASSES,
@@ -150,7 +149,7 @@ class Fit:
 
     @property
     def shift_share(self) -> float:
-        """Error of what the density moves inside leaves, over `SHIFT_ERROR`.
+        """Relative error of what the density moves inside leaves.
 
         A constant for a smooth density, from the counts for a covariate; a boundary is right.
         """
@@ -458,7 +457,7 @@ def _inside_cells(fit: Fit) -> Floats:
         even = (
             region_shares(tree, None) if isinstance(tree, RegionTree) else parent_shares(tree, None)
         )
-        shift = covariate_error(tree, estimates, shares, even) / SHIFT_ERROR
+        shift = covariate_error(tree, estimates, shares, even)
     pattern, by_lines = fit_lines(tree, estimates, shares, domain), None
     if np.any(pattern.common):
         along = divisions(tree, estimates, shares)

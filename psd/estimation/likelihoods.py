@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, distinct_values
 from psd.estimation.constants import (
     LIKELIHOOD_POINTS,
-    LIKELIHOOD_REACH,
     ONE_SIDED,
     SCALE_FREE,
 )
@@ -109,13 +108,11 @@ class Likelihood:
 def grid(mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     """Low end and step of points around a mean, none below zero, all of them different."""
     deviation = np.maximum(deviation, _FINEST * np.maximum(_FINEST * np.abs(mean), 1.0))
-    low = np.maximum(mean - LIKELIHOOD_REACH * deviation, 0.0)
-    return low, (np.maximum(mean, 0.0) + LIKELIHOOD_REACH * deviation - low) / (
-        LIKELIHOOD_POINTS - 1
-    )
+    low = np.maximum(mean - SCALE_FREE * deviation, 0.0)
+    return low, (np.maximum(mean, 0.0) + SCALE_FREE * deviation - low) / (LIKELIHOOD_POINTS - 1)
 
 
-def points(low: Floats, step: Floats, size: int = LIKELIHOOD_POINTS) -> Floats:
+def points(low: Floats, step: Floats, size: int) -> Floats:
     """Counts at which likelihoods are given, shape (size, n)."""
     return low + step * np.arange(size, dtype=np.float64)[:, None]
 
@@ -182,7 +179,7 @@ def join_pair(a: Likelihood, b: Likelihood) -> Likelihood:
     wide = normalise(low, step, value)
     # On the usual number of points, around the mean.
     low, step = grid(wide.mean, wide.deviation)
-    return normalise(low, step, wide.across(points(low, step)))
+    return normalise(low, step, wide.across(points(low, step, LIKELIHOOD_POINTS)))
 
 
 def scale_free(a: Likelihood, b: Likelihood) -> Floats:
@@ -376,7 +373,9 @@ def _leaf_likelihoods(estimates: Estimates, noisy: NoisyCounts, leaves: Integers
         at = first[rows]
         deviation = np.sqrt(variance[at])
         low, step = grid(np.maximum(center[at], -3 * deviation), deviation)
-        cost = noisy.noise.negative_log_likelihood(center[at] - points(low, step), rate[at])
+        cost = noisy.noise.negative_log_likelihood(
+            center[at] - points(low, step, LIKELIHOOD_POINTS), rate[at]
+        )
         distinct.put(rows, normalise(low, step, np.exp(cost.min(axis=0) - cost)))
     return Shared(distinct=distinct, kind=kind)
 
@@ -391,7 +390,7 @@ def _include_noisy_counts(joined: Shared, noisy: NoisyCounts, nodes: Integers) -
         precision, from_kids = noisy.noise.inverse_variance(rate), below.deviation**-2
         mean = (below.mean * from_kids + count * precision) / (from_kids + precision)
         low, step = grid(mean, 1.2 / np.sqrt(from_kids + precision))
-        at = points(low, step)
+        at = points(low, step, LIKELIHOOD_POINTS)
         cost = noisy.noise.negative_log_likelihood(count - at, rate)
         value = below.across(at) * np.exp(cost.min(axis=0) - cost)
         # Where the two contradict each other beyond all points, the mean of both stands.

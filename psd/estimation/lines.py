@@ -23,25 +23,15 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers, distinct_values, sum_by
 from psd.estimation.constants import (
-    APART_PAIRS,
     APART_VARIANCE,
     CUT_SHARE_VARIANCE,
-    HIDDEN_SHARE,
+    ENOUGH_FAMILIES,
+    EXPECTED_CLUSTER_SIZE,
+    EXPECTED_OVERDISPERSION,
     LAGS,
-    LINE_ERRORS,
-    LINE_SHARES,
-    MAX_SHARE_VARIANCE,
-    MIDDLE_SHARE,
-    PAIRS_ENOUGH,
-    PAIRS_ERRORS,
-    STEP_CLUSTER_SIZE,
+    SEEN_ERRORS,
+    SEEN_SHARES,
     STEP_COLUMN_ERRORS,
-    STEP_ERRORS,
-    STEP_FAMILIES,
-    STEP_OVERDISPERSION,
-    STEP_SHARE_VARIANCE,
-    STEP_SHARES,
-    STEPS_ACROSS,
 )
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import Divisions, children_of, divisions
@@ -69,7 +59,18 @@ __all__ = [
 WIDTHS = 64
 """Widths of cells that are told apart, by halvings of the domain."""
 
-# Fewer divisions have few pairs on any tree.
+# Variance of the share of one half where all points are in one of the halves.
+_MAX_SHARE_VARIANCE = 1 / 4
+
+# Variance of the share beside a line in the middle of a cell of many steps, in squared steps per
+# cell: a mean of (1 + f^2 + (1 - f)^2) / 12 over f, 5 / 36, over that of 4 f (1 - f), 2 / 3.
+_STEP_SHARE_VARIANCE = 5 / 24
+
+# Deviation of a cut in a cell whose records are in its middle, over one in a cell whose records are
+# all on either side: the mean of min(f, 1 - f)^2 over f is half of that of f (1 - f).
+_MIDDLE_SHARE = 0.5**0.5
+
+# Fewer divisions tell nothing.
 _DIVISIONS = 500
 
 # A line is in the middle if it is off by less than this part of half the width.
@@ -114,37 +115,35 @@ def common_variance_by_width(
             total += np.bincount(halved[first], values, WIDTHS)[:WIDTHS]
     # Common variance by width: the pattern that fits the products best, if it is seen.
     error = np.sqrt(square)
-    usable = np.flatnonzero((pairs >= PAIRS_ENOUGH) & (counts > 0) & (error > 0))
+    usable = np.flatnonzero((pairs >= ENOUGH_FAMILIES) & (counts > 0) & (error > 0))
     mean, deviation = product[usable] / counts[usable], error[usable] / counts[usable]
-    share, best, strength = 0.0, np.zeros(WIDTHS), LINE_ERRORS
+    share, best, strength = 0.0, np.zeros(WIDTHS), SEEN_ERRORS
     # From one width more than the widest on, patterns are multiples of each other at all widths.
     for saturated in range(1, min(int(usable.max(initial=-1)) + 2, WIDTHS)):
         # All of the variance in cells of some width and narrower ones, a quarter of it for each
         # doubling.
-        pattern = MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(WIDTHS) - saturated, 0)
+        pattern = _MAX_SHARE_VARIANCE * 4.0 ** np.minimum(np.arange(WIDTHS) - saturated, 0)
         for fitted in (usable >= saturated, np.ones(len(usable), bool)):
             expected = np.where(fitted, pattern[usable], 0.0) / deviation
             length = float(np.sqrt((expected**2).sum()))
             # How many standard errors the means have along the pattern, of `length` for all
             # records.
             along = float((expected * mean / deviation).sum()) / length if length > 0 else 0.0
-            if along > strength and along < LINE_SHARES[1] * length:
+            if along > strength and along < SEEN_SHARES[1] * length:
                 share, best, strength = along / length, pattern, along
-    if share < LINE_SHARES[0]:
+    if share < SEEN_SHARES[0]:
         return np.zeros(WIDTHS)
     result = min(share, 1.0) * best
-    seen = mean > PAIRS_ERRORS * deviation
+    seen = mean > SEEN_ERRORS * deviation
     result[usable] = np.maximum(result[usable], np.where(seen, mean, 0.0))
-    return np.minimum(result, MAX_SHARE_VARIANCE)
+    return np.minimum(result, _MAX_SHARE_VARIANCE)
 
 
-def has_unshared_lines(
-    tree: Tree, along: tuple[Divisions, Divisions], lattice: tuple[int, int]
-) -> bool:
+def has_unshared_lines(tree: Tree, along: tuple[Divisions, Divisions]) -> bool:
     """Whether hardly any two cells are divided by one line, so that products tell nothing.
 
-    This is so where cells are divided at quantiles of their records. Where at least half of them
-    are divided in the middle, lines are common, however few cells there are.
+    This is so where cells are divided at quantiles of their records: less than half of them in the
+    middle.
     """
     number = sum(len(divided.node) for divided in along)
     middle = 0
@@ -152,14 +151,7 @@ def has_unshared_lines(
         low, high = (tree.boxes[divided.node, side].astype(np.int64) for side in (axis, axis + 2))
         off = np.abs(2 * divided.line - low - high)
         middle += int(np.count_nonzero(off <= np.maximum((high - low) // _MIDDLE, 1)))
-    if number < _DIVISIONS or 2 * middle >= number:
-        return False
-    pairs = sum(
-        len(first)
-        for axis, divided in enumerate(along)
-        for first, _ in _pairs(tree, divided, axis, lattice)
-    )
-    return pairs < APART_PAIRS * number
+    return number >= _DIVISIONS and 2 * middle < number
 
 
 def _pairs(
@@ -282,7 +274,7 @@ def _agreement(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, 
     total, of_counts, square = (
         np.bincount(width, values, WIDTHS)[:WIDTHS] for values in (products, counts, products**2)
     )
-    least = np.maximum(np.abs(total) - PAIRS_ERRORS * np.sqrt(square), 0.0)
+    least = np.maximum(np.abs(total) - SEEN_ERRORS * np.sqrt(square), 0.0)
     mean = np.where(of_counts > 0, least, 0.0) / np.where(of_counts > 0, of_counts, 1.0)
     return np.copysign(np.minimum(mean, 1.0), total)
 
@@ -354,7 +346,7 @@ def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -
         common[axis] = common_variance_by_width(tree, divided, axis, domain.lattice)
         if common[axis].any():
             factor[axis] = side_factors(tree, divided, axis, domain.lattice)
-    apart = has_unshared_lines(tree, along, domain.lattice)
+    apart = has_unshared_lines(tree, along)
     return LinePattern(step=step, common=common, factor=factor, apart=apart)
 
 
@@ -388,12 +380,12 @@ def line_deviation(
             halved = levels_halved(tree, leaf, axis, domain.lattice)
             # Variances are shares of the largest one, of cells with all records on one side of the
             # line.
-            by_lines = pattern.common[axis][halved] / MAX_SHARE_VARIANCE
+            by_lines = pattern.common[axis][halved] / _MAX_SHARE_VARIANCE
             by_lines *= 1 + (CUT_SHARE_VARIANCE - 1) * (1 - by_lines)
             variance = by_lines * pattern.factor[axis][halved]
             if _shows_step(pattern.step, axis, domain):
                 by_step = _step_variance(*_steps_across(tree, leaf, pattern.step, axis, domain))
-                variance = np.maximum(variance, by_step / MAX_SHARE_VARIANCE)
+                variance = np.maximum(variance, by_step / _MAX_SHARE_VARIANCE)
             if pattern.apart:
                 variance = np.maximum(variance, APART_VARIANCE * overdispersion[leaf] ** 8)
             deviation[axis, leaf] = records * np.sqrt(variance)
@@ -435,7 +427,7 @@ def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Flo
         product = np.ones(len(leaf))
         for axis in (0, 1):
             steps, part = _steps_across(tree, leaf, step, axis, domain)
-            variance = _step_variance(steps, part) / MAX_SHARE_VARIANCE
+            variance = _step_variance(steps, part) / _MAX_SHARE_VARIANCE
             product *= np.minimum(variance, 1.0) * np.minimum(steps, 1.0)
         result[leaf] = np.sqrt(product)
     return result
@@ -452,7 +444,7 @@ def _steps_across(
     """Steps of the coordinates, in widths of each cell, and the share of records that have them."""
     width = (tree.boxes[leaf, axis + 2] - tree.boxes[leaf, axis]).astype(np.float64)
     if not _shows_step(step, axis, domain) and _has_own_lattice(domain):
-        return np.where(width == 1, 1.0, 0.0), MIDDLE_SHARE
+        return np.where(width == 1, 1.0, 0.0), _MIDDLE_SHARE
     return step.step / (width * _column_width(axis, domain)), step.share
 
 
@@ -473,8 +465,8 @@ def _step_variance(steps: Floats, share: float) -> Floats:
     A line lies anywhere between two values: the share is off by up to half a step. In a cell of
     less than a step all records have one value, or there are none.
     """
-    wide = STEP_SHARE_VARIANCE * steps**2
-    variance: Floats = share**2 * np.minimum(wide, MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
+    wide = _STEP_SHARE_VARIANCE * steps**2
+    variance: Floats = share**2 * np.minimum(wide, _MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
     return variance
 
 
@@ -530,7 +522,7 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     child, owner = child[used], owner[used]
     g, value, variance = g[used], value[used], variance[used]
     n, above = count[owner], noise[owner]
-    unevenness = g * (1 - g) * n * (STEP_CLUSTER_SIZE + STEP_OVERDISPERSION * n)
+    unevenness = g * (1 - g) * n * (EXPECTED_CLUSTER_SIZE + EXPECTED_OVERDISPERSION * n)
     spread = variance * (1 - 2 * g) + g**2 * above + unevenness
     # The column (or row) that each cell is in, together with all cells of the same two sides.
     edges = tree.boxes[parents].astype(np.int64)
@@ -546,23 +538,23 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
         of_cell=domain.from_lattice(tree.boxes[parents[owner]]),
         columns=columns,
     )
-    best, strength = CoordinateStep(step=0.0, share=0.0), STEP_ERRORS
-    # Powers of ten between the narrowest leaf and a part of the domain.
+    best, strength = CoordinateStep(step=0.0, share=0.0), SEEN_ERRORS
+    # Powers of ten between the narrowest leaf and the domain.
     west, south, east, north = domain.bounds
     size = np.array([east - west, north - south])
     leaves = tree.boxes[tree.is_leaf]
     narrow = ((leaves[:, 2:] - leaves[:, :2]).min(axis=0) / np.array(domain.lattice) * size).min()
     first = math.ceil(math.log10(narrow / 2))
-    last = math.floor(math.log10(size.min() / STEPS_ACROSS))
+    last = math.floor(math.log10(size.min()))
     for step in [10.0**power for power in range(first, last + 1)]:
         slope, ratio, by_column = _regress(families, step)
         seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
-        if seen and STEP_SHARES[0] < slope < STEP_SHARES[1]:
+        if seen and SEEN_SHARES[0] < slope < SEEN_SHARES[1]:
             best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio
     # Cells that end at the smallest cell, and not for lack of records, hide finer steps.
     smallest = (leaves[:, 2:] - leaves[:, :2] <= domain.cell_step).all(axis=1)
     records = np.maximum(estimates.signed[tree.is_leaf], 0.0)
-    hides = domain.min_cell is not None and records[smallest].sum() > HIDDEN_SHARE * records.sum()
+    hides = domain.min_cell is not None and 2 * records[smallest].sum() > records.sum()
     if hides and not best.step:
         return CoordinateStep(step=10.0 ** (first - 1), share=1.0)
     return best
@@ -588,7 +580,7 @@ def _regress(families: _Families, step: float) -> tuple[float, float, float]:
         moved += int(np.count_nonzero(terms[-1]))
     every, columns = np.concatenate(terms), np.concatenate(by_column)
     error, other = float(np.sqrt((every**2).sum())), float(np.sqrt((columns**2).sum()))
-    if moved < STEP_FAMILIES or square <= 0 or error <= 0 or other <= 0:
+    if moved < ENOUGH_FAMILIES or square <= 0 or error <= 0 or other <= 0:
         return 0.0, 0.0, 0.0
     total = float(every.sum())
     return total / square, total / error, total / other

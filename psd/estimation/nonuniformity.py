@@ -19,14 +19,11 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.estimation.constants import (
     CEILING_ERRORS,
-    CLUSTER_SIZES,
-    DIAGONAL_PART,
     ENOUGH_FAMILIES,
     EXPECTED_CLUSTER_SIZE,
+    EXPECTED_OVERDISPERSION,
     FEW_FAMILIES,
     LARGEST_FAMILY,
-    SHIFT_ERROR,
-    STEP_OVERDISPERSION,
 )
 from psd.estimation.least_squares import Estimates
 from psd.space.box_tree import Tree
@@ -45,7 +42,6 @@ __all__ = [
     "join_parts",
     "nonuniformity_variance",
     "overdispersion_of_leaves",
-    "shift_variance",
 ]
 
 
@@ -173,19 +169,6 @@ def cell_ceiling(count: NDArray[np.float64], variance: NDArray[np.float64]) -> N
     return np.maximum(count, 0.0) + CEILING_ERRORS * np.sqrt(variance)
 
 
-def shift_variance(shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the variance that all leaves which a query cuts have in common.
-
-    shift: (n,) float64, records that the density moved into each query, beside an even one, those
-    of a covariate with a factor (`psd.estimation.fit.Fit.shift_share`); returns (n,) float64,
-    records squared.
-
-    A leaf beside a dense one holds its points near that one. A smooth density knows this, but
-    not how strongly, and is wrong in the same direction along the whole edge of a query.
-    """
-    return (SHIFT_ERROR * shift) ** 2
-
-
 def overdispersion_of_leaves(
     excess: NDArray[np.float64], squares: NDArray[np.float64], families: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -245,8 +228,9 @@ def fit_dispersion(
     squares, with the inverse variance of S as weight and a normal prior of the cluster size. Then
     phi of the leaves of a level is the ratio of sums over families on the levels just above it
     (`overdispersion_of_leaves`): large cells determine it, as they determine the errors. But a
-    family counts for at most 3 % of the squares that are counted of its level: a city in two cells,
-    or three colonies, would determine the error of all others.
+    family counts for at most 3 % of the squares that are counted of its level, or for
+    1.5 times their mean where that is more: a city in two cells, or three colonies, would determine
+    the error of all others.
 
     A division along x tells nothing about y. So where families are divided along one axis, phi is
     fitted for each axis, and that of a leaf is the larger one: points on one line from west to east
@@ -269,15 +253,16 @@ def fit_dispersion(
     if by_lines is not None:
         lines = by_lines[moments.node]
         excess = excess - lines * moments.square
-        parts = np.maximum(parts - lines, DIAGONAL_PART * parts)
+        # Lines along the axes explain no diagonals, which are a third of the squares of quarters.
+        parts = np.maximum(parts - lines, parts / 3)
     squares = parts * moments.square
     phi = np.zeros(levels)
     for axis in (1, 2):
         divided = np.flatnonzero(moments.across & axis)
         level, of_families = moments.level[divided], squares[divided]
         # Each family counts for a bounded part of the squares of its level that are counted, or for
-        # not much more than its share if there are few. In a few rounds: in the limit, few cells
-        # with all records would count no more than the noise of the others.
+        # not much more than the mean of all if there are few. In a few rounds: in the limit, few
+        # cells with all records would count no more than the noise of the others.
         size = np.maximum(of_families, 0.0)
         families = np.maximum(np.bincount(level, minlength=levels), 1)
         part, limit = np.maximum(LARGEST_FAMILY, FEW_FAMILIES / families), size
@@ -324,10 +309,10 @@ def _moments_of(tree: Tree, estimates: Estimates, share: Floats, parents: Intege
 
 def _fit_cluster_size(moments: _Moments, levels: int) -> float:
     """Variance per point, by weighted least squares with a prior."""
-    level, mean, deviation = moments.level, *EXPECTED_CLUSTER_SIZE
+    level = moments.level
     points, squares = moments.parts * moments.count, moments.parts * moments.square
-    count, cluster_size = np.maximum(moments.count, 0.0), mean
-    phi = np.full(levels, STEP_OVERDISPERSION)
+    count, cluster_size = np.maximum(moments.count, 0.0), EXPECTED_CLUSTER_SIZE
+    phi = np.full(levels, EXPECTED_OVERDISPERSION)
     enough = np.bincount(level, minlength=levels) >= ENOUGH_FAMILIES
     for _ in range(_ROUNDS):
         variance = moments.noise + moments.parts * count * (cluster_size + phi[level] * count)
@@ -345,6 +330,8 @@ def _fit_cluster_size(moments: _Moments, levels: int) -> float:
         alone = np.where(used, a - b * b / c, 0.0).sum() / 2
         excess = np.where(used, by_points - b * by_squares / c, 0.0).sum() / 2
         phi = np.where(used, np.clip((by_squares - cluster_size * b) / c, 0.0, 1.0), phi)
-        prior = 1 / deviation**2
-        cluster_size = float(np.clip((excess + mean * prior) / (alone + prior), *CLUSTER_SIZES))
+        # The prior has a standard deviation of its mean; points thrown at random have 1.
+        prior = 1 / EXPECTED_CLUSTER_SIZE**2
+        mean = (excess + EXPECTED_CLUSTER_SIZE * prior) / (alone + prior)
+        cluster_size = max(float(mean), 1.0)
     return cluster_size

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, ranges
 from psd.estimation.constants import (
     LARGE_REACH,
-    LIKELIHOOD_REACH,
     ONE_SIDED,
     SCALE_FREE,
     SHARES_TRIED,
@@ -290,7 +289,7 @@ def _divide_total(
 def _median_part(total: Floats, a: Likelihood, b: Likelihood) -> Floats:
     """Posterior median of the first of two parts of a total."""
     # The range of the first part that both likelihoods allow.
-    reach = LIKELIHOOD_REACH + 1
+    reach = SCALE_FREE + 1
     low = np.maximum(a.mean - reach * a.deviation, total - (b.mean + reach * b.deviation))
     high = np.minimum(a.mean + reach * a.deviation, total - (b.mean - reach * b.deviation))
     low, high = np.clip(low, 0.0, total), np.clip(high, 0.0, total)

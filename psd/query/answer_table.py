@@ -32,7 +32,6 @@ from psd.errors import ParameterError
 from psd.estimation.fit import predicts_published
 from psd.query.constants import (
     GOOD_LIMIT,
-    MAX_BIAS,
     RESTORED_VARIANCE,
     ROUNDING_VARIANCE,
     SKEW_DIVISOR,
@@ -233,8 +232,7 @@ def noise_for_intervals(totals: QueryTotals) -> Floats:
     """Variance of answers by the noise alone, with what post-processing moved; see below."""
     moved = (np.maximum(totals.estimate, 0.0) - np.maximum(totals.signed, 0.0)) ** 2
     moved -= _taken(totals)
-    bias = np.clip(moved, 0.0, MAX_BIAS * totals.perturbation_variance)
-    variance: Floats = totals.published_variance + bias
+    variance: Floats = totals.published_variance + np.maximum(moved, 0.0)
     return variance
 
 

@@ -17,7 +17,6 @@ __all__ = [
     "FINER_SHIFT",
     "GOOD_LIMIT",
     "LINE_PLACES",
-    "MAX_BIAS",
     "MAX_MESH_CELLS",
     "NOTED_FROM",
     "RESTORED_VARIANCE",
@@ -49,9 +48,6 @@ coverage: squares on people."""
 TAIL_SQUARE: Final = 3.84
 """Square of the normal quantile from which the divisor holds; that of 95 %. Below it, the term
 falls to 0 at 1. By coverage: 80 % intervals of nearly all rows covered 82 to 88 %."""
-
-MAX_BIAS: Final = 2.0
-"""Largest squared bias of an answer, in least-squares variances. By calibration."""
 
 ROUNDING_VARIANCE: Final = 0.25
 """Variance of rounding an integer count to its neighbour. Derived."""

@@ -20,7 +20,7 @@ from psd.accounting import rho_of
 from psd.errors import ParameterError
 from psd.estimation.fit import Fit, fit_least_squares, predicts_published
 from psd.estimation.least_squares import published_covariance
-from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.estimation.nonuniformity import nonuniformity_variance
 from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
 from psd.query.boxes import box_fraction
@@ -188,8 +188,7 @@ def _finer_variances(
         fit.dispersion.cluster_size,
     )
     uneven = nonuniformity_variance(count[node], fraction, area, overdispersion, cluster_size).sum()
-    shift = shift_variance(totals.shift)[0]
-    return noise, float(uneven + FINER_SHIFT * shift + totals.line_variance[0])
+    return noise, float(uneven + FINER_SHIFT * totals.shift[0] ** 2 + totals.line_variance[0])
 
 
 def _area(tree: Tree) -> Floats:

@@ -19,7 +19,7 @@ from scipy import linalg, sparse
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
 from psd.estimation.least_squares import Estimates
-from psd.estimation.nonuniformity import nonuniformity_variance, shift_variance
+from psd.estimation.nonuniformity import nonuniformity_variance
 from psd.query.answer_table import (
     Threshold,
     answer_columns,
@@ -157,7 +157,7 @@ def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
     this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a leaf cancel.
 
     What the neighbours of leaves say of them is off in all regions alike; see
-    `psd.estimation.nonuniformity.shift_variance`. Records along a line that two boxes share are
+    `psd.query.totals.QueryTotals.shift`. Records along a line that two boxes share are
     missing in one and too many in the other; see `psd.query.lines`. A V that is no variance
     of a measure is made positive semi-definite.
     """
@@ -172,8 +172,7 @@ def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
         np.add.at(covariance, (a, b), shared)
         np.add.at(covariance, (b, a), shared)
     moved = np.bincount(query, records_moved(fit, node, part), len(regions))
-    common = float(shift_variance(np.ones(1))[0])
-    result = _nearest_covariance(covariance) + common * np.outer(moved, moved)
+    result = _nearest_covariance(covariance) + np.outer(moved, moved)
     divided = divides_records(*part)
     lines = regions.lines(query[divided], node[divided])
     if lines is not None:

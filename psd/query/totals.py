@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import InternalError
-from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
+from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance
 from psd.query.lines import Sides, cut_pairs, line_variance, side_variance
 from psd.query.traversal import Traversal, perturbation_variance
 
@@ -33,7 +33,9 @@ class QueryTotals:
     published_variance: NDArray[np.float64]
     leaf_variance: NDArray[np.float64]  # from points in partly covered leaves
     # Records that the density adds to the query, compared with a uniform one, times its relative
-    # error (`psd.estimation.fit.Fit.shift_share`).
+    # error (`psd.estimation.fit.Fit.shift_share`). A leaf beside a dense one holds its points near
+    # that one. A smooth density knows this, but not how strongly, and is wrong in the same
+    # direction along the whole edge of a query.
     shift: NDArray[np.float64]
     line_variance: NDArray[np.float64]  # from records along the sides of boxes; 0 for polygons
     # Records that partly covered leaves may hold outside the query, a bound of the answer
@@ -49,7 +51,7 @@ class QueryTotals:
     @property
     def nonuniformity_variance(self) -> NDArray[np.float64]:
         """Variance from partly covered leaves, the shift of a density, and lines."""
-        return self.leaf_variance + shift_variance(self.shift) + self.line_variance
+        return self.leaf_variance + self.shift**2 + self.line_variance
 
     def noise_variance(self, published: bool) -> NDArray[np.float64]:
         """Variance from the noise, of the published counts or of the signed ones."""

@@ -16,9 +16,10 @@ __all__ = [
     "PostProcessing",
 ]
 
-INFERENCE_VERSION: Final = 2
+INFERENCE_VERSION: Final = 3
 """Version of the estimates that are computed, which a file states. It also answers releases of
-version 1, whose intervals did not know lines with regions and with a declared resolution."""
+versions 1 and 2, whose estimates are the same: intervals of 1 did not know lines with regions and
+with a declared resolution, and those of 2 held only a part of large biases of medians."""
 
 ESTIMATES = ("least-squares", "posterior", "signed")
 REGION_ESTIMATES = (*ESTIMATES, "integer")

@@ -17,7 +17,6 @@ from scipy import sparse
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
 from psd.estimation.least_squares import Estimates, project_non_negative
-from psd.estimation.nonuniformity import shift_variance
 from psd.space.box_tree import Hierarchy
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
     by_leaf = sparse.csr_array((root[:, 0], (owner, number)), shape=(len(leaves), len(cut)))
     shape = (overlay.cells, len(cut))
     by_cell = sparse.csr_array((scale, (overlay.cell[cut], number)), shape=shape)
-    common = np.sqrt(shift_variance(overlay.shift()))[:, None] * np.sign(overlay.shift())[:, None]
+    common = overlay.shift()[:, None]
     lines = overlay.lines()
     # Root of the share of each leaf that is in no cell: its parts there are drawn as one.
     missing = np.sqrt(np.maximum(1 - sum_by(owner, share, len(leaves)), 0.0))[:, None]

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
-from psd.estimation.nonuniformity import shift_variance
 from psd.query.answer_table import COLUMNS, QUALITIES, Threshold
 from psd.query.areas import read_areas
 from psd.query.index import QueryIndex
@@ -135,7 +134,7 @@ class Overlay:
     def nonuniformity_variance(self) -> Floats:
         """Variance of each cell's count from uneven leaves, shape (cells,)."""
         leaves = sum_by(self.cell, self.part_variance(), self.cells)
-        variance = leaves + shift_variance(self.shift())
+        variance = leaves + self.shift() ** 2
         lines = self.lines()
         return variance if lines is None else variance + lines.power(2).sum(axis=1)
 

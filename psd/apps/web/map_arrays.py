@@ -22,7 +22,6 @@ from psd.estimation.constants import (
     DENSITY_RASTER,
     EMPTY_VARIANCE,
     EVEN_SHARE,
-    SHIFT_ERROR,
     SMOOTHING_PASSES,
 )
 from psd.estimation.density import least_mass
@@ -30,7 +29,6 @@ from psd.estimation.fit import Fit, predicts_published
 from psd.query.answer_table import QUALITIES, Threshold, reliability_limits
 from psd.query.constants import (
     LINE_PLACES,
-    MAX_BIAS,
     RESTORED_VARIANCE,
     ROUNDING_VARIANCE,
     SHARE_ROUNDING,
@@ -323,14 +321,12 @@ def _numbers(release: Release, threshold: Threshold) -> dict[str, Any]:
         "empty": EMPTY_VARIANCE,
         "lump": fit.dispersion.cluster_size,
         "shiftShare": fit.shift_share,
-        "shiftError": SHIFT_ERROR,
         "slantingShift": SLANTING_SHIFT,
         "sideSlant": SIDE_SLANT,
         "linePlaces": LINE_PLACES,
         "shareRounding": SHARE_ROUNDING,
         "hasColumns": fit.column_records is not None,
         "ceilingErrors": CEILING_ERRORS,
-        "maxBias": MAX_BIAS,
         "roundingVariance": ROUNDING_VARIANCE,
         "skewDivisor": SKEW_DIVISOR,
         "tailSquare": TAIL_SQUARE,

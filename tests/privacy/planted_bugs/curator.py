@@ -76,7 +76,7 @@ def cuts_at_the_data(self, curator):
 def size_of_the_exact_total(self, curator):
     """The size of a grid follows from the exact N."""
     root = curator.root()
-    size = guideline_size(20 * int(true_counts(curator, root)[0]) * curator.loss / NANO)
+    size = guideline_size(30 * int(true_counts(curator, root)[0]) * curator.loss / NANO)
     cells = cut_grid(curator.cut, root, curator.domain.lattice, (size, size))
     curator.count(cells, curator.loss)
     return curator.tree()

@@ -65,5 +65,5 @@ def test_sizes_follow_the_formulas_of_the_papers():
     assert hilbert_rtree.height_for(140_000) == 13
     assert htf.height_for(140_000) == kd_height(140_000) == 16
     assert (kd_height(0), kd_height(10.0**9)) == (1, 20)
-    assert guideline_size(140_000) == 167
+    assert guideline_size(140_000) == 137
     assert tiny_size(140_000) == 915

@@ -277,7 +277,7 @@ def test_noise_alone_has_the_expected_cluster_size():
         ).tree
     )
     share = np.where(tree.parent >= 0, 0.25, 1.0)
-    assert fit_dispersion(tree, estimates, share).cluster_size == 3
+    assert fit_dispersion(tree, estimates, share).cluster_size == 2
 
 
 def alternating_tree(axes):
@@ -412,7 +412,7 @@ def release_on_a_line(name):
 def is_apart(release):
     model = release.index.fit
     found = divisions(release.tree, model.estimates, model.parent_shares)
-    return has_unshared_lines(release.tree, found, release.domain.lattice)
+    return has_unshared_lines(release.tree, found)
 
 
 @pytest.mark.deep

@@ -39,7 +39,7 @@ def test_nonuniformity_error_of_a_cut_leaf_by_hand():
     release = psd.Release.from_counts(tree, [50], 2.0, domain=domain)
     row = release.query([(0, 0, 1, 4)]).table.loc[0]
     assert row["estimate"] == pytest.approx(12.5)
-    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (3 + 50)))
+    assert row["nonuniformity_error"] == pytest.approx(math.sqrt(50 * 0.25 * 0.75 * (2 + 50)))
     q = math.exp(-2)
     assert row["perturbation_error"] == pytest.approx(0.25 * math.sqrt(2 * q) / (1 - q))
 

@@ -74,14 +74,17 @@ def test_every_part_widens_the_interval():
 
 
 def test_what_the_view_moved_beyond_chance_widens_the_interval():
+    known = {"estimate": 500, "perturbation_variance": 400, "published_variance": 100}
+
     def upper(signed):
-        known = {"estimate": 500, "perturbation_variance": 400, "published_variance": 100}
         return answer_intervals(sums(**known, signed=signed), 0.95)[1][0]
 
     by_chance = upper(500.0)
     assert upper(500 + np.sqrt(300)) == pytest.approx(by_chance, rel=1e-12)
     assert upper(530.0) > by_chance
-    assert upper(1e9) == upper(1e6)
+    # All of it: the square of 100, less what chance moves.
+    lower = answer_intervals(sums(**known, signed=600.0), 0.95)[0][0]
+    assert lower == pytest.approx(500 - 1.959963985 * np.sqrt(100 + 100**2 - 300 + 0.25))
 
 
 def test_an_uneven_small_count_reaches_further_up_than_down():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psd.estimation.constants import SMOOTH_SHIFT
-from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance, shift_variance
+from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance
 from psd.query.totals import QueryTotals, concatenate, query_totals
 from psd.query.traversal import Traversal, TraversalLevel
 from psd.release.post_processing import PostProcessing
@@ -89,7 +89,7 @@ def test_the_variance_of_published_counts_is_that_of_least_squares_where_they_ar
 
 def test_what_neighbours_say_is_added_to_the_variance_of_leaves():
     sums = sums_of(3)
-    expected = sums.leaf_variance + shift_variance(sums.shift) + sums.line_variance
+    expected = sums.leaf_variance + sums.shift**2 + sums.line_variance
     assert sums.nonuniformity_variance.tolist() == expected.tolist()
 
 

@@ -134,7 +134,7 @@ def test_the_header_holds_public_values_and_nothing_else(content):
     assert written_header() == {
         "psd_release": 1,
         "library": psd.__version__,
-        "inference": 2,
+        "inference": 3,
         "method": "quadtree",
         "parameters": PARAMETERS,
         "domain": {**DEGREES, "lattice": [8, 8]},
@@ -400,7 +400,7 @@ HEADERS = [
         "lattice does not follow from coordinate_resolution",
         {"coordinate_resolution": "0.1", "domain": {**DEGREES, "lattice": [2**20] * 2}},
     ),
-    ("must be at most 2, got 3", {"inference": 3}),
+    ("must be at most 3, got 4", {"inference": 4}),
     ("epsilon must be above 0", {"epsilon": "0"}),
     ("at most epsilon", {"epsilon": "0.999999999"}),
     *((name, *({name: value} for value in values)) for name, values in VALUES.items()),

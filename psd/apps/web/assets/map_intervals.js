@@ -2,7 +2,6 @@
 "use strict";
 
 const psdIntervals = (() => {
-  const { clamp } = psdAxes;
   const TINY = 1e-300;
 
   /** Answer to one region with its interval; see psd/query/answer_table.py. */
@@ -11,8 +10,7 @@ const psdIntervals = (() => {
     const noise = totals.noise + totals.rounding, published = totals.published + totals.rounding;
     const perturbation = Math.sqrt(meta.predictsPublished ? published : noise);
     const taken = Math.max(noise - published, 0);
-    const moved = (estimate - Math.max(totals.signed, 0)) ** 2 - taken;
-    const bias = clamp(moved, 0, meta.maxBias * noise);
+    const bias = Math.max((estimate - Math.max(totals.signed, 0)) ** 2 - taken, 0);
     const unknown = noise > 0 || totals.uneven > 0 || estimate > 0;
     const rounding = unknown ? meta.roundingVariance : TINY;
     const variance = published + bias + totals.uneven + rounding;

@@ -17,7 +17,6 @@ const psdWalk = (() => {
       const [slope, rest, otherSlope, otherRest] = this.visit(0, active, 0);
       let lineVariance = 0;
       for (const value of this.lines.values()) lineVariance += value ** 2;
-      const shift = (model.meta.shiftError * this.moved) ** 2;
       return {
         estimates: this.estimates,
         estimate: this.estimates.reduce((sum, value) => sum + value, 0),
@@ -25,7 +24,7 @@ const psdWalk = (() => {
         noise: slope ** 2 * model.noise.root + rest,
         published: otherSlope ** 2 * model.published.root + otherRest,
         rounding: this.rounding,
-        uneven: this.leafVariance + shift + lineVariance,
+        uneven: this.leafVariance + this.moved ** 2 + lineVariance,
         beyond: this.beyond,
       };
     }
