@@ -1,9 +1,9 @@
 """What every constant of the estimates is worth: the same builds, answered with other values.
 
     python lab/constants.py [--only SMOOTH_SHIFT,LAGS] [--rows A;B] [--runs 1]
-        [--data FOLDER] [--sets A,B] [-o docs/measured/data/constants.csv]
+        [--data FOLDER] [--sets A,B] [-o constants.csv]
 
-A small coverage matrix: rows of `coverage_matrix.py` and a method for each, at two epsilons. Each
+A small coverage matrix: rows of `coverage_matrix.py`, with a method and an epsilon for each. Each
 build is answered with every constant of `psd/estimation/constants.py` as it is, and with the values
 of `CANDIDATES` in its place. The last column says in how many builds any figure differs. The raster
 of densities is a matter of precision alone, and is not tried.
@@ -30,14 +30,14 @@ from psd.publish.public_inputs import resolve_post_processing
 from psd.query.boxes import box_totals
 
 ROWS = {
-    r"^uk_road_accidents, streets$": "auto",
-    r"^uk_road_accidents, covariate$": "auto",
-    r"^uk_road_accidents, line$": "htree",
-    r"^osm_andorra_2016, 3 decimals$": "auto",
-    r"^osm_andorra_2016, as it is$": "grid",
-    r"^colonies$": "auto",
+    r"^uk_road_accidents, streets$": ("auto", "1"),
+    r"^uk_road_accidents, covariate$": ("auto", "0.1"),
+    r"^uk_road_accidents, line$": ("htree", "0.1"),
+    r"^osm_andorra_2016, 3 decimals$": ("auto", "0.1"),
+    r"^osm_andorra_2016, as it is$": ("grid", "0.1"),
+    r"^colonies$": ("auto", "0.1"),
 }
-"""Rows, by a regular expression of their names, and the method of each."""
+"""Rows, by a regular expression of their names, and the method and epsilon of each."""
 
 CANDIDATES: dict[str, tuple[Any, ...]] = {
     "APART_VARIANCE": (0.0, 1.0),
@@ -61,7 +61,7 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
     "SEEN_SHARES": ((0.0, 2.0), (0.2, 2.0)),
     "SHARES_TRIED": (25,),
     "SLOPE_OVERDISPERSION": (1.0, 2.0),
-    "SMOOTHING_PASSES": (1, 3),
+    "SMOOTHING_PASSES": (3,),
     "SMOOTH_SHIFT": (0.6, 1.8),
     "STEP_COLUMN_ERRORS": (0.0, 5.0),
 }
@@ -111,28 +111,25 @@ def figures(release: psd.Release, truth: Truth) -> Figures:
 
 
 def measured(
-    variants: Iterable[tuple[Variant, str]], options: Any
+    rows: Iterable[tuple[Variant, str, str]], options: Any
 ) -> dict[tuple[str, Any], list[Figures]]:
     """Figures of all builds by constant and value, and by ("", 0) with all as they are."""
     found: dict[tuple[str, Any], list[Figures]] = defaultdict(list)
-    for variant, method in variants:
+    for variant, method, epsilon in rows:
         counts = tally_of(variant.points(), variant.domain)
         truth = truth_of(variant, variant.points(), counts, DISTRICTS)
         more = {} if variant.covariate is None else {"covariate": variant.covariate}
         choice = resolve_post_processing(
             psd.decompositions.method(method), estimate=None, density="covariate" if more else None
         )
-        for epsilon in options.epsilons:
-            for _ in range(options.runs):
-                release = draw(
-                    counts, variant.domain, method, epsilon, post_processing=choice, **more
-                )
-                found["", 0].append(figures(release, truth))
-                for name in options.only:
-                    for value in CANDIDATES[name]:
-                        with replaced(name, value):
-                            found[name, value].append(figures(release, truth))
-            print(f"{variant.name}, {epsilon}", file=sys.stderr, flush=True)
+        for _ in range(options.runs):
+            release = draw(counts, variant.domain, method, epsilon, post_processing=choice, **more)
+            found["", 0].append(figures(release, truth))
+            for name in options.only:
+                for value in CANDIDATES[name]:
+                    with replaced(name, value):
+                        found[name, value].append(figures(release, truth))
+        print(f"{variant.name}, {epsilon}", file=sys.stderr, flush=True)
     return found
 
 
@@ -159,7 +156,7 @@ def _cells(values: np.ndarray, base: np.ndarray) -> tuple[str, ...]:
 
 
 def main() -> None:
-    parser = study(__doc__, epsilons="0.1,1", runs=1)
+    parser = study(__doc__, runs=1)
     add_sets(parser)
     parser.add_argument("--only", type=items, default=list(CANDIDATES), help="names of constants")
     parser.add_argument("--rows", default=";".join(ROWS), help="expressions of rows")
@@ -168,8 +165,8 @@ def main() -> None:
     variants = [*changed_variants(sets), *hard_variants(sets)]
     chosen = []
     for expression in options.rows.split(";"):
-        method = ROWS.get(expression, "auto")
-        chosen += [(row, method) for row in variants if re.search(expression, row.name)]
+        how = ROWS.get(expression, ("auto", "0.1"))
+        chosen += [(row, *how) for row in variants if re.search(expression, row.name)]
     write_table(options.output, HEADS, list(lines(measured(chosen, options))))
 
 
