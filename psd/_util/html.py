@@ -30,6 +30,7 @@ main { max-width: 1120px; margin: 0 auto; padding: 1rem 1rem 3rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 1rem 0 .25rem; }
 h2 { font-size: 1.2rem; margin: 0 0 .5rem; }
 p { margin: .4rem 0; max-width: 75ch; overflow-wrap: anywhere; }
+:lang(ko) { word-break: keep-all; }
 .lead { color: var(--soft); }
 .private { background: var(--mark); color: #fff; padding: .75rem 1rem; font-weight: 600; }
 .private p { max-width: 1088px; margin: 0 auto; }

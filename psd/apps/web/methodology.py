@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,11 +14,22 @@ import shapely
 from psd._util.extras import SOURCE, require_matplotlib
 from psd._util.html import figure_block, page, paragraph, section, table_block
 from psd.api.release import Release
+from psd.apps.web.sheet_words import (
+    SHEET,
+    Language,
+    counted_text,
+    limits_texts,
+    loss_text,
+    page_language,
+    protected_text,
+    source_text,
+    values_text,
+)
 from psd.decompositions import method_class, methods
 from psd.privacy.loss import delta_text
 from psd.query.answer_table import QUALITIES, relative_text, reliability_limits
 from psd.space.ground_areas import area_unit, east_west_scale, ground_areas, shape_ground_areas
-from psd.space.region_tree import ELSEWHERE
+from psd.space.region_tree import ELSEWHERE, RegionTree
 from psd.version import __version__
 
 if TYPE_CHECKING:
@@ -129,25 +141,8 @@ _THRESHOLD = 0.3
 _LARGEST_PLAIN = 10**9
 _LEAST_SHARE = 1e-5
 
-_PROTECTED = {
-    "record": "one record: adding or removing any one record of the data",
-    "user": "one user: adding or removing all records of any one user",
-    "user-day": "the records of one user on one day",
-    "user-slice": "the records of one user in one time slice",
-    "report": "the whole answer of one device, which randomised it before it was sent",
-}
 
-# One unit of privacy in words.
-_SUSPECTED = {
-    "record": "a certain record",
-    "user": "a certain person",
-    "user-day": "a certain person on a certain day",
-    "user-slice": "a certain person in a certain time slice",
-    "report": "a certain place, and not another one, is the true answer of a device",
-}
-
-
-def methodology_page(release: Release) -> str:
+def methodology_page(release: Release, language: Language | None = None) -> str:
     """Make the sheet of method of a release or a series as an HTML text.
 
     Guarantees
@@ -159,6 +154,8 @@ def methodology_page(release: Release) -> str:
     ----------
     release : Release
         Errors and the map of a series are those of its middle slice.
+    language : {"en", "ko"}, optional
+        By default that of the release, Korean or else English. Pictures have English words.
 
     Raises
     ------
@@ -172,130 +169,109 @@ def methodology_page(release: Release) -> str:
     True
     """
     require_matplotlib("a sheet of method")
+    if language is None:
+        language = page_language(release)
     shown = release
     if release.slices is not None:
         shown = release[release.slices.names[len(release.slices) // 2]]
     body = [
-        _summary_section(release),
-        _protection_section(release),
-        _odds_section(release),
-        _accuracy_section(release, shown),
-        _map_section(release, shown),
-        _method_section(release, shown),
-        _reading_section(release),
-        _citation_section(release),
+        _summary_section(release, language),
+        _protection_section(release, language),
+        _odds_section(release, language),
+        _accuracy_section(release, shown, language),
+        _map_section(release, shown, language),
+        _method_section(release, shown, language),
+        _reading_section(release, language),
+        _citation_section(release, language),
     ]
-    title = release.record.about_texts.get("title", "Differentially private counts of locations")
-    return page(title, body, lead="Sheet of method: what is published, how, and how exactly.")
+    words = SHEET[language]
+    title = release.record.about_texts.get("title", words["title"])
+    return page(title, body, lead=words["lead"], language=language)
 
 
-def _shown_text(release: Release) -> str:
+def _shown_text(release: Release, language: Language) -> str:
     """Which slice of a series a section is about; empty for a single release."""
     if release.slices is None:
         return ""
     names = release.slices.names
-    return f" Of the {len(names)} time slices, {names[len(names) // 2]} is shown."
+    return SHEET[language]["shown"].format(n=len(names), name=names[len(names) // 2])
 
 
-def _summary_section(release: Release) -> str:
+def _summary_section(release: Release, language: Language) -> str:
     """What the publisher states, and the guarantee."""
-    labels = {
-        "publisher": "Publisher",
-        "description": "Description",
-        "reference_date": "Reference date",
-        "licence": "Licence",
-        "contact": "Contact",
-        "language": "Language",
-    }
-    about = release.record.about_texts
-    stated = [(label, about[key]) for key, label in labels.items() if key in about]
+    words, about = SHEET[language], release.record.about_texts
+    labels = ("publisher", "description", "reference_date", "licence", "contact", "language")
+    stated = [(words[key], about[key]) for key in labels if key in about]
     from psd.space.crs import parse_crs
 
     crs, slices = release.domain.crs, release.slices
     if len(crs) > 40:  # text of many lines
         crs = str(parse_crs(crs).name)
     bounds = ", ".join(f"{side:.9g}" for side in release.domain.bounds)
-    rows = [*stated, ("Counts", release.record.counted_text), ("Area", f"{bounds} ({crs})")]
-    if "values" in release.metadata:
-        rows.insert(-1, ("Sums and means", release.metadata["values"]))
+    rows = [*stated, (words["counts"], counted_text(release, language))]
+    if values := values_text(release, language):
+        rows.append((words["values"], values))
+    rows.append((words["area"], f"{bounds} ({crs})"))
     if slices is not None:
-        first, last = slices.names[0], slices.names[-1]
-        text = f"{len(slices.names)} by {slices.by}, from {first} to {last}"
-        rows.append(("Time slices", text))
-    rows.append(("Guarantee", release.record.guarantee_text))
-    return section("In short", table_block("", ("", ""), rows, "words"))
+        text = words["slices_text"].format(
+            n=len(slices.names), by=words[slices.by], first=slices.names[0], last=slices.names[-1]
+        )
+        rows.append((words["slices"], text))
+    guarantee = release.record.guarantee_text
+    if language != "en":
+        guarantee = f"{loss_text(release, language)}, {protected_text(release, language)}"
+        if release.record.source != "curator":
+            guarantee += f"; {source_text(release, language)}"
+    rows.append((words["guarantee"], guarantee))
+    return section(words["in_short"], table_block("", ("", ""), rows, "words"))
 
 
-def _protection_section(release: Release) -> str:
+def _protection_section(release: Release, language: Language) -> str:
     """What the guarantee says, and what it does not."""
-    unit = release.unit
-    local = unit.kind == "report"
-    source = (
-        "The publisher never had the locations. Each device changed its answer at random before it "
-        "sent it."
-        if local
-        else "The exact counts stayed with the publisher. Random noise was added to each count "
-        "before it was published."
-    )
+    words, unit = SHEET[language], release.unit
     reason = release.record.about_texts.get("justification")
+    said = words["protects"].format(
+        what=words[f"of_{unit.kind}"],
+        loss=loss_text(release, language),
+        unit=release.record.unit_text if language == "en" else protected_text(release, language),
+    )
     return section(
-        "What is protected",
-        paragraph(
-            f"The release protects {_PROTECTED[unit.kind]}. With or without it, each possible "
-            "release is almost equally likely. This is differential privacy with "
-            f"{release.record.loss_text} {release.record.unit_text}.{_delta_text(release)}"
-        ),
-        paragraph(source),
-        paragraph(
-            "The guarantee holds against any reader, whatever the reader knows or can compute, now "
-            "or later. Tables, maps and statistics that are made of the release have the same "
-            "guarantee."
-        ),
-        paragraph(
-            "It does not hide what is true of the population: a reader learns how many people are "
-            "where, with the errors stated below. Several releases of the same people add their "
-            "epsilons up."
-        ),
-        *([] if reason is None else [paragraph(f"Why this epsilon: {reason}")]),
+        words["protected"],
+        paragraph(_with_delta(said, release, language)),
+        paragraph(words["local" if unit.kind == "report" else "central"]),
+        paragraph(words["readers"]),
+        paragraph(words["population"]),
+        *([] if reason is None else [paragraph(words["why"].format(reason=reason))]),
     )
 
 
-def _delta_text(release: Release) -> str:
-    """What may happen with probability delta; nothing without a delta."""
+def _with_delta(text: str, release: Release, language: Language) -> str:
+    """Text, and what may happen with probability delta, if there is one."""
     delta = release.record.delta
-    if delta is None:
-        return ""
-    return (
-        f" With a probability of at most {delta_text(delta)} the release may tell more than "
-        "epsilon allows."
-    )
+    said = () if delta is None else (SHEET[language]["delta"].format(delta=delta_text(delta)),)
+    return " ".join((text, *said))
 
 
-def _odds_section(release: Release) -> str:
+def _odds_section(release: Release, language: Language) -> str:
     """Epsilon as a factor of odds and as probabilities after the release."""
-    epsilon = float(release.epsilon)
+    words, epsilon = SHEET[language], float(release.epsilon)
     factor = Decimal(release.epsilon).exp()
     form = ",.0f" if 1000 <= factor < _LARGEST_PLAIN else ".3g"
     rows = [
         (
             f"{100 * prior:g}%",
-            _probability(_after(prior, -epsilon)),
-            _probability(_after(prior, epsilon)),
+            _probability(_after(prior, -epsilon), language),
+            _probability(_after(prior, epsilon), language),
         )
         for prior in _PRIORS
     ]
+    said = words["odds_text"].format(
+        what=words[f"that_{release.unit.kind}"], factor=f"{factor:{form}}"
+    )
     return section(
-        "What epsilon means in odds",
-        paragraph(
-            f"Suppose that a reader suspects that {_SUSPECTED[release.unit.kind]} is in the data. "
-            f"The release changes the odds of this by a factor of at most {factor:{form}}, up or "
-            f"down, even if the reader knows everything else.{_delta_text(release)}"
-        ),
-        table_block(
-            "Probability of the suspicion before the release, and the limits after it.",
-            ("before", "after, at least", "after, at most"),
-            rows,
-        ),
+        words["odds"],
+        paragraph(_with_delta(said, release, language)),
+        table_block(words["odds_caption"], (words["before"], words["least"], words["most"]), rows),
     )
 
 
@@ -307,75 +283,75 @@ def _after(prior: float, epsilon: float) -> float:
     return prior / (prior + (1 - prior) * lowered)
 
 
-def _probability(share: float) -> str:
+def _probability(share: float, language: Language = "en") -> str:
     """Probability in per cent, with three digits, and never rounded to certainty."""
     if share < _LEAST_SHARE:
-        return f"below {100 * _LEAST_SHARE:g}%"
-    return "above 99.9%" if share > 0.999 else f"{100 * share:.3g}%"
+        return SHEET[language]["below"].format(f"{100 * _LEAST_SHARE:g}%")
+    return SHEET[language]["above"].format("99.9%") if share > 0.999 else f"{100 * share:.3g}%"
 
 
-def _relative(error: float) -> str:
+def _relative(error: float, language: Language = "en") -> str:
     """Relative error in per cent, or a dash for none."""
-    return "-" if math.isinf(error) else relative_text(error)
+    text = "-" if math.isinf(error) else relative_text(error)
+    return SHEET[language]["above"].format(text[6:]) if text.startswith("above ") else text
 
 
-def _accuracy_section(release: Release, shown: Release) -> str:
+def _accuracy_section(release: Release, shown: Release, language: Language) -> str:
     """Predicted errors by size, or by level of regions."""
-    limits = reliability_limits(_THRESHOLD)
-    blocks = [
-        paragraph(
-            "The error of each answer is predicted from the release. It has two parts: "
-            "perturbation error, from the noise, and non-uniformity error, from cells that an area "
-            f"covers in part.{_shown_text(release)}"
-        )
-    ]
+    words = SHEET[language]
+    said = (words["errors"], _shown_text(release, language))
+    blocks = [paragraph(" ".join(filter(None, said)))]
     if shown.levels:
         by_level = {
             level: shown.query(level=level, threshold=_THRESHOLD).table for level in shown.levels
         }
         rows = [_error_row(f"{level} ({len(t):,})", t) for level, t in by_level.items()]
-        blocks.append(_error_table("Regions, by level.", "level", rows))
-    blocks.append(
-        _error_table(
-            f"Squares, {SQUARES} of each size, at random where the release estimates "
-            f"{'users' if shown.unit.weight else 'records'}.",
-            "square",
-            errors_by_size(shown).to_dict("records"),
-        )
-    )
-    words = {"relative_error": "Relative error", "reliable": "Reliable", "quality": "Quality"}
-    blocks += [paragraph(f"{words[name]}: {text}.") for name, text in limits.texts.items()]
-    return section("How accurate it is", *blocks)
+        blocks.append(_error_table(words["regions"], words["level"], rows, language))
+    squares = errors_by_size(shown).to_dict("records")
+    for row in squares:
+        share = re.fullmatch(r"(\S+) of the area", row["size"])
+        row["size"] = row["size"] if share is None else words["part"].format(share[1])
+    counted = words["users" if shown.unit.weight else "records"]
+    caption = words["squares"].format(n=SQUARES, counted=counted)
+    blocks.append(_error_table(caption, words["square"], squares, language))
+    texts = limits_texts(reliability_limits(_THRESHOLD), language)
+    return section(words["accuracy"], *blocks, *map(paragraph, texts))
 
 
-def _error_table(caption: str, first: str, errors: Sequence[Mapping[Any, Any]]) -> str:
+def _error_table(
+    caption: str, first: str, errors: Sequence[Mapping[Any, Any]], language: Language
+) -> str:
     """Table of medians and shares of classes."""
     rows = [
         (
             row["size"],
             f"{row['estimate']:,.0f}",
             f"{row['error']:,.3g}",
-            _relative(row["relative_error"]),
+            _relative(row["relative_error"], language),
             *(f"{100 * row[name]:.0f}%" for name in QUALITIES),
         )
         for row in errors
     ]
-    headings = (first, "median estimate", "median error", "median relative error", *QUALITIES)
-    return table_block(caption, headings, rows)
+    names = ("estimate", "error", "relative_error", *QUALITIES)
+    return table_block(caption, (first, *(SHEET[language][name] for name in names)), rows)
 
 
-def _map_section(release: Release, shown: Release) -> str:
+def _map_section(release: Release, shown: Release, language: Language) -> str:
     """Maps of the density and of the quality."""
     from matplotlib.figure import Figure
 
-    figures = []
+    words, figures = SHEET[language], []
     what = "region" if shown.levels else "cell"
-    note = "." if shown.levels else "; small cells are where records are many."
-    if shown.levels and ELSEWHERE in shown.query(level=shown.levels[-1]).table["id"].tolist():
-        note = f". What lies in no region is counted as {ELSEWHERE}, and not drawn."
+    notes = [words[f"density_{what}"]]
+    if isinstance(shown.tree, RegionTree):
+        regions: Any = shown.tree.regions
+        if ELSEWHERE in shown.query(level=shown.levels[-1]).table["id"].tolist():
+            notes.append(words["elsewhere"].format(ELSEWHERE))
+        elif regions.gap is not None:
+            notes.append(words["gap"])
     captions: dict[Literal["density", "quality"], str] = {
-        "density": f"Estimated density of each {what}{note}",
-        "quality": f"Quality of the estimate of each {what}. Larger areas have better estimates.",
+        "density": " ".join(notes),
+        "quality": words["quality_of"].format(what=words[what]),
     }
     for kind, caption in captions.items():
         figure = Figure(figsize=(7, 5.5), layout="compressed")
@@ -383,98 +359,75 @@ def _map_section(release: Release, shown: Release) -> str:
         shown.plot(kind, ax=axes)
         # The page has the stated title, whose letters the font of the picture may lack.
         axes.set_title("\n".join(axes.get_title().splitlines()[-2:]), fontsize=10)
-        figures.append((figure, f"Map of the {kind} of the {what}s.", caption))
+        alt = words["map_alt"].format(kind=words[kind], what=words[what])
+        figures.append((figure, alt, caption))
+    slice_text = _shown_text(release, language)
     return section(
-        "The map",
-        *([] if release.slices is None else [paragraph(_shown_text(release).strip())]),
+        words["map"],
+        *([paragraph(slice_text)] if slice_text else []),
         figure_block(figures, private=False),
     )
 
 
-def _method_section(release: Release, shown: Release) -> str:
+def _method_section(release: Release, shown: Release, language: Language) -> str:
     """How the release was built."""
-    record, domain = shown.index.record, release.domain
-    measure = shown.tree.noise.measure.name
+    words, record, domain = SHEET[language], shown.index.record, release.domain
+    measure, none = words[shown.tree.noise.measure.name], words["none"]
     paper = f" ({method_class(release.method).paper})" if release.method in methods() else ""
     steps = ", ".join(f"{key} {value}" for key, value in dict(record.parameters).items() if value)
-    rows = [
-        ("Method", f"{release.method}{paper}"),
-        ("Parameters", steps or "none"),
-        ("Cells", f"{len(shown.tree):,}, of which {int(shown.tree.is_leaf.sum()):,} are not cut"),
-        ("Loss of all levels", record.loss_text),
-        ("Source of the counts", record.source),
-        ("Smallest cell", "none" if domain.min_cell is None else f"{domain.min_cell} m"),
-        ("Coordinate resolution", str(domain.coordinate_resolution or "none")),
-        (
-            "Boundary",
-            "records outside a public boundary were left out" if record.boundary else "none",
-        ),
-        (
-            "Covariate",
-            "none" if record.covariate is None else "a public raster inside cells",
-        ),
-        (
-            "Estimates",
-            f"{record.post_processing.estimate}, density {record.post_processing.density}",
-        ),
-        ("Library", f"psd {record.library}"),
-    ]
+    cells = words["cells_text"].format(
+        n=f"{len(shown.tree):,}", leaves=f"{int(shown.tree.is_leaf.sum()):,}"
+    )
+    choices = {
+        "estimate": record.post_processing.estimate, "density": record.post_processing.density,
+    }  # fmt: skip
+    rows = {
+        "method": f"{release.method}{paper}",
+        "parameters": steps or none,
+        "cells": cells,
+        "loss": record.loss_text if language == "en" else loss_text(shown, language),
+        "source": record.source if language == "en" else source_text(release, language),
+        "min_cell": none if domain.min_cell is None else f"{domain.min_cell} m",
+        "resolution": str(domain.coordinate_resolution or none),
+        "boundary": words["has_boundary"] if record.boundary else none,
+        "covariate": none if record.covariate is None else words["has_covariate"],
+        "estimates": words["estimates_text"].format(**choices),
+        "library": f"psd {record.library}",
+    }
     return section(
-        "How it was built",
-        paragraph(
-            "The area was divided into a tree of cells. The records of each cell were counted, and "
-            "noise was added to each count. Counts of a cell and of its parts were then made "
-            f"consistent, which uses no data. No place is in cells whose {measure}s sum to more "
-            f"than the {measure} of the release."
-        ),
-        table_block("", ("", ""), rows, "words"),
+        words["built"],
+        paragraph(words["built_text"].format(measure=measure)),
+        table_block("", ("", ""), [(words[key], text) for key, text in rows.items()], "words"),
     )
 
 
-def _reading_section(release: Release) -> str:
+def _reading_section(release: Release, language: Language) -> str:
     """How to use the numbers."""
-    limited = release.unit.kind != "record" and not release.unit.weight
-    limit = (
-        f" At most {release.unit.max_contributions} records of each user were counted, so that the "
-        "counts are smaller than those of all records."
-        if limited and release.unit.kind != "report"
-        else ""
-    )
-    return section(
-        "How to read the numbers",
-        paragraph(
-            "Each answer is an estimate with an interval that covers the true count in 95 of 100 "
-            f"releases, by our tests ({SOURCE}/docs/measured/coverage.md).{limit}"
-        ),
-        paragraph(
-            "Do not read single small cells: an estimate of a few records may be noise alone. Add "
-            "cells up, or ask for a larger area; the relative error falls. Do not compare two "
-            "estimates whose intervals overlap without psd query --difference, which states the "
-            "error of the difference."
-        ),
-    )
+    words, unit = SHEET[language], release.unit
+    said = [words["intervals"].format(tests=f"{SOURCE}/docs/measured/coverage.md")]
+    if unit.kind not in ("record", "report") and not unit.weight:
+        said.append(words["bounded"].format(n=unit.max_contributions))
+    return section(words["reading"], paragraph(" ".join(said)), paragraph(words["advice"]))
 
 
-def citation(release: Release) -> str:
+def citation(release: Release, language: Language = "en") -> str:
     """How to cite a release: who, what, when, its loss and its digest."""
-    about = release.record.about_texts
+    about, words = release.record.about_texts, SHEET[language]
     parts = [
         about.get("publisher"),
-        about.get("title", "Differentially private counts of locations"),
+        about.get("title", words["title"]),
         about.get("reference_date"),
-        f"Differentially private release, {release.record.loss_text}",
+        words["citation"].format(loss=loss_text(release, language)),
         f"SHA-256 {release.digest}",
     ]
     return ". ".join(part.rstrip(".") for part in parts if part) + "."
 
 
-def _citation_section(release: Release) -> str:
+def _citation_section(release: Release, language: Language) -> str:
     """How to cite the release, and its digest."""
+    words = SHEET[language]
     return section(
-        "How to cite it",
-        paragraph(citation(release)),
-        paragraph(
-            "psd sign check compares a file with this digest. This sheet was made by psd "
-            f"{__version__}."
-        ),
+        words["cite"],
+        paragraph(citation(release, language)),
+        paragraph(words["digest"].format(version=__version__)),
     )

@@ -22,7 +22,8 @@ from psd._util.instances import type_text
 from psd.api.release import Release
 from psd.apps.web.map_page import fitting_levels, map_page
 from psd.apps.web.methodology import methodology_page
-from psd.apps.web.site_page import Language, Published, SiteFile, index_page, page_language
+from psd.apps.web.sheet_words import Language, page_language
+from psd.apps.web.site_page import Published, SiteFile, index_page
 from psd.errors import ParameterError, WriteError
 from psd.export import Described, density_unit, find_format, stac_collection
 from psd.query.answer_table import reliability_limits
@@ -268,7 +269,11 @@ def _write_release(each: Published, made: Path, signature: bytes | None) -> Publ
         shutil.copyfile(each.path, file)
 
     def note(
-        kind: str, path: Path, columns: Mapping[str, str] | None = None, level: str = ""
+        kind: str,
+        path: Path,
+        columns: Mapping[str, str] | None = None,
+        level: str = "",
+        language: Language | None = None,
     ) -> None:
         files.append(
             SiteFile(
@@ -277,6 +282,7 @@ def _write_release(each: Published, made: Path, signature: bytes | None) -> Publ
                 size=path.stat().st_size,
                 digest=_sha256(path),
                 level=level,
+                language=language,
                 columns=dict(columns or {}),
             )
         )
@@ -287,8 +293,12 @@ def _write_release(each: Published, made: Path, signature: bytes | None) -> Publ
         page = map_page(release, level=levels[-1])
         (folder / "map.html").write_text(page, encoding="utf-8")
         note("map", folder / "map.html")
-    (folder / "sheet.html").write_text(methodology_page(release), encoding="utf-8")
-    note("sheet", folder / "sheet.html")
+    # As the first pages: in the language of the release, and in the other one.
+    own = page_language(release)
+    for language in sorted(_INDEX, key=lambda each: each != own):
+        sheet = folder / ("sheet.html" if language == own else f"sheet.{language}.html")
+        sheet.write_text(methodology_page(release, language), encoding="utf-8")
+        note("sheet", sheet, language=language)
     note("release", file)
     if signature is not None:
         signature_name(file).write_bytes(signature)
@@ -418,7 +428,7 @@ def _stac_entry(each: Published) -> dict[str, Any]:
             entry["assets"][f"{Path(name).stem}{_KEYS.get(file.kind, '')}"] = {
                 "href": f"./{name}",
                 "type": _TYPES.get(file.kind, "text/html"),
-                "title": file.title("en"),
+                "title": file.title(file.language or "en"),
                 "roles": [roles[file.kind]],
             }
     root = {"href": "../catalog.json", "type": "application/json"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import numpy as np
@@ -19,6 +19,13 @@ import shapely
 from psd._util.colours import SEQUENTIAL
 from psd._util.html import page, paragraph, section
 from psd.apps.web.methodology import citation
+from psd.apps.web.sheet_words import (
+    Language,
+    counted_text,
+    protected_text,
+    source_text,
+    values_text,
+)
 from psd.export import classes_of
 from psd.privacy.loss import delta_text, epsilon_text
 from psd.release.series import SeriesRecord
@@ -34,9 +41,7 @@ if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.release.record import ReleaseRecord
 
-__all__ = ["Language", "Published", "SiteFile", "index_page", "page_language"]
-
-Language = Literal["en", "ko"]
+__all__ = ["Published", "SiteFile", "index_page"]
 
 _EN: Final = {
     "several": "Differentially private counts of locations",
@@ -91,7 +96,7 @@ _KO: Final = {
     "signature": "공개 파일의 서명", "table": "셀마다 추정값과 오차",
     "regions": "{level} 단계 구역마다 추정값과 오차",
     "layer": "같은 내용의 GeoPackage, 스타일 포함", "tiles": "같은 내용의 벡터 타일(PMTiles)",
-    "map_file": "그린 영역에 답하는 지도", "sheet_file": "방법 설명서(영어)",
+    "map_file": "그린 영역에 답하는 지도", "sheet_file": "방법 설명서",
     "opens_release": "psd query", "opens_signature": "psd sign check",
     "opens_table": "DuckDB, GeoPandas, 새 QGIS (GeoParquet)", "opens_layer": "QGIS와 다른 GIS",
     "opens_tiles": "웹 지도, 새 QGIS",
@@ -163,6 +168,7 @@ class SiteFile:
     size: int  # bytes
     digest: str  # SHA-256
     level: str = ""  # of the regions of a table
+    language: Language | None = None  # of a page in one language
     columns: dict[str, str] = field(default_factory=dict)  # types of the columns of a table
 
     def title(self, language: Language) -> str:
@@ -189,12 +195,6 @@ class Published:
         """Published fields of each slice, or of the release."""
         record = self.release.record
         return record.releases if isinstance(record, SeriesRecord) else (record,)
-
-
-def page_language(release: Release) -> Language:
-    """Language of the pages: Korean for a release in Korean, otherwise English."""
-    stated = release.record.about_texts.get("language", "")
-    return "ko" if stated.lower().split("-")[0] == "ko" else "en"
 
 
 def index_page(releases: Sequence[Published], language: Language, other: str) -> str:
@@ -256,7 +256,8 @@ def _outside(text: str) -> str:
 def _release_section(each: Published, language: Language, *, is_alone: bool) -> str:
     """What one release is: words, picture, facts, files, citation."""
     words, release = _WORDS[language], each.release
-    about, files = release.record.about_texts, {file.kind: file for file in each.files}
+    shown = [file for file in each.files if file.language in (None, language)]
+    about, files = release.record.about_texts, {file.kind: file for file in shown}
     spoken = f' lang="{escape(about["language"])}"' if "language" in about else ""
     heading = "" if is_alone else f"<h2{spoken}>{escape(_title(each))}</h2>"
     described = about.get("description")
@@ -272,7 +273,7 @@ def _release_section(each: Published, language: Language, *, is_alone: bool) -> 
         f"<td>{escape(file.title(language))}</td>"
         f"<td>{escape(words['opens_' + _OPENS.get(file.kind, file.kind)])}</td>"
         f"<td>{_size(file.size)}</td></tr>"
-        for file in each.files
+        for file in shown
     ]
     head = "".join(
         f'<th scope="col">{words[key]}</th>' for key in ("file", "what", "opens", "size")
@@ -290,7 +291,7 @@ def _release_section(each: Published, language: Language, *, is_alone: bool) -> 
             f"<thead><tr>{head}</tr></thead>\n<tbody>",
             *described_files,
             f"</tbody></table></div>\n<h3>{words['cite']}</h3>",
-            paragraph(citation(release)),
+            paragraph(citation(release, language)),
             "</section>",
         ]
     )
@@ -318,9 +319,9 @@ def _facts(each: Published, language: Language) -> dict[str, str]:
         for key in ("publisher", "reference_date")
         if key in metadata
     }
-    facts[words["counts"]] = escape(_counted(release, language))
-    if "values" in metadata:
-        facts[words["values"]] = escape(metadata["values"])
+    facts[words["counts"]] = escape(counted_text(release, language))
+    if values := values_text(release, language):
+        facts[words["values"]] = escape(values)
     crs = domain.crs if len(domain.crs) <= 40 else str(parse_crs(domain.crs).name)
     bounds = ", ".join(f"{side:.9g}" for side in domain.bounds)
     facts[words["area"]] = escape(f"{bounds} ({crs})")
@@ -332,10 +333,9 @@ def _facts(each: Published, language: Language) -> dict[str, str]:
     facts[words["epsilon"]] = escape(epsilon_text(record.epsilon))
     if record.delta is not None:
         facts[words["delta"]] = escape(delta_text(record.delta))
-    facts[words["unit"]] = escape(_protected(release, language))
-    note = _source_note(each, language)
-    if note:
-        facts[words["source"]] = escape(note)
+    facts[words["unit"]] = escape(protected_text(release, language))
+    if each.records[0].source == "given":
+        facts[words["source"]] = escape(source_text(release, language))
     cells = sum(int(one.tree.is_leaf.sum()) for one in each.records)
     facts[words["method"]] = escape(
         words["method_text"].format(method=release.method, n=f"{cells:,}")
@@ -344,64 +344,6 @@ def _facts(each: Published, language: Language) -> dict[str, str]:
         if key in metadata:
             facts[words[key]] = _outside(metadata[key])
     return facts
-
-
-def _counted(release: Release, language: Language) -> str:
-    """What the counts count."""
-    record, unit = release.record, release.unit
-    if language == "en":
-        return record.counted_text
-    is_total = (
-        record.are_running_totals if isinstance(record, SeriesRecord) else record.is_running_total
-    )
-    text = {"record": "기록", "report": "기기 (각각 응답 한 번)"}.get(unit.kind, "사용자")
-    if unit.has_user and not unit.weight:
-        text = f"남긴 기록 ({_bound(release)})"
-    return text + "; 앞선 모든 시간 구간을 더한 값" * is_total
-
-
-def _bound(release: Release) -> str:
-    """Contribution bound in Korean."""
-    unit, record = release.unit, release.record
-    whose = {"user-day": "사용자의 하루마다", "user-slice": "사용자의 시간 구간마다"}
-    text = f"{whose.get(unit.kind, '사용자마다')} 최대 {unit.max_contributions}건"
-    if isinstance(record, SeriesRecord) and record.bound_text:
-        text = f"시간 구간마다 {text}"
-    if unit.max_per_slice is not None:
-        text += f", 시간 구간 하나에 최대 {unit.max_per_slice}건"
-    return text
-
-
-def _protected(release: Release, language: Language) -> str:
-    """The unit of privacy."""
-    record, unit = release.record, release.unit
-    if language == "en":
-        bound = record.bound_text if isinstance(record, SeriesRecord) else ""
-        return f"{record.unit_text}{bound}"
-    text = {
-        "record": "기록 한 건",
-        "report": "기기 한 대의 응답 (기기마다 한 번, 기기가 스스로 무작위로 바꿈)",
-        "user-day": f"사용자 한 명의 하루 ({unit.time_zone})",
-        "user-slice": "사용자 한 명의 시간 구간 하나",
-    }.get(unit.kind, "사용자 한 명")
-    if unit.has_user and not unit.weight:
-        text += f", {_bound(release)}"
-    # What T days or slices of a user cost.
-    several = re.search(r"of T (days|slices) has (.+)$", record.unit_text)
-    if several is not None:
-        each = {"days": "날", "slices": "시간 구간"}[several[1]]
-        text += f"; {each}이 T개인 사용자의 손실은 {several[2]}"
-    return text
-
-
-def _source_note(each: Published, language: Language) -> str:
-    """Whose counts they are, unless the curator of psd drew them."""
-    source = each.records[0].source
-    if source != "given":
-        return ""
-    if language == "en":
-        return each.release.metadata["source"]
-    return "주어진 개수: psd가 잡음을 더하지 않았으며 엡실론을 보증하지 않습니다"
 
 
 def _picture(each: Published, language: Language) -> str:

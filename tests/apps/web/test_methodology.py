@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+from string import Formatter
 from types import SimpleNamespace
 
 import geopandas as gpd
@@ -14,6 +15,7 @@ import shapely
 import psd
 from psd.apps.web import methodology
 from psd.apps.web.methodology import SQUARES, errors_by_size, methodology_page
+from psd.apps.web.sheet_words import SHEET
 from psd.errors import MissingExtraError
 from psd.testing.data import release_from_counts
 from support.web_pages import Page
@@ -141,3 +143,39 @@ def test_shares_of_quality_sum_to_one(visits):
     pd.testing.assert_frame_equal(errors_by_size(release), table)
     assert (table[["good", "use with care", "poor"]].sum(axis=1) - 1).abs().max() < 1e-9
     assert table["relative_error"].is_monotonic_decreasing
+
+
+def test_a_sheet_in_korean_has_all_words(visits):
+    """Both languages have the same keys and places, and no word of a Korean sheet is English."""
+    english, korean = SHEET["en"], SHEET["ko"]
+    assert english.keys() == korean.keys()
+    for key, text in english.items():
+        fields = [sorted(field for _, field, _, _ in Formatter().parse(each) if field is not None)
+                  for each in (text, korean[key])]  # fmt: skip
+        assert {*fields[1]} <= {*fields[0]}, key
+    assert {key for key, text in korean.items() if not re.search("[가-힣]", text)} == set()
+    about = {"title": "방문", "language": "ko-KR"}
+    months = psd.TimeSlices.parse("month", "2024-01..2024-03")
+    rows = visits.assign(time=pd.Timestamp("2024-01-05"), fare=10.0)
+    how = {"domain": DOMAIN, "about": about, "epsilon": "0.5"}
+    user = {"user": "user_id", "max_contributions": 4}
+    releases = (
+        psd.build(visits, **how, **user),
+        psd.build(rows, **how, slices=months, time="time"),
+        psd.build(rows, **how, values={"fare": (0, 60)}),
+        psd.build(visits, **how, **user, delta="1e-6", noise="gaussian"),
+    )
+    names = ("fare", "user_id", "sign", "check", "query", "difference", "good", "use", "with")
+    known = {*names, "care", "poor", "psd", "SHA", "EPSG", "km", "m", "ko-KR", "https", "m²"}
+    for release in releases:
+        words = Page(methodology_page(release)).words
+        method = words[words.index(korean["built"]) : words.index(korean["reading"])]
+        prose = (
+            words[words.index(korean["in_short"]) :].replace(method, "").replace(release.digest, "")
+        )
+        prose = re.sub(r"\(https?:[^)]*\)", "", prose)
+        assert {*re.findall("[A-Za-z]{3,}", prose)} <= known
+        assert "Sheet of method" in methodology_page(release, "en")
+    words = Page(methodology_page(releases[1])).words
+    assert "2024-01부터 2024-03까지 3개, 월 단위" in words
+    assert "델타 1e-6" in Page(methodology_page(releases[3])).words

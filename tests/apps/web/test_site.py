@@ -15,8 +15,9 @@ import pytest
 import psd
 from psd.api.release import Release
 from psd.apps.web import site, write_site
+from psd.apps.web.sheet_words import page_language
 from psd.apps.web.site import folder_name, write_folder
-from psd.apps.web.site_page import Published, SiteFile, index_page, page_language
+from psd.apps.web.site_page import Published, SiteFile, index_page
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
 from psd.signing import new_key, sign, verify
 from psd.testing.data import release_from_counts
@@ -91,8 +92,9 @@ def test_every_release_has_its_files(folder):
     names = {path.name for path in folder.iterdir()}
     pages = {"index.html", "index.ko.html"}
     assert names == {*every(), *pages, "catalog.json", "datapackage.json", "SHA256SUMS"}
-    common = {"map.html", "sheet.html"}
     for name in every():
+        other = "en" if name == "서울" else "ko"
+        common = {"map.html", "sheet.html", f"sheet.{other}.html"}
         files = {path.name for path in (folder / name).iterdir()}
         entry = {"item.json"} if name in ("서울", "months") else {"collection.json"}
         table = {"cells.parquet", "cells.gpkg", "cells.pmtiles"}
@@ -153,6 +155,14 @@ def test_the_first_page_says_what_is_published(folder):
     assert korean.attributes("html") == [{"lang": "ko"}]
     assert "plain/map.html#ko" in [each["href"] for each in korean.attributes("a")]
     assert "주어진 개수" in korean.words
+    assert "fare 0부터 60까지" in korean.words
+    links += [each["href"] for each in korean.attributes("a")]
+    seoul = "%EC%84%9C%EC%9A%B8"
+    assert {f"{seoul}/sheet.html", f"{seoul}/sheet.en.html"} < {*links}
+    assert {"plain/sheet.html", "plain/sheet.ko.html"} < {*links}
+    for name, language in (("sheet", "ko"), ("sheet.en", "en")):
+        _, sheet = page_of(folder, f"서울/{name}.html")
+        assert sheet.attributes("html") == [{"lang": language}]
     assert korean.attributes("a")[0]["href"] == "index.html"
 
 
@@ -173,7 +183,7 @@ def test_all_links_lead_to_files_of_the_folder(folder):
 @pytest.mark.deep
 def test_pages_are_strict_and_texts_are_no_markup(folder):
     pages = [folder / "index.html", folder / "index.ko.html", *folder.glob("*/*.html")]
-    assert len(pages) == 2 + 2 * len(every())
+    assert len(pages) == 2 + 3 * len(every())
     for path in pages:
         text = path.read_text(encoding="utf-8")
         assert "<script>alert" not in text
