@@ -332,14 +332,15 @@ def _build_by_library(
 ) -> Callable[[Path, Path], None]:
     """Return a function that builds by `psd.build` and saves by `Release.save`."""
     k = plot.unit.max_contributions
+    crs = "EPSG:3857"
     more: dict[str, Any] = {"user": "user", "max_contributions": k} if plot.unit.has_user else {}
     if loss.delta is not None:
         more |= {"delta": delta_text(loss.delta), "noise": "gaussian"}
 
     def make(rows: Path, release: Path) -> None:
-        domain = Domain(bounds=plot.bounds, crs="EPSG:3857")
-        text = epsilon_text(loss.epsilon)
-        built = build(rows, domain=domain, epsilon=text, method=method, **more)
+        domain, text = Domain(bounds=plot.bounds, crs=crs), epsilon_text(loss.epsilon)
+        # The columns are named as degrees, which is warned of unless their CRS is stated.
+        built = build(rows, domain=domain, input_crs=crs, epsilon=text, method=method, **more)
         built.save(release)
 
     return make
