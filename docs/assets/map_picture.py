@@ -1,7 +1,7 @@
-"""Draw the pictures of the map page: `python docs/assets/map_picture.py RELEASE SERIES FOLDER`.
+"""Draw pictures of map pages: `python docs/assets/map_picture.py RELEASE SERIES WARDS FOLDER`.
 
 Opens the page in Debian's Chromium without a network and draws on it as a reader does; needs
-playwright. The releases are those of `docs/guide/maps.md`.
+playwright. The releases are those of `docs/guide/maps.md` and, of wards, of `docs/index.md`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ POLYGON = ((250, 330), (420, 300), (470, 420), (380, 500), (270, 460))
 
 def main() -> None:
     """Draw the pictures."""
-    if len(sys.argv) != 4:
-        sys.exit("usage: python docs/assets/map_picture.py RELEASE SERIES FOLDER")
-    release, series, folder = psd.load(sys.argv[1]), psd.load(sys.argv[2]), Path(sys.argv[3])
+    if len(sys.argv) != 5:
+        sys.exit("usage: python docs/assets/map_picture.py RELEASE SERIES WARDS FOLDER")
+    release, series, wards = (psd.load(name) for name in sys.argv[1:4])
     with tempfile.TemporaryDirectory() as place:
         single, slices = Path(place) / "single.html", Path(place) / "series.html"
         single.write_text(map_page(release, title="Visits in Seoul"), encoding="utf-8")
         slices.write_text(map_page(series, title="Visits by day"), encoding="utf-8")
-        _pictures(single, slices, folder)
+        named = Path(place) / "wards.html"
+        named.write_text(map_page(wards, title="Visits in Seoul, by ward"), encoding="utf-8")
+        _pictures(single, slices, named, Path(sys.argv[4]))
 
 
-def _pictures(single: Path, slices: Path, folder: Path) -> None:
+def _pictures(single: Path, slices: Path, named: Path, folder: Path) -> None:
     """Open the pages and write the pictures."""
     from playwright.sync_api import sync_playwright
 
@@ -57,6 +59,7 @@ def _pictures(single: Path, slices: Path, folder: Path) -> None:
         shot("map-korean.png", single, _polygon, locale="ko-KR")
         shot("map-slices.png", slices, _slice)
         shot("map-print.png", single, _print)
+        shot("map-wards.png", named, _ward)
         browser.close()
 
 
@@ -82,6 +85,14 @@ def _slice(page: Any) -> None:
     page.locator("#level").fill("5")
     _polygon(page)
     page.locator("#side").evaluate("side => side.scrollTo(0, 0)")
+
+
+def _ward(page: Any) -> None:
+    """Choose two wards north and south of the river."""
+    page.mouse.click(322, 292)
+    page.mouse.click(309, 344)
+    page.wait_for_selector("#answers[data-ready='2']", timeout=60_000)
+    page.locator("#answers").scroll_into_view_if_needed()
 
 
 def _print(page: Any) -> None:

@@ -1,5 +1,6 @@
 """The site: it builds without a warning, asks no network, and has a page for every name."""
 
+import json
 import os
 import re
 import shutil
@@ -64,6 +65,19 @@ def test_every_notebook_ran_and_shows_what_it_drew(site):
         assert 'class="cell_output' in text_of(site, f"notebooks/{name}")
     for name in ("first-release", "districts", "fares", "maps"):
         assert "<img " in text_of(site, f"notebooks/{name}").partition("bd-article")[2]
+
+
+def test_outputs_that_no_noise_changes_are_those_of_the_texts(site):
+    """A notebook states some outputs, `expected` of their cells; what it says follows from them."""
+    for path in (site.parent / "jupyter_execute" / "notebooks").glob("*.ipynb"):
+        compared = 0
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            expected = cell["metadata"].get("expected")
+            if expected is not None:
+                shown = [each.get("text") or each["data"]["text/plain"] for each in cell["outputs"]]
+                assert "".join(map("".join, shown)).strip() == expected.strip(), cell["source"]
+                compared += 1
+        assert compared, path.stem
 
 
 @pytest.fixture
