@@ -148,12 +148,15 @@ def hours(number):
     return made.replace(post_processing=smooth)
 
 
-@pytest.mark.parametrize("each", [None, "slice"])
-def test_memory_of_answers_does_not_grow_with_slices(each, monkeypatch):
+WINDOWS = ["daily 07-09", "2024-01-01T05", "daily"]
+
+
+@pytest.mark.parametrize("asked", [{}, {"each": "slice"}, {"when": WINDOWS}], ids=str)
+def test_memory_of_answers_does_not_grow_with_slices(asked, monkeypatch):
     monkeypatch.setattr(psd.api.publication, "MOST_KEPT", 0)
     monkeypatch.setattr(psd.estimation.fit, "_TOGETHER", 2**12)
     few, many = (
-        peak_of(partial(hours(number).query, [(0.1, 0.1, 3.7, 3.9)], each=each))
+        peak_of(partial(hours(number).query, [(0.1, 0.1, 3.7, 3.9)], **asked))
         for number in (20, 80)
     )
     assert many < 1.3 * few
