@@ -6,7 +6,7 @@
 
 Fares and prices are the made-up ones of data/trips; other sets are made of them: ``thinned`` keeps
 a fifth of the rides, ``shuffled`` gives fares to other rides, ``halves`` has two kinds of values,
-one on each side of the city, ``bounds`` has values at both bounds alone, by place, ``constant`` has
+one on each side of the city, ``spots`` has a few dear quarters, ``bounds`` has values at both bounds alone, by place, ``constant`` has
 one value, and ``symmetric`` has bounds symmetric about 0. Districts are the Voronoi cells of a
 fixed random sample of the places; they are counted by name, and nothing inside them (``--method
 none``).
@@ -69,7 +69,8 @@ DOMAIN = psd.Domain(bounds=BOUNDS, crs="EPSG:4326")
 BARS = {"number": 0.75, "sum": 0.55, "mean": 0.5}
 COVERED, MOST_WITHOUT = (0.92, 0.97), 0.01
 SMALL, FEW = 20, 10
-SETS = ("fares", "prices", "thinned", "shuffled", "halves", "bounds", "constant", "symmetric")
+SETS = ("fares", "prices", "thinned", "shuffled", "halves", "spots", "bounds")
+SETS += ("constant", "symmetric")
 _SEED = 53
 _AREAS = 200
 
@@ -101,6 +102,11 @@ def valued(name: str) -> Valued:
     elif name == "halves":
         is_west = table["lon"] < table["lon"].median()
         table["v"] = np.where(is_west, 12.0, 42.0) + 3 * random.standard_normal(len(table))
+    elif name == "spots":
+        places = table[["lon", "lat"]].to_numpy()
+        apart = places[:, None] - places[random.choice(len(places), 12, replace=False)]
+        near = np.exp(-(apart**2).sum(axis=2) / 2 / 10 ** random.uniform(-4, -2.6, 12))
+        table["v"] = 12 + near @ random.uniform(5, 30, 12) + 4 * random.standard_normal(len(table))
     elif name == "bounds":
         chance = np.clip((table["lat"] - 37.2) / 0.6, 0, 1)
         table["v"] = np.where(random.random(len(table)) < chance, high, low)

@@ -33,6 +33,7 @@ __all__ = ["command"]
     method={"help": "Method of the later build; the tally is no finer than it needs."},
     set={"help": "Parameter of --method, such as height=8."},
 )  # fmt: skip
+@field_options("values", into="valued", values={"hidden": True})
 @field_options("table", "query", "memory")
 @click.option(
     "--key",
@@ -51,6 +52,7 @@ def command(
     output: str | None,
     into: str | None,
     fields: dict[str, Any],
+    valued: dict[str, Any],
     table: str | None,
     query: str | None,
     memory: str | None,
@@ -113,7 +115,7 @@ def command(
         )
     if key is None and carry_users:
         raise click.UsageError("--carry-users must be given with --key, the same key for all parts")
-    request = tally_request(fields, key=key, carry_users=carry_users)
+    request = tally_request({**fields, **valued}, key=key, carry_users=carry_users)
     warn_of_degrees(request.domain)
     warn_of_columns(data, request, per=fields.get("per"), has_ledger=False)
     with show_stage() as stage:

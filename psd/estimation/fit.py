@@ -332,7 +332,16 @@ def fit_weights(of_records: Fit, number: int) -> tuple[Fit, Fit]:
     name = "count" if record.post_processing.estimate in WITH_PRIOR else "signed"
     high, low = (_all_estimates(part, shares, None, None)[_ESTIMATES.index(name)] for part in parts)
     records = replace(of_records.estimates, variance=of_records.published_covariance.variance)
-    first, last, uneven = share_weights(record.tree, records, high, low, len(record.values) / 2)
+    boxes = record.tree.boxes
+    first, last, uneven = share_weights(
+        record.tree,
+        records,
+        high,
+        low,
+        len(record.values) / 2,
+        (boxes[:, :2] + boxes[:, 2:]).T / 2,
+        shares,
+    )
     _lock(*(getattr(each, field) for each in (first, last) for field in _ESTIMATES))
     # Nothing lies along lines of which A - p N would know.
     inside = np.concatenate([np.zeros(2 + PATTERN_SHAPE[0]), uneven])

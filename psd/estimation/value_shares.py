@@ -6,12 +6,24 @@ as their noise does. So the share of a cell is moved towards that of its family,
 noise asks for: a posterior mean under a normal prior whose spread is learnt from all cells of the
 level [1]_. Post-processing: noisy sums alone are read.
 
-With the share q of its parent, a cell has the excess E = A - q N. Its estimate (1 - q) A - q B does
-not depend on the noise of N. The prior: E is m N + d, with m of the family, about which nothing is
-known, and d of the variance q (1 - q) (w^2 N + b^2 N^2). No number in [0, 1] with the mean q has a
-variance above q (1 - q): w^2 is the part of it that the records of one place have, b^2 that of
-places of one family. For the deviations w and b, which are not known, uniform priors from 0 to 1
-leave a spread that the noise hides neither 0 nor large [2]_. The excesses of a family sum to 0.
+A cell is expected to have a share q: that of its parent, and what two things explain of where
+values differ. One is the trend between the parent and its siblings, continued inside the parent;
+the other is the part of the records that a cell has beyond its part of the area, since fares, rents
+and prices often rise or fall towards dense places. Both have one coefficient each, a ridge
+regression on the excesses of all cells down to the level. Without them the errors of neighbours
+have one sign where values have a trend, and add up in large areas.
+
+A cell has the excess E = A - q N. Its estimate (1 - q) A - q B does not depend on the noise of N.
+The prior: E is m N + d, with m of the family, about which nothing is known, and d of the variance
+q (1 - q) (w^2 N + b^2 N^2). No number in [0, 1] with the mean q has a variance above q (1 - q): w^2
+is the part of it that the records of one place have, b^2 that of places of one family. The
+deviations w and b are not known. For w the prior falls to 0 at 1, which only values at both bounds
+reach. For b it is uniform from 0 to 1, as if nothing was known of other levels: it leaves a spread
+that the noise hides neither 0 nor large [2]_. The excesses of a family sum to 0.
+
+Inside a leaf nothing is seen. There w has the posterior of all levels, and b is uniform from 0 to
+that of the level above, level by level: places in a part differ no more than those of the whole. By
+the prior of estimates, unevenness of leaves that the noise hides was predicted 5 times too large.
 
 References
 ----------
@@ -34,9 +46,20 @@ __all__ = ["LEAST_RECORDS", "share_weights"]
 LEAST_RECORDS = 2.0**-60
 """Records of an empty cell, so that it has the share of its family; nothing beside any record."""
 
-# Deviations w and b that are tried, and the part of a uniform prior that each stands for.
+# Deviations w and b that are tried, and the part of a prior that each stands for: uniform, and one
+# that falls to 0 at 1.
 _TRIED = np.append(0.0, np.geomspace(1e-3, 1.0, 16))
-_PRIOR = np.gradient(_TRIED)
+_BETWEEN_TRIED = np.concatenate([[0.0], (_TRIED[1:] + _TRIED[:-1]) / 2, [1.0]])
+_UNIFORM = np.diff(_BETWEEN_TRIED)
+_FALLING = np.diff(1 - (1 - _BETWEEN_TRIED) ** 2)
+
+# All pairs of w and b: their squares, and the logarithms of the prior.
+_WITHIN, _BETWEEN = (each.ravel() for each in np.meshgrid(_TRIED**2, _TRIED**2, indexing="ij"))
+_PRIOR = np.log(np.outer(_FALLING, _UNIFORM).ravel())
+
+# Prior of b on a level, for each b of the level above: uniform up to it.
+_BELOW = np.tril(np.broadcast_to(_UNIFORM, (len(_TRIED), len(_TRIED))))
+_BELOW = _BELOW / _BELOW.sum(axis=1, keepdims=True)
 
 # Cells of a level from which w and b are learnt, and cells that are computed together.
 _LEARNT_FROM = _TOGETHER = 2**13
@@ -46,14 +69,25 @@ _LIKELY = 1e-4
 
 _TINY = 1e-300
 
+# Squared width of a family, in lattice lines, that has none.
+_FLAT = 1e-6
+
 
 def share_weights(
-    tree: Hierarchy, records: Estimates, upper: Floats, lower: Floats, part: float
+    tree: Hierarchy,
+    records: Estimates,
+    upper: Floats,
+    lower: Floats,
+    part: float,
+    centre: Floats,
+    expected: Floats,
 ) -> tuple[Estimates, Estimates, Floats]:
     """Estimate the weights towards both bounds in all nodes, given the records in them.
 
     records: estimates of the number of records, with the variances of what is published; upper,
-    lower: (n,) float64, estimates of both weights, each with `part` of these variances. The results
+    lower: (n,) float64, estimates of both weights, each with `part` of these variances; centre: (2,
+    n) float64, x and y of cells; expected: (n,) float64, share of its parent's records that each
+    has before counts are known. The results
     have the covariance of the weights given the records, the same for both, that the recursion of
     `psd.query.traversal` reads. The third is the overdispersion of the upper weights that gives the
     variance of A - p N in a part f of a cell: that of two parts of w^2 and b^2, p (1 - p) f (1 - f)
@@ -71,23 +105,42 @@ def share_weights(
     share = np.full(len(tree), a / (a + b) if a + b > 0 else 0.5)
     high[0], slope[0] = share[0] * count[0], 1.0
     signed = share * records.signed
-    within, between = np.full((2, len(tree)), _PRIOR @ _TRIED**2)
     spread[0] = variance[0] = _square(share[0]) * part * records.variance[0]
+    inside = np.exp(_PRIOR)
+    within, between = np.full((2, len(tree)), [[inside @ _WITHIN], [inside @ _BETWEEN]])
+    rise, normal, seen = np.zeros((2, len(tree))), np.eye(2), np.zeros(2)
     for level in tree.levels[1:]:
         parent = tree.parent[level]
-        owner, n, q = parent - parent[0], count[level], share[parent]
+        owner, n, of_parent = parent - parent[0], count[level], share[parent]
 
-        # 1. What is known of the excess of each cell, and of m of each family.
+        # 1. The share that a cell is expected to have, by trend and by density of records.
+        weight = np.maximum(n, LEAST_RECORDS)
+        place = [_centred(owner, weight, each[level]) for each in centre]
+        dense = weight / _sums(owner, weight) - expected[level]
+        trend = place[0] * rise[0, parent] + place[1] * rise[1, parent]
+        known = np.stack([trend, _centred(owner, weight, dense)])
+        excess = (1 - of_parent) * upper[level] - of_parent * lower[level]
+        noise = np.maximum(_square(of_parent) * part * records.variance[level], _TINY)
+        total = within[parent] * n + between[parent] * n**2
+        total = noise + of_parent * (1 - of_parent) * total
+        normal += (known * n**2 / total) @ known.T
+        seen += (known * n / total) @ excess
+        q = np.clip(of_parent + np.linalg.solve(normal, seen) @ known, 0.0, 1.0)
+
+        # 2. What is known of the excess of each cell, and of m of each family.
         excess = (1 - q) * upper[level] - q * lower[level]
         noise = np.maximum(_square(q) * part * records.variance[level], _TINY)
-        kept, doubt, spreads = _shrinkage(excess, noise, n, q * (1 - q), owner)
-        within[level], between[level] = spreads
+        likelihood = _likelihood(excess, noise, n, q * (1 - q), owner)
+        kept, doubt = _shrinkage(excess, noise, n, q * (1 - q), _PRIOR + likelihood)
+        inside *= np.exp(likelihood - likelihood[inside > 0].max())
+        inside = ((inside / inside.sum()).reshape(_BELOW.shape) @ _BELOW).ravel()
+        within[level], between[level] = inside @ _WITHIN, inside @ _BETWEEN
         left, free = kept * noise, (1 - kept) * n
-        known = _sums(owner, free * n / noise)
-        unknown = np.where(known > 0, 1 / np.maximum(known, _TINY), 0.0)  # variance of m
+        certain = _sums(owner, free * n / noise)
+        unknown = np.where(certain > 0, 1 / np.maximum(certain, _TINY), 0.0)  # variance of m
         moved = kept * excess + free * unknown * _sums(owner, free * excess / noise)
 
-        # 2. What the excesses of a family are over 0 is taken from them, by how they vary with it.
+        # 3. What the excesses of a family are over 0 is taken from them, by how they vary with it.
         #    No weight is negative: one that would be is 0, and its siblings give for it.
         whole = _sums(owner, free)
         k = left + free * whole * unknown
@@ -105,15 +158,22 @@ def share_weights(
         share[level] = np.where(n > 0, high[level] / np.maximum(n, LEAST_RECORDS), q)
         share[level] = p = np.clip(share[level], 0.0, 1.0)
 
-        # 3. Variances, with the noise that a share of p has, and what m adds although the sum of
+        # 4. Variances, with the noise that a share of p has, and what m adds although the sum of
         #    its family is known.
         own = left + free**2 * unknown - k**2 * total
         alone = left * (1 - 2 * k) + k**2 * _sums(owner, left)
         left = (left + doubt + np.maximum(own - alone, 0.0)) * _square(p) / _square(q)
         slope[level], spread[level] = k, left
         variance[level] = left * (1 - 2 * k) + k**2 * (_sums(owner, left) + variance[parent])
-        signed[level] = q * records.signed[level] + high[level] - q * n
-        signed[level] += k * (signed[parent] - q * records.signed[parent])
+        signed[level] = of_parent * (records.signed[level] - n) + high[level]
+        signed[level] += k * (signed[parent] - of_parent * records.signed[parent])
+
+        # 5. How the shares of a family rise along each axis; as above where it has no width.
+        for axis, along in enumerate(place):
+            width = _sums(owner, weight * along**2)
+            has_width = width > _FLAT * _sums(owner, weight)
+            slant = _sums(owner, weight * along * p) / np.where(has_width, width, 1.0)
+            rise[axis, level] = np.where(has_width, slant, rise[axis, parent])
     high += share * LEAST_RECORDS
     low = np.maximum(count - high, 0.0) + (1 - share) * LEAST_RECORDS
     first, second = (
@@ -142,16 +202,19 @@ def _sums(owner: Integers, values: Floats) -> Floats:
     return sum_by(owner, values, int(owner[-1]) + 1)[owner]
 
 
-def _shrinkage(
-    excess: Floats, noise: Floats, records: Floats, largest: Floats, owner: Integers
-) -> tuple[Floats, Floats, tuple[float, float]]:
-    """Part of each excess that is kept, its variance since w and b are not known, w^2 and b^2.
+def _centred(owner: Integers, weight: Floats, values: Floats) -> Floats:
+    """Values less their weighted mean in the family."""
+    return values - _sums(owner, weight * values) / _sums(owner, weight)
 
-    excess, its variance by the noise, records, q (1 - q): (n,) float64. Means over the posterior of
-    w and b, from the likelihood of the excesses of all families with m integrated out.
+
+def _likelihood(
+    excess: Floats, noise: Floats, records: Floats, largest: Floats, owner: Integers
+) -> Floats:
+    """Log-likelihood of all pairs of w and b, of the excesses of families with m integrated out.
+
+    excess, its variance by the noise, records, q (1 - q): (n,) float64.
     """
-    within, between = (each.ravel() for each in np.meshgrid(_TRIED**2, _TRIED**2, indexing="ij"))
-    weight = np.log(np.outer(_PRIOR, _PRIOR).ravel())
+    found = np.zeros(len(_WITHIN))
     cells = np.flatnonzero(records * largest > 0)
     if len(cells):
         families = np.split(cells, np.flatnonzero(np.diff(owner[cells])) + 1)
@@ -159,22 +222,32 @@ def _shrinkage(
         starts = np.cumsum([0, *map(len, families[:-1])])
         cells = np.concatenate(families)
         e, n, v, unit = (each[cells] for each in (excess, records, noise, largest))
-        for tried in range(len(weight)):
-            total = v + unit * (within[tried] * n + between[tried] * n**2)
+        for tried, (within, between) in enumerate(zip(_WITHIN, _BETWEEN, strict=True)):
+            total = v + unit * (within * n + between * n**2)
             squares = np.add.reduceat(n**2 / total, starts)
             products = np.add.reduceat(n * e / total, starts)
             misfit = np.log(total).sum() + (e**2 / total).sum()
-            weight[tried] -= (misfit + (np.log(squares) - products**2 / squares).sum()) / 2
-    weight = np.exp(weight - weight.max())
+            found[tried] = -(misfit + (np.log(squares) - products**2 / squares).sum()) / 2
+    return found
+
+
+def _shrinkage(
+    excess: Floats, noise: Floats, records: Floats, largest: Floats, posterior: Floats
+) -> tuple[Floats, Floats]:
+    """Part of each excess that is kept, and its variance since w and b are not known.
+
+    posterior: (pairs,) float64, logarithm up to a constant.
+    """
+    weight = np.exp(posterior - posterior.max())
     likely = np.flatnonzero(weight > _LIKELY)
     weight = weight[likely] / weight[likely].sum()
-
+    within, between = _WITHIN[likely, None], _BETWEEN[likely, None]
     kept, doubt = np.zeros((2, len(excess)))
     for start in range(0, len(excess), _TOGETHER):
         some = slice(start, start + _TOGETHER)
         n = records[some]
-        spread = largest[some] * (within[likely, None] * n + between[likely, None] * n**2)
+        spread = largest[some] * (within * n + between * n**2)
         part = spread / (spread + noise[some])
         kept[some] = weight @ part
         doubt[some] = (weight @ (part - kept[some]) ** 2) * excess[some] ** 2
-    return kept, doubt, (float(weight @ within[likely]), float(weight @ between[likely]))
+    return kept, doubt

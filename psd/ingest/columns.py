@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 
 from psd._util.csv_text import DELIMITERS, match_name
 from psd._util.declared_parameters import choice, integer_between
+from psd._util.instances import shown
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.user_ids import ID_RULES
 from psd.ingest.where import Predicate, columns_of, named_as, parse_where
@@ -149,6 +150,12 @@ class Columns:
 
     def __post_init__(self) -> None:
         """Check how text is read."""
+        names: object = self.values
+        if not isinstance(names, list | tuple) or not all(isinstance(n, str) for n in names):
+            raise ParameterError(
+                f"values must be names of columns, such as ('fare',), got {shown(names)}"
+            )
+        object.__setattr__(self, "values", tuple(names))
         encoding = _ENCODINGS.get(str(self.encoding).lower().replace("_", "-"), self.encoding)
         object.__setattr__(self, "encoding", encoding)
         for name, check in _CHECKS.items():

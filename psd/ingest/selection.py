@@ -460,6 +460,8 @@ def _type_of(value: Any) -> type | None:
         return None
     if isinstance(value, datetime) and value.tzinfo is not None:
         return tzinfo
+    if isinstance(value, np.timedelta64):  # which NumPy counts among integers
+        return None if np.isnat(value) else object
     return next((kind for kind, types in _TYPES if isinstance(value, types)), object)
 
 

@@ -530,7 +530,8 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
     if slices is not None:
         check_instance("slices", slices, TimeSlices, SLICES_EXAMPLE)
         names.setdefault("time_zone", slices.time_zone)
-    columns = Columns(**names)
+    named = tuple(value.name for value in names.pop("values", ()))
+    columns = Columns(**names, values=named)
     bound = given.get("max_contributions")
     for name in (f"choice_{key}" for key in _CHOICE):
         if name in given and bound != AUTO:

@@ -21,6 +21,7 @@ from psd._util.instances import shown, type_text
 from psd.errors import ParameterError
 from psd.ingest.input_paths import is_path
 from psd.privacy.loss import NANO
+from psd.privacy.noise_laws.discrete_laplace import laplace_reach, laplace_tail
 from psd.publish.area import bounds_from_text, with_stated_crs
 from psd.publish.charging import own_account
 from psd.publish.counting import RecordInput, check_public_files, inputs_of, points_of
@@ -270,7 +271,7 @@ def ask(
     if request.values:
         # As many draws of a count's noise as there are sums, and half a count of rounding.
         laws = [1.0] * (2 * len(request.values))
-        reach = _laplace_reach(laws, 1 - confidence) * noise.sensitivity * NANO / paid + 0.5
+        reach = laplace_reach(laws, 1 - confidence) * noise.sensitivity * NANO / paid + 0.5
     named: dict[str, dict[str, Answer]] = {"mean": {}, "sum": {}}
     for kind, names in asked.items():
         for name in names:
@@ -333,7 +334,7 @@ def _mean_answer(value: Value, counts: Sequence[float], rate: float, outside: fl
 
     def is_possible(p: float) -> bool:
         distance = abs((1 - p) * upper - p * lower) / rate
-        return _laplace_tail([1 - p, p], distance) >= outside
+        return laplace_tail([1 - p, p], distance) >= outside
 
     ends = []
     for end in (0.0, 1.0):
@@ -353,39 +354,9 @@ def _sum_answer(value: Value, counts: Sequence[float], rate: float, outside: flo
     """Sum of a value of two counts of weights, in records, whose noise has the scale `rate`."""
     weights = value.upper, value.lower
     total = weights[0] * counts[0] + weights[1] * counts[1]
-    reach = rate * _laplace_reach(weights, outside)
+    reach = rate * laplace_reach(weights, outside)
     error = math.sqrt(2) * rate * math.hypot(*weights)
     return Answer(estimate=total, error=error, lower=total - reach, upper=total + reach)
-
-
-def _laplace_tail(weights: Sequence[float], distance: float) -> float:
-    """Probability that a sum of independent Laplace variables of scale 1 is farther from 0.
-
-    weights: two of them, or any number that are all 1. For two, partial fractions of the
-    characteristic function; for n, the difference of two gamma variables of shape n.
-    """
-    large, small = sorted((abs(weights[0]), abs(weights[1])), reverse=True)
-    if len(weights) == 2 and large - small > 1e-6 * large:
-        tails = [w * w * math.exp(-distance / w) if w else 0.0 for w in (large, small)]
-        return (tails[0] - tails[1]) / (large * large - small * small)
-    n, t = len(weights), distance / large
-    terms = (
-        t**i / math.factorial(i) * math.comb(n + j - 1, j) / 2.0 ** (n + j)
-        for i in range(n)
-        for j in range(n - i)
-    )
-    return 2 * math.exp(-t) * math.fsum(terms)
-
-
-def _laplace_reach(weights: Sequence[float], outside: float) -> float:
-    """Distance from 0 that such a sum passes with a probability; see `_laplace_tail`."""
-    low, high = 0.0, max(map(abs, weights))
-    while _laplace_tail(weights, high) > outside:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _laplace_tail(weights, middle) > outside else (low, middle)
-    return high
 
 
 def _area_of(area: Any) -> dict[str, Any]:

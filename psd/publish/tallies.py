@@ -223,6 +223,8 @@ def tally_request(
     for name in _OF_THE_BUILD:
         if values.get(name) is not None:
             raise ParameterError(f"{name} {_IN_THE_BUILD}")
+    if values.get("values"):
+        raise ParameterError(_NO_VALUES, name="values")
     given = with_gaps(parse_values(values), values.get("domain"))
     source = regions_from_values(given)
     area = public_domain_from_values(given, values.get("domain"), regions=source)

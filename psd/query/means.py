@@ -18,7 +18,6 @@ influence. It is poor as well where the noise alone makes the number of records 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ import numpy as np
 from psd._util.arrays import Floats, Integers
 from psd.estimation.fit import Fit, fit_weights
 from psd.estimation.least_squares import measure_record
+from psd.privacy.noise_laws.discrete_laplace import laplace_reach
 from psd.query.answer_table import (
     Threshold,
     answer_columns,
@@ -289,14 +289,7 @@ def noise_quantiles(confidence: float) -> Floats:
 
     Returns (32,) float64, for shares p from 0 to below 0.5 in equal steps.
     """
-    large, small = 1 - _SHARES, np.maximum(_SHARES, 1e-9)
-    # P(|x| > t) = (l^2 exp(-t / l) - s^2 exp(-t / s)) / (l^2 - s^2) for scales l and s; bisection.
-    low, high = np.zeros((2, len(_SHARES)))
-    high += 2 * (1 - math.log(1 - confidence))
-    for _ in range(50):
-        middle = (low + high) / 2
-        tail = large**2 * np.exp(-middle / large) - small**2 * np.exp(-middle / small)
-        is_more = tail > (1 - confidence) * (large**2 - small**2)
-        low, high = np.where(is_more, middle, low), np.where(is_more, high, middle)
-    quantiles: Floats = low / np.sqrt(2 * (large**2 + small**2)) / two_sided_quantile(confidence)
+    reach = np.array([laplace_reach((1 - p, p), 1 - confidence) for p in _SHARES.tolist()])
+    deviation = np.sqrt(2 * ((1 - _SHARES) ** 2 + _SHARES**2))
+    quantiles: Floats = reach / deviation / two_sided_quantile(confidence)
     return quantiles

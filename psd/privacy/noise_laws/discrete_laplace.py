@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from psd.privacy.loss import EPSILON, NANO, LossMeasure
 
-__all__ = ["DiscreteLaplace", "law"]
+__all__ = ["DiscreteLaplace", "laplace_reach", "laplace_tail", "law"]
 
 
 class DiscreteLaplace:
@@ -88,6 +89,36 @@ class DiscreteLaplace:
             return count * loss / scale
         signal: NDArray[np.float64] = count * (np.asarray(loss) / scale)
         return signal
+
+
+def laplace_tail(weights: Sequence[float], distance: float) -> float:
+    """Probability that a sum of independent Laplace variables of scale 1 is farther from 0.
+
+    weights: two of them, or any number that are all 1. For two, partial fractions of the
+    characteristic function; for n, the difference of two gamma variables of shape n.
+    """
+    large, small = sorted((abs(weights[0]), abs(weights[1])), reverse=True)
+    if len(weights) == 2 and large - small > 1e-6 * large:
+        tails = [w * w * math.exp(-distance / w) if w else 0.0 for w in (large, small)]
+        return (tails[0] - tails[1]) / (large * large - small * small)
+    n, t = len(weights), distance / large
+    terms = (
+        t**i / math.factorial(i) * math.comb(n + j - 1, j) / 2.0 ** (n + j)
+        for i in range(n)
+        for j in range(n - i)
+    )
+    return 2 * math.exp(-t) * math.fsum(terms)
+
+
+def laplace_reach(weights: Sequence[float], outside: float) -> float:
+    """Distance from 0 that such a sum passes with a probability; see `laplace_tail`."""
+    low, high = 0.0, max(map(abs, weights))
+    while laplace_tail(weights, high) > outside:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if laplace_tail(weights, middle) > outside else (low, middle)
+    return high
 
 
 law = DiscreteLaplace()

@@ -29,7 +29,7 @@ def added_up(tree, leaves):
     return values
 
 
-def shares(tree, records, share, variance, seed):
+def shares(tree, records, share, variance, seed, centre=None, expected=None):
     """Estimates of known records whose weights have normal noise; true weights of all nodes."""
     rng = np.random.default_rng(seed)
     count, true = added_up(tree, records), added_up(tree, records * share)
@@ -44,9 +44,20 @@ def shares(tree, records, share, variance, seed):
         slope=slope,
         variance=variances,
     )
-    upper, lower, _ = share_weights(tree, given, true + noises[0], count - true + noises[1], 0.5)
+    upper, lower, uneven = share_weights(
+        tree,
+        given,
+        true + noises[0],
+        count - true + noises[1],
+        0.5,
+        np.zeros((2, len(tree))) if centre is None else centre,
+        count / np.maximum(count[tree.parent], 1) if expected is None else expected,
+    )
+    UNEVEN.append(uneven)
     return count, true, upper, lower
 
+
+UNEVEN = []  # of the last trees, as `share_weights` returns it
 
 TREE = two_levels(30, 6)
 RNG = np.random.default_rng(53)
@@ -118,3 +129,38 @@ def test_errors_are_below_those_of_the_weights_alone_and_are_predicted(name, var
         plain += (((1 - p) ** 2 + p**2) * variance).mean()
     assert squares < 1.05 * plain
     assert 0.95 < (predicted / squares) ** 0.5 < LARGEST[name]
+
+
+def hidden_errors(tree, share, records, variance, **known):
+    """Mean squared errors of cells beside their family, if the noise hides their own shares."""
+    found, family = [], tree.parent[tree.is_leaf]
+    for seed in range(20):
+        _, true, upper, _ = shares(tree, records, share, variance, seed, **known)
+        error = (upper.count - true)[tree.is_leaf]
+        mean = np.bincount(family, error) / np.maximum(np.bincount(family), 1)
+        found.append(((error - mean[family]) ** 2).mean())
+    return np.mean(found)
+
+
+def test_a_trend_is_continued_inside_cells():
+    """Of values that rise from west to east, with cells of one level side by side."""
+    tree = two_levels(5, 36)
+    along = np.concatenate([[2.5], np.arange(5) + 0.5, (np.arange(180) + 0.5) / 36])
+    centre, case = np.stack([along, 0 * along]), (tree, 0.1 + 0.16 * along[6:], np.full(180, 300.0))
+    assert hidden_errors(*case, 2e3, centre=centre) < 0.4 * hidden_errors(*case, 2e3)
+
+
+def test_values_that_rise_with_the_density_of_records_do_so_inside_cells():
+    records = np.tile([40.0, 80, 160, 320, 640, 1280], 30)
+    share, even = 0.2 + 0.5 * records / 1280, np.append(np.full(31, 1 / 30), np.full(180, 1 / 6))
+    case = TREE, share, records, 200.0
+    assert hidden_errors(*case, expected=even) < 0.4 * hidden_errors(*case)
+
+
+def test_parts_of_leaves_differ_no_more_than_the_cells_above_do():
+    uneven = []
+    for width in (0.02, 0.5):
+        share = 0.3 + width * (np.repeat(np.arange(30), 6) / 30 - 0.5)
+        shares(TREE, np.full(180, 3000.0), share, 1e5, 5)
+        uneven.append(UNEVEN[-1][TREE.is_leaf].mean())
+    assert uneven[0] < 0.5 * uneven[1]

@@ -47,7 +47,7 @@ def test_other_columns_of_values_have_other_readings():
 
 def test_every_field_but_memory_and_bids_is_stated():
     values = {"delimiter": ";", "decimal": ",", "encoding": "utf-16", "skip_rows": 2}
-    values |= {"input_crs": "EPSG:4326", "where": "sex = 'f'", "memory": 5}
+    values |= {"input_crs": "EPSG:4326", "where": "sex = 'f'", "memory": 5, "values": ("a value",)}
     stated = {field.name: values.get(field.name, f"a {field.name}") for field in fields(Columns)}
     # Either is the column of points, and no text stands beside x.
     for left_out in ({"geometry", "x", "y"}, {"wkt"}):

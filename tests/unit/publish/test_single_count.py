@@ -10,8 +10,9 @@ from psd.errors import BudgetError, DomainError, InputDataError, LedgerError, Pa
 from psd.ingest.sources import Columns
 from psd.ledger.account import Account
 from psd.ledger.ledger import Ledger
+from psd.privacy.noise_laws.discrete_laplace import laplace_reach
 from psd.privacy.values import WEIGHT, Value
-from psd.publish.single_count import _laplace_reach, _mean_answer, _sum_answer, ask
+from psd.publish.single_count import _mean_answer, _sum_answer, ask
 from support.privacy.samplers import Echo
 
 TABLE = pd.DataFrame(
@@ -190,7 +191,7 @@ def test_intervals_contain_means_and_sums_as_often_as_stated(records, share, con
 def test_a_sum_of_draws_is_beyond_its_reach_as_often_as_stated():
     draws = np.random.default_rng(3).laplace(0, 1, (6, 40_000))
     for weights in ([1, 0], [0.7, 0.3], [0.5, 0.5], [1.0] * 4, [1.0] * 6):
-        reach = _laplace_reach(weights, 0.05)
+        reach = laplace_reach(weights, 0.05)
         beyond = np.abs(np.array(weights) @ draws[: len(weights)]) > reach
         assert beyond.mean() == pytest.approx(0.05, abs=0.005), weights
 

@@ -255,6 +255,13 @@ def test_slices_of_which_nothing_is_kept_have_the_same_values(each, together, mo
     assert max(alive) <= 3
 
 
+def test_columns_of_values_are_a_list_or_a_tuple_of_names():
+    assert psd.Columns(values=["fare", "tip"]) == psd.Columns(values=("fare", "tip"))
+    for wrong in ("fare", 5, None, [1]):
+        with pytest.raises(ParameterError, match="values must be names of columns, such as"):
+            psd.Columns(values=wrong)
+
+
 def test_values_are_answered_with_their_errors():
     release = psd.build(city(), x="x", y="y", values={"fare": (0, 60)}, **HOW)
     with pytest.raises(ParameterError, match="errors must be True with mean or sum"):
@@ -404,8 +411,12 @@ def test_values_of_other_types_are_refused_as_other_values(column):
 
 @pytest.mark.parametrize(
     "column",
-    [np.array([1 + 2j] * 3), pd.period_range("2024-01", periods=3, freq="M")],
-    ids=["complex", "period"],
+    [
+        np.array([1 + 2j] * 3),
+        pd.period_range("2024-01", periods=3, freq="M"),
+        pd.Series([np.timedelta64(3, "D"), 2, np.int8(1)], dtype=object),
+    ],
+    ids=["complex", "period", "durations"],
 )
 def test_columns_of_pandas_that_are_no_numbers_are_refused(column):
     data = pd.DataFrame({"x": [1.5] * 3, "y": 1.5}).assign(fare=column)
