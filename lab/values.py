@@ -6,10 +6,10 @@
 
 Fares and prices are the made-up ones of data/trips; other sets are made of them: ``thinned`` keeps
 a fifth of the rides, ``shuffled`` gives fares to other rides, ``halves`` has two kinds of values,
-one on each side of the city, ``spots`` has a few dear quarters, ``bounds`` has values at both bounds alone, by place, ``constant`` has
-one value, and ``symmetric`` has bounds symmetric about 0. Districts are the Voronoi cells of a
-fixed random sample of the places; they are counted by name, and nothing inside them (``--method
-none``).
+one on each side of the city, ``spots`` has a few dear quarters, ``bounds`` has values at both
+bounds alone, by place, ``constant`` has one value, and ``symmetric`` has bounds symmetric about 0.
+Districts are the Voronoi cells of a fixed random sample of the places; they are counted by name,
+and nothing inside them (``--method none``).
 
 A row has runs x districts answers of at least ``--answers``. OpenDP has the same records, bounds
 and epsilon: number and sum by district, of its documented group-by, with half of epsilon each; the
