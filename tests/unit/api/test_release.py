@@ -83,7 +83,7 @@ def test_what_does_not_belong_together_is_refused(tree, tmp_path, subtests):
         ("must spend at most epsilon", {"epsilon": NANO - 1}),
         ("above 0", {"epsilon": 0}, {"epsilon": -NANO}),
         ("at most 1,000", {"epsilon": 1000 * NANO + 1}),
-        ("must be at most 3, got 4", {"inference": 4}),
+        ("an integer from 1 to 3, got 4", {"inference": 4}),
     ]
     refused(subtests, ParameterError, table, lambda fields: release_from(**kept | fields))
     replayed = release_from(**kept, source="replay")

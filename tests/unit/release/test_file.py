@@ -400,7 +400,7 @@ HEADERS = [
         "lattice does not follow from coordinate_resolution",
         {"coordinate_resolution": "0.1", "domain": {**DEGREES, "lattice": [2**20] * 2}},
     ),
-    ("must be at most 3, got 4", {"inference": 4}),
+    ("an integer from 1 to 3, got 4", {"inference": 4}),
     ("epsilon must be above 0", {"epsilon": "0"}),
     ("at most epsilon", {"epsilon": "0.999999999"}),
     *((name, *({name: value} for value in values)) for name, values in VALUES.items()),
