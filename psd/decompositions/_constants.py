@@ -38,8 +38,8 @@ per unit of 1 / epsilon; compared with 0.05 and 0.2."""
 GRID_SIGNAL: Final = 7.5
 """c of guideline 1 in Qardaji et al., ICDE 2013, where 5 to 15 are all close to the optimum, and 10
 is chosen for plain counts. Posterior medians and smooth densities allow finer cells where many are
-empty, which a total does not tell: by accuracy at epsilon 0.1, 5 has 0.90 times the error of 10 on
-eight sets and 1.14 to 1.38 times on uniform points, 7.5 has 0.94, and 1.04 to 1.11 times."""
+empty, which a total does not tell. By accuracy, with a set of uniform points
+(docs/measured/accuracy.md)."""
 
 GRID_TINY_FACTOR: Final = 8
 """Factor of the rule for tiny boxes, measured once on three public data sets. Workload compares the
