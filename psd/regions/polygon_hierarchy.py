@@ -199,7 +199,7 @@ def hierarchy_from_polygons(
     area = shapely.box(*domain.bounds)  # what regions must cover
     if boundary is not None:
         area = boundary.shape.intersection(area)
-    check_overlaps(polygons, levels[-1].ids, tolerance)
+    overlaps = check_overlaps(polygons, levels[-1].ids, tolerance)
     gap = gap_between(polygons, area, tolerance)
     if gap is not None and gaps == "refuse":
         raise ParameterError(
@@ -218,6 +218,7 @@ def hierarchy_from_polygons(
         polygons=polygons,
         margin=0.0 if shared else tolerance,
         elsewhere=elsewhere,
+        overlaps=overlaps,
     )
     return RegionHierarchy(domain=domain, levels=levels, geometry=geometry)
 

@@ -53,11 +53,12 @@ def overlapping_pairs(polygons: NDArray[np.object_]) -> Integers:
     return np.stack([first[overlaps], second[overlaps]], axis=1).astype(np.int64)
 
 
-def check_overlaps(polygons: NDArray[np.object_], ids: Sequence[str], tolerance: float) -> None:
-    """Refuse polygons, (n,) and valid, of which two overlap more widely than the tolerance."""
+def check_overlaps(polygons: NDArray[np.object_], ids: Sequence[str], tolerance: float) -> Integers:
+    """Return the `overlapping_pairs`; refuse any that overlap more widely than the tolerance."""
     import shapely
 
-    first, second = overlapping_pairs(polygons).T
+    pairs = overlapping_pairs(polygons)
+    first, second = pairs.T
     wide = is_wide(shapely.intersection(polygons[first], polygons[second]), tolerance)
     if wide.any():
         pair = int(wide.argmax())
@@ -66,6 +67,7 @@ def check_overlaps(polygons: NDArray[np.object_], ids: Sequence[str], tolerance:
             f"regions must not overlap by more than {tolerance:g}, but {a[:80]!r} and {b[:80]!r} "
             f"do ({int(wide.sum()):,} such pairs); remove the overlap, or pass a larger tolerance"
         )
+    return pairs
 
 
 def is_wide(shapes: NDArray[np.object_], tolerance: float) -> NDArray[np.bool_]:
@@ -162,6 +164,7 @@ class PolygonRegions(RegionGeometry):
     # Distance up to which a point in no polygon belongs to the nearest; 0 where sides are shared.
     margin: float
     elsewhere: bool  # whether the last region is what lies in no other one
+    overlaps: Integers | None = None  # `overlapping_pairs`, where they are known
 
     def __len__(self) -> int:
         return len(self.polygons)
@@ -175,7 +178,9 @@ class PolygonRegions(RegionGeometry):
     def _raster(self) -> RegionRaster:
         """Raster that decides most points."""
         # What is elsewhere overlaps others by rounding alone, far less than a cell.
-        overlaps = overlapping_pairs(self.polygons[: len(self) - self.elsewhere])
+        overlaps = self.overlaps
+        if overlaps is None:
+            overlaps = overlapping_pairs(self.polygons[: len(self) - self.elsewhere])
         return RegionRaster.from_polygons(
             self.polygons, self._sides, self.domain, overlaps=overlaps, margin=self.margin
         )
