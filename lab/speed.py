@@ -47,6 +47,7 @@ DOMAIN, AREA = psd.Domain(bounds=BOUNDS), ("--bounds", *BOUNDS)
 FIRST, NEXT = (-1.2, 53.2, -0.7, 53.7), (-5.1, 56.1, -4.6, 56.6)
 START = np.datetime64("2024-01-01T00")
 NODES_PER_RECORD = 3.17
+MANY = ("--max-nodes", 10**8)
 
 
 class Sizes(NamedTuple):
@@ -55,7 +56,7 @@ class Sizes(NamedTuple):
     rows: int = 10**7
     large: int = 5 * 10**7
     few: int = 10**6  # rows of builds of every method, and of those with regions
-    lattice: int = 990  # columns and rows that peers count, as many as the method grid has
+    lattice: int = 1400  # columns and rows that peers count, as many as the method grid has
     slices: int = 168
     month: int = 744  # slices
     nodes: int = 10**6
@@ -186,7 +187,7 @@ def build(path: Path, out: Path, *words: object, epsilon: float = 1) -> Cost:
 
 def query(path: Path, box: tuple[float, ...], cache: str) -> Cost:
     """Run `psd query` for one box."""
-    return run_psd("query", path, "--max-nodes", 10**8, "--box", *box, cache=cache)
+    return run_psd("query", path, *MANY, "--box", *box, cache=cache)
 
 
 FIRST_BOX = """
@@ -395,7 +396,7 @@ def rows_of(made: Made, size: Sizes) -> dict[str, Row]:
         "sjoin": Row("GeoPandas, sjoin", joined(size.regions)),
         "sjoin-wards": Row("GeoPandas, sjoin", joined(size.wards)),
         "compiled": Row("with numba", many_boxes("compiled"), package="numba"),
-        "info": Row("psd info", lambda: run_psd("info", made.release(size.nodes))),
+        "info": Row("psd info", lambda: run_psd("info", made.release(size.nodes), *MANY)),
         "tenth": Row("a tenth of the rows", lambda: randomize(made, size.devices // 10)),
         "python": Row("python -c pass", lambda: run_python("pass")),
     }  # fmt: skip

@@ -375,9 +375,8 @@ class TallyBuilder:
 
     def _bound_partition(self, unit: PrivacyUnit, key: bytes, partition: UserPartition) -> Weighted:
         """Cells of the kept records of a partition, with their weights and those of values."""
-        units, rows = self._units(partition), partition.codes // self._width
-        columns, time = partition.codes - rows * self._width, partition.time
-        values = partition.values
+        units, (rows, columns) = self._units(partition), _divide(partition.codes, self._width)
+        time, values = partition.time, partition.values
         salt = None
         if not unit.weight or values is not None:
             salts = user_salts(partition.names, key).astype(np.int32)
