@@ -5,7 +5,7 @@ A change here changes the answers of releases that exist, so it takes another nu
 
 ``python lab/constants.py --data FOLDER`` answers the same builds with other values of each of them,
 and prints coverage, predicted errors, widths and scores beside those of the value that stands here
-(docs/measured/data/README.md). It fits none by itself: a person tried candidates and chose.
+(docs/measured/data/constants.csv). It fits none by itself: a person tried candidates and chose.
 """
 
 from __future__ import annotations
