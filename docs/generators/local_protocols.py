@@ -5,7 +5,7 @@ from __future__ import annotations
 from psd.apps.local.answer_design import design_words
 from psd.apps.local.device import NANO, STEPS, UNIT
 from psd.apps.local.protocols import LocalProtocol, best_protocol, list_protocols, protocol_class
-from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
+from psd.apps.local.protocols.numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
 from psd.apps.local.protocols.rappor import Rappor
 
 HEAD = """\

@@ -16,7 +16,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, NoReturn, Self, final
 
-from psd._util.instances import shown
+from psd._util.instances import check_choice, shown
 from psd.errors import ParameterError
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "check_declared",
     "check_parameters",
     "choice",
-    "choices_text",
     "declared",
     "from_settings",
     "integer_between",
@@ -86,11 +85,6 @@ def integer_between(low: int, high: int) -> Check:
     return check
 
 
-def choices_text(options: Iterable[str]) -> str:
-    """Words that a value may be, in a message; signs such as a comma stand in quotes."""
-    return ", ".join(text if text[:1].isalnum() else repr(text) for text in options)
-
-
 def choice(*options: str) -> Check:
     """Check for one of several words.
 
@@ -101,12 +95,7 @@ def choice(*options: str) -> Check:
     """
 
     def check(name: str, value: object) -> str:
-        if value not in options:
-            raise ParameterError(
-                f"{name} must be one of {choices_text(options)}, got {shown(value)}",
-                name=name,
-                value=str(value)[:80],
-            )
+        check_choice(name, value, options)
         return str(value)
 
     return check

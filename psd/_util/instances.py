@@ -11,6 +11,7 @@ from typing import Any
 from psd.errors import ParameterError
 
 __all__ = [
+    "check_choice",
     "check_instance",
     "check_names",
     "is_table",
@@ -81,6 +82,29 @@ def is_table(value: object) -> bool:
     """Whether a value is a table, a column, an array or a geometry, which may be records."""
     is_array = hasattr(value, "__array__") and getattr(value, "ndim", 1) > 0
     return is_array or hasattr(value, "iloc") or hasattr(value, "geom_type")
+
+
+def check_choice(name: str, value: object, choices: Iterable[object], hint: str = "") -> None:
+    """Refuse a value that is none of a few choices, and suggest the closest one.
+
+    Examples
+    --------
+    >>> check_choice("by", "weak", ("day", "week"))
+    Traceback (most recent call last):
+    psd.errors.ParameterError: by must be one of day, week, got 'weak'; did you mean 'week'?
+    """
+    allowed = list(choices)
+    if value in allowed:
+        return
+    words = [str(each) for each in allowed if each is not None]
+    listed = ", ".join(word if word[:1].isalnum() else repr(word) for word in words)
+    closest = get_close_matches(str(value)[:80], words, n=1) if isinstance(value, str) else []
+    cause = f"; {hint}" if hint else f"; did you mean {closest[0]!r}?" if closest else ""
+    raise ParameterError(
+        f"{name} must be one of {listed}, got {shown(value)}{cause}",
+        name=name,
+        value=value[:80] if isinstance(value, str) else None,
+    )
 
 
 def check_names(what: str, names: Iterable[object], allowed: Iterable[str]) -> None:

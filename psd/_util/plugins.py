@@ -11,7 +11,6 @@ Nothing is imported before a variant is used, so that a broken package breaks no
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 import re
@@ -19,6 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from psd._apps import FAMILIES, VARIANTS, load_app
+from psd._util.instances import check_choice
 from psd.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -84,11 +84,7 @@ def load(package: str, kind: str, name: str) -> Any:
         return importlib.import_module(f"{package}.{name.replace('-', '_')}")
     every = names(package)
     if name not in every:
-        close = difflib.get_close_matches(name, every, n=1)
-        cause = f"; did you mean {close[0]!r}?" if close else ""
-        raise ParameterError(
-            f"{kind} must be one of {', '.join(every)}, got {name[:80]!r}{cause}", name=kind
-        )
+        check_choice(kind, name, every)
     if name in _registered.get(package, ()):
         return _registered[package][name]
     first, *more = _entry_points(package)[name]

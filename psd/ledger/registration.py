@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Literal, get_args
 
 from psd._util.declared_parameters import integer_between
+from psd._util.instances import check_choice
 from psd._util.wall_clock import check_zone
 from psd.errors import ParameterError
 from psd.ingest.input_names import NAMELESS, input_names
@@ -68,8 +69,7 @@ def dataset_body(
 
 def _checked_unit(unit: str, time_zone: str | None, bound: int | None) -> int | None:
     """Check the arguments of a unit; return its contribution limit."""
-    if unit not in get_args(UnitKind):
-        raise ParameterError(f"unit must be one of {', '.join(get_args(UnitKind))}, got {unit!r}")
+    check_choice("unit", unit, get_args(UnitKind))
     if unit != "user-day" and time_zone is not None:
         raise ParameterError(
             f"time_zone must be left out unless unit is user-day, got unit {unit!r}"

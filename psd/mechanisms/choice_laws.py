@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, morton_codes
+from psd._util.instances import check_choice
 from psd.errors import ParameterError
 
 __all__ = [
@@ -147,10 +148,7 @@ LAYOUTS: dict[str, type[Runs] | type[HalvingTree]] = {"runs": Runs, "halving-tre
 
 def zone_layout(name: str, bins: int) -> Layout:
     """Return the layout of a name."""
-    if name not in LAYOUTS:
-        raise ParameterError(
-            f"layout must be one of {', '.join(LAYOUTS)}, got {name[:80]!r}", name="layout"
-        )
+    check_choice("layout", name, LAYOUTS)
     if bins < 1 or (name == "halving-tree" and bins & (bins - 1)):
         raise ParameterError(
             f"bins must be at least 1, and a power of two for a halving tree, got {bins}",

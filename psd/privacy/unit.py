@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from psd._util.declared_parameters import integer_between
+from psd._util.instances import check_choice
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
@@ -84,10 +85,7 @@ class PrivacyUnit:
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        if self.kind not in get_args(Kind):
-            raise ParameterError(
-                f"unit must be one of {', '.join(get_args(Kind))}, got {self.kind!r}"
-            )
+        check_choice("unit", self.kind, get_args(Kind))
         bound = integer_between(1, MAX_CONTRIBUTIONS)("max_contributions", self.max_contributions)
         object.__setattr__(self, "max_contributions", bound)
         if not self.has_user and (self.max_contributions > 1 or self.weight):
@@ -255,14 +253,8 @@ def _check(
     user: str | None, bound: int | None, per: str | None, time: str | None, count: str
 ) -> None:
     """Refuse arguments that contradict each other."""
-    for name, value, words in (
-        ("per", per, (None, "day", "user-slice")),
-        ("count", count, ("records", "users")),
-    ):
-        if value not in words:
-            raise ParameterError(
-                f"{name} must be one of {', '.join(filter(None, words))}, got {value!r}"
-            )
+    check_choice("per", per, (None, "day", "user-slice"))
+    check_choice("count", count, ("records", "users"))
     faults = {
         "user must name the column of user ids with max_contributions=": user is None
         and bound is not None,

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
-from psd._util.instances import check_instance, type_text
+from psd._util.instances import check_choice, check_instance, type_text
 from psd.accounting import rho_of
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
@@ -186,12 +186,7 @@ class BuildTerms:
         # Check delta and the law of the noise, and that epsilon and delta allow some rho.
         if self.delta is not None and not isinstance(self.delta, Fraction):
             object.__setattr__(self, "delta", parse_delta(self.delta))
-        if self.noise not in get_args(NoiseChoice):
-            raise ParameterError(
-                f"noise must be one of {', '.join(get_args(NoiseChoice))}, got "
-                f"{str(self.noise)[:80]!r}",
-                name="noise",
-            )
+        check_choice("noise", self.noise, get_args(NoiseChoice))
         if self.noise == "gaussian" and self.delta is None:
             raise ParameterError(
                 'delta must be given with noise="gaussian", got none; with at most this '

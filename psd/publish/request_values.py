@@ -10,8 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from psd._util.declared_parameters import choices_text
-from psd._util.instances import check_instance, shown, type_text
+from psd._util.instances import check_choice, check_instance, type_text
 from psd._util.toml_text import read_toml, toml_text, values_of
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
@@ -182,11 +181,8 @@ def parse_values(values: Mapping[str, Any], folder: Path | None = None) -> dict[
         value = values.get(field.name)
         if value is None or (isinstance(value, tuple) and not value and field.is_list):
             continue
-        if field.choices and value not in field.choices and field.name != "method":
-            raise ParameterError(
-                f"{field.name} must be one of {choices_text(field.choices)}, got {shown(value)}",
-                name=field.name,
-            )
+        if field.choices and field.name != "method":
+            check_choice(field.name, value, field.choices)
         parsed[field.name] = field.parse(field.name, value, folder)
     return parsed
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
+from psd._util.instances import check_choice
 from psd.errors import ParameterError
 from psd.query.traversal import Fraction, Traversal, traverse
 from psd.space.region_tree import RegionTree
@@ -115,13 +116,8 @@ def _tier(tree: RegionTree, level: int | str | None) -> int:
     names = [named.name for named in tree.regions.levels]
     if level is None:
         return len(names) - 1
-    if not isinstance(level, str) or level not in names:
-        raise ParameterError(
-            f"level must be one of {', '.join(names)}, got {str(level)[:80]!r}; region_parent of a "
-            "build makes levels above",
-            name="level",
-        )
-    return names.index(level)
+    check_choice("level", level, names, hint="region_parent of a build makes levels above")
+    return names.index(str(level))
 
 
 def _parts(row: Any) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
-from psd._util.instances import shown
+from psd._util.instances import check_choice, shown
 from psd.errors import DomainError, ParameterError
 from psd.regions.hierarchy import RegionHierarchy, RegionLevel, check_ids, id_texts
 from psd.regions.kinds.polygons import (
@@ -171,8 +171,7 @@ def hierarchy_from_polygons(
 
     several = [tables] if hasattr(tables, "columns") else list(tables)
     columns = [ids] * len(several) if isinstance(ids, str) else list(ids)
-    if gaps not in _GAPS:
-        raise ParameterError(f"gaps must be one of {', '.join(_GAPS)}, got {shown(gaps)}")
+    check_choice("gaps", gaps, _GAPS)
     if not several or len(columns) != len(several) or (parents and len(several) > 1):
         raise ParameterError(
             "regions must be one table, with parents= for levels above, or a table of each level, "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from psd._util.instances import check_choice
 from psd.errors import ParameterError
 
 __all__ = [
@@ -67,10 +68,6 @@ class PostProcessing:
     def __post_init__(self) -> None:
         """Check the choices."""
         for name, options in (("estimate", REGION_ESTIMATES), ("density", DENSITIES)):
-            value: Any = getattr(self, name)
-            if value not in options:
-                raise ParameterError(
-                    f"{name} must be one of {', '.join(options)}, got {str(value)!r}"
-                )
+            check_choice(name, getattr(self, name), options)
         if type(self.prune) is not int or not 0 <= self.prune < 2**53:
             raise ParameterError(f"prune must be an integer of at least 0, got {str(self.prune)!r}")

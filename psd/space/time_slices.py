@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.instances import shown, type_text
+from psd._util.instances import check_choice, shown, type_text
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
@@ -113,8 +113,7 @@ class TimeSlices:
 
     def __post_init__(self) -> None:
         """Read the names."""
-        if self.by not in get_args(By):
-            raise ParameterError(f"by must be one of {', '.join(get_args(By))}, got {self.by!r}")
+        check_choice("by", self.by, get_args(By))
         if not 0 < len(self.names) <= MAX_SLICES:
             raise ParameterError(f"slices must be 1 to {MAX_SLICES:,}, got {len(self.names):,}")
         if not is_zone_name(self.time_zone):
@@ -141,8 +140,7 @@ class TimeSlices:
             If a part is neither a name nor a range, or the ranges are empty, overlap or are too
             long.
         """
-        if by not in get_args(By):
-            raise ParameterError(f"by must be one of {', '.join(get_args(By))}, got {by!r}")
+        check_choice("by", by, get_args(By))
         names: list[str] = []
         for part in text.split(","):
             first, dots, last = (piece.strip() for piece in part.partition(".."))

@@ -32,8 +32,8 @@ from psd._util.csv_text import guard_text
 from psd.apps.local.campaigns import load_campaign
 from psd.apps.local.counting import count_support
 from psd.apps.local.protocols import LocalProtocol
-from psd.apps.local.protocols._base import noise_variance
-from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
+from psd.apps.local.protocols.answers import noise_variance
+from psd.apps.local.protocols.numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
 from psd.apps.local.protocols.rappor import Rappor
 from psd.errors import InputDataError, ParameterError
 

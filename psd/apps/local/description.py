@@ -9,7 +9,7 @@ from fractions import Fraction
 from psd.apps.local.campaigns import load_campaign
 from psd.apps.local.device import NANO, SHARES, Campaign, report_line
 from psd.apps.local.protocols import LocalProtocol, report_protocol_of
-from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
+from psd.apps.local.protocols.numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
 from psd.apps.local.shuffling import check_delta, shuffled_epsilon
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text

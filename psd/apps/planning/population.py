@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
-from psd._util.instances import type_text
+from psd._util.instances import check_choice, type_text
 from psd.apps.planning._constants import CLUSTERING, EXTRA_COVARIATE_LEVELS, MAX_GROUPS
 from psd.errors import DomainError, ParameterError
 from psd.ingest.tally import Tally
@@ -76,10 +76,7 @@ class AssumedDensity:
 
     def __post_init__(self) -> None:
         """Check the kind."""
-        if self.kind not in DENSITIES:
-            raise ParameterError(
-                f"density must be one of {', '.join(DENSITIES)}, got {self.kind!r}"
-            )
+        check_choice("density", self.kind, DENSITIES)
 
     @property
     def coarse_levels(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 
 from psd._util.arrays import Floats, sum_by
 from psd._util.declared_parameters import integer_between
+from psd._util.instances import check_choice
 from psd.apps.evaluation.workload import Epsilon, parse_epsilons
 from psd.apps.planning._constants import MAX_PLAN_EPSILON, SOLVE_STEPS
 from psd.apps.planning.plan import MAX_RECORDS
@@ -289,10 +290,8 @@ def plan_regions(
         seed=seed,
     )
     names = [each.name for each in hierarchy.levels]
-    if level is not None and level not in names:
-        raise ParameterError(
-            f"level must be one of {', '.join(names)}, got {str(level)[:80]!r}", name="level"
-        )
+    if level is not None:
+        check_choice("level", level, names)
     solved = None
     targets = {
         "for_relative_error": for_relative_error,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from psd._util.instances import check_choice
 from psd.apps.streams.counters import (
     COUNTERS,
     Counter,
@@ -77,10 +78,7 @@ def choose_counter(
     request: StreamRequest, counter: str, *, spends_delta: bool = True
 ) -> ChosenCounter:
     """Choose the counter of a stream by its error in the last total, or check the named one."""
-    if counter not in (AUTO, *COUNTERS):
-        raise ParameterError(
-            f"counter must be one of {', '.join((AUTO, *COUNTERS))}, got {str(counter)[:80]!r}"
-        )
+    check_choice("counter", counter, (AUTO, *COUNTERS))
     method = request.method
     if not isinstance(method, Quadtree) and not (isinstance(method, Grid) and method.size):
         raise ParameterError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from psd._util.instances import check_choice
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import MAX_NODES, RegionHierarchy, RegionLevel
 from psd.regions.kinds._aligned import (
@@ -106,8 +107,7 @@ def hierarchy_from_tiles(
     values = _LEVELS.parse(zooms) if isinstance(zooms, str) else tuple(zooms)
     _LEVELS.check(values)
     _check_crs(domain)
-    if codes not in _CODES:
-        raise ParameterError(f"codes must be one of {', '.join(_CODES)}, got {str(codes)[:80]!r}")
+    check_choice("codes", codes, _CODES)
     cells = kept_cells(_grid(domain, values[-1]), boundary)
     # Of a boundary, tiles of the levels above are counted once they are laid out.
     counts = [_grid(domain, zoom).counts for zoom in values[:-1]] if boundary is None else []

@@ -10,8 +10,12 @@ from scipy import stats
 
 from psd.apps.local.device import NANO, STEPS, WINDOWS, NumberDraw, Words
 from psd.apps.local.protocols import list_protocols, protocol_class
-from psd.apps.local.protocols._numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol
-from psd.apps.local.protocols.square_wave import half_width
+from psd.apps.local.protocols.numbers import (
+    NumberProtocol,
+    SingleValueProtocol,
+    UnbiasedProtocol,
+    half_width,
+)
 from support.goodness_of_fit import holds
 from support.local import epsilon_of, law_of, log_ratio
 

@@ -384,7 +384,7 @@ def second_row_of_the_staircase_as_printed():
 
 @planted(test=NUMBERS + "test_decoded_numbers_are_exactly_unbiased_and_of_the_stated_variance")
 @like("a wrong estimator")
-@instead("psd.apps.local.protocols._numbers.UnbiasedProtocol.decoded")
+@instead("psd.apps.local.protocols.numbers.UnbiasedProtocol.decoded")
 def outputs_taken_for_numbers(self):
     """An output is taken for the number itself, so means are drawn to the middle."""
     return [Fraction(i) for i in range(self.outputs)]

@@ -5,7 +5,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from psd._util.declared_parameters import choices_text, declared, from_settings
+from psd._util.declared_parameters import declared, from_settings
+from psd._util.instances import check_choice
 from psd.decompositions import method, methods
 from psd.decompositions.grid import Grid
 from psd.decompositions.quadtree import Quadtree
@@ -74,4 +75,5 @@ def test_methods_read_their_own_settings_and_refuse_others(subtests):
 
 
 def test_signs_among_choices_stand_in_quotes():
-    assert choices_text(["auto", ",", "tab"]) == "auto, ',', tab"
+    with pytest.raises(ParameterError, match=r"^x must be one of auto, ',', tab, got 'z'$"):
+        check_choice("x", "z", ["auto", ",", "tab"])

@@ -1,7 +1,6 @@
-"""The protocols of local campaigns, one file each.
+"""The protocols of local campaigns: what the collector knows of each.
 
-A file ``psd/apps/local/protocols/<name>.py`` that ends in ``protocol = <its class>`` is a protocol
-of the collector. The device has its part in `psd.apps.local.device`.
+The device has its part in `psd.apps.local.device`.
 """
 
 from __future__ import annotations
@@ -9,9 +8,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from psd._util import plugins
+from psd._util.instances import check_choice
 from psd.apps.local.device import Group
-from psd.apps.local.protocols._base import LocalProtocol, ReportProtocol
+from psd.apps.local.protocols.answers import (
+    Hashing,
+    Kary,
+    LocalProtocol,
+    ReportProtocol,
+    Subset,
+    Unary,
+)
+from psd.apps.local.protocols.numbers import (
+    BoundedLaplace,
+    BoundedStaircase,
+    Duchi,
+    Hybrid,
+    Piecewise,
+    SquareWave,
+    Staircase,
+)
+from psd.apps.local.protocols.rappor import Rappor
 from psd.errors import ParameterError
 
 __all__ = [
@@ -26,6 +42,14 @@ __all__ = [
     "report_protocol_of",
 ]
 
+_CLASSES: dict[str, type[Any]] = {
+    kind.name: kind
+    for kind in (
+        *(BoundedLaplace, BoundedStaircase, Duchi, Hashing, Hybrid, Kary, Piecewise, Rappor),
+        *(SquareWave, Staircase, Subset, Unary),
+    )
+}
+
 # Largest number of answers for which the best size of a subset is searched.
 _SUBSETS = 256
 
@@ -38,7 +62,7 @@ def list_protocols() -> tuple[str, ...]:
     >>> [name for name in list_protocols() if "staircase" in name]
     ['bounded-staircase', 'staircase']
     """
-    return plugins.names(__name__)
+    return tuple(_CLASSES)
 
 
 REFUSED = "forced-yes"
@@ -53,8 +77,8 @@ def protocol_class(name: str) -> type[Any]:
             "for a yes, so epsilon is infinite; use k-ary",
             name="protocol",
         )
-    kind: type[Any] = plugins.load_member(__name__, "protocol", name, "protocol")
-    return kind
+    check_choice("protocol", name, _CLASSES)
+    return _CLASSES[name]
 
 
 def report_protocol_of(group: Group) -> ReportProtocol:

@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.apps.local.device import UNIT, RapporDraw, mask_text
-from psd.apps.local.protocols._base import MaskProtocol, Masks, count_masks, noise_variance, within
+from psd.apps.local.protocols.answers import (
+    MaskProtocol,
+    Masks,
+    count_masks,
+    noise_variance,
+    within,
+)
 
 __all__ = ["Rappor", "fewest_flips"]
 
@@ -154,6 +160,3 @@ def fewest_flips(nano_epsilon: int, hashes: int = 1) -> int:
     costs = (RapporDraw(nano_epsilon, 2, "one-hot", n, hashes).lifetime for n in range(1, 128))
     fits = (n for n, cost in enumerate(costs, start=1) if cost <= _REPORTS * nano_epsilon)
     return next(fits, 127)
-
-
-protocol = Rappor
