@@ -216,7 +216,24 @@ def verify(
     public = None if key is None else _public_key(key)
     digest = _release_digest(release, max_nodes)
     if public is not None:
-        _check_signature(signature or signature_name(release), public, digest)
+        from cryptography.exceptions import InvalidSignature
+
+        path = signature or signature_name(release)
+        _, body = _read_fields(Path(path), digest)
+        if body["key"] != _key_fingerprint(public):
+            raise ReleaseFormatError(
+                f"signature must be of the stated key, got {path}, made with another key; use "
+                "the public key of the publisher",
+                path=path,
+            )
+        try:
+            public.verify(bytes.fromhex(body["signature"]), _DOMAIN + digest.encode())
+        except InvalidSignature:
+            raise ReleaseFormatError(
+                f"signature must be valid for the release and the key, got {path}, which is not "
+                "valid; it is forged or damaged",
+                path=path,
+            ) from None
     return digest
 
 
@@ -271,27 +288,6 @@ def _release_digest(release: Name, max_nodes: int) -> str:
     """Digest of a file that was read and checked completely."""
     read = read_series if is_series(release) else read_release
     return read(release, max_nodes=max_nodes)[1]
-
-
-def _check_signature(path: Name, public: Ed25519PublicKey, digest: str) -> None:
-    """Refuse a missing signature, or one of another content or key."""
-    from cryptography.exceptions import InvalidSignature
-
-    _, body = _read_fields(Path(path), digest)
-    if body["key"] != _key_fingerprint(public):
-        raise ReleaseFormatError(
-            f"signature must be of the stated key, got {path}, made with another key; use "
-            "the public key of the publisher",
-            path=path,
-        )
-    try:
-        public.verify(bytes.fromhex(body["signature"]), _DOMAIN + digest.encode())
-    except InvalidSignature:
-        raise ReleaseFormatError(
-            f"signature must be valid for the release and the key, got {path}, which is not valid; "
-            "it is forged or damaged",
-            path=path,
-        ) from None
 
 
 def _read_fields(

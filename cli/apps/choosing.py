@@ -26,7 +26,7 @@ from ..output.tables import write_table, write_text
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
-    from psd.apps.choosing import Choice, PriceList, PriceMap
+    from psd.apps.choosing import Choice, PriceMap
     from psd.apps.choosing.objectives import Objective
 
 __all__ = ["COMMANDS"]
@@ -408,63 +408,37 @@ def choose_prices(
     def maps() -> PriceMap:
         listed, numbers = PriceList.parse(prices), zone_numbers(zones)
         if regions is not None:
-            return _along_order(bid, listed, numbers, regions, order, zone_depth, crs, bounds)
+            # Zones are runs of regions.
+            from psd.apps.choosing.files import read_order, read_public_regions
+
+            if order is None or zone_depth is not None:
+                raise click.UsageError("--order must be given with --regions, and no --zone-depth")
+            public = read_public_regions(regions, crs=crs, bounds=bounds)
+            return PriceMap(
+                bid=bid,
+                prices=listed,
+                zones=numbers,
+                domain=public.domain,
+                regions=public,
+                order=read_order(regions, order, public),
+                files=(regions,),
+            )
         if order is not None or zone_depth is None:
             raise click.UsageError("--zone-depth must be given, or --regions with --order")
-        return _on_map(bid, listed, numbers, zone_depth, crs, bounds)
+        # Zones are leaves of a halving tree.
+        from psd.space.domain import Domain
+
+        if bounds is None:
+            raise click.UsageError("--bounds must be given with --zone-depth")
+        if not 0 <= zone_depth <= MAX_ZONE_DEPTH:
+            raise click.BadParameter(
+                f"it must be 0 to {MAX_ZONE_DEPTH}, got {zone_depth}", param_hint="'--zone-depth'"
+            )
+        domain = Domain(bounds=bounds, crs=crs, lattice=(2**zone_depth, 2**zone_depth))
+        return PriceMap(bid=bid, prices=listed, zones=numbers, domain=domain, depth=zone_depth)
 
     files = () if regions is None else (regions,)
     make_choice(Candidates(make=maps, unit="of revenue", files=files), crs=crs, **options)
-
-
-def _along_order(
-    bid: str,
-    prices: PriceList,
-    zones: tuple[int, ...],
-    regions: str,
-    order: str | None,
-    depth: int | None,
-    crs: str,
-    bounds: tuple[float, float, float, float] | None,
-) -> PriceMap:
-    """Maps whose zones are runs of regions."""
-    from psd.apps.choosing import PriceMap
-    from psd.apps.choosing.files import read_order, read_public_regions
-
-    if order is None or depth is not None:
-        raise click.UsageError("--order must be given with --regions, and no --zone-depth")
-    public = read_public_regions(regions, crs=crs, bounds=bounds)
-    return PriceMap(
-        bid=bid,
-        prices=prices,
-        zones=zones,
-        domain=public.domain,
-        regions=public,
-        order=read_order(regions, order, public),
-        files=(regions,),
-    )
-
-
-def _on_map(
-    bid: str,
-    prices: PriceList,
-    zones: tuple[int, ...],
-    depth: int,
-    crs: str,
-    bounds: tuple[float, float, float, float] | None,
-) -> PriceMap:
-    """Maps whose zones are leaves of a halving tree."""
-    from psd.apps.choosing import PriceMap
-    from psd.space.domain import Domain
-
-    if bounds is None:
-        raise click.UsageError("--bounds must be given with --zone-depth")
-    if not 0 <= depth <= MAX_ZONE_DEPTH:
-        raise click.BadParameter(
-            f"it must be 0 to {MAX_ZONE_DEPTH}, got {depth}", param_hint="'--zone-depth'"
-        )
-    domain = Domain(bounds=bounds, crs=crs, lattice=(2**depth, 2**depth))
-    return PriceMap(bid=bid, prices=prices, zones=zones, domain=domain, depth=depth)
 
 
 COMMANDS = {"choose": run_choose}

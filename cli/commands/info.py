@@ -137,7 +137,21 @@ def command(
     if form == "json":
         click.echo(json.dumps({**_release_facts(loaded), "levels": _level_rows(loaded)}, indent=2))
         return
-    _print_facts(loaded)
+    # Facts and levels as two tables.
+    facts = {}
+    release_facts = _release_facts(loaded)
+    for name, value in (release_facts.pop("about") | release_facts).items():
+        if name == "protocols":
+            continue
+        shown = ", ".join(f"{k}={v}" for k, v in value.items()) if name == "parameters" else value
+        facts[name] = " ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
+    print_facts(facts)
+    click.echo()
+    if loaded.index.record.local is not None:
+        print_rows(_local_facts(loaded)["protocols"])
+        click.echo()
+    print_rows(_level_rows(loaded))
+    click.echo(_path_text(loaded))
 
 
 def _release_facts(release: Release) -> dict[str, Any]:
@@ -247,24 +261,6 @@ def _level_rows(release: Release) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _print_facts(release: Release) -> None:
-    """Facts and levels as two tables."""
-    facts = {}
-    release_facts = _release_facts(release)
-    for name, value in (release_facts.pop("about") | release_facts).items():
-        if name == "protocols":
-            continue
-        shown = ", ".join(f"{k}={v}" for k, v in value.items()) if name == "parameters" else value
-        facts[name] = " ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
-    print_facts(facts)
-    click.echo()
-    if release.index.record.local is not None:
-        print_rows(_local_facts(release)["protocols"])
-        click.echo()
-    print_rows(_level_rows(release))
-    click.echo(_path_text(release))
 
 
 def _path_text(release: Release) -> str:

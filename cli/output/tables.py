@@ -150,7 +150,18 @@ def print_columns(
     if title is not None:
         screen.print(Text(title, "bold"))
     if layout.above:
-        _print_with_lines_above(screen, layout)
+        # Each record has lines of its own: what identifies it, then its numbers.
+        room = screen.width
+        names = "  ".join(_words(column.heading) for column in layout.above)
+        screen.print(Text(names, "bold"), _headings(screen, layout), sep="\n")
+        lines = zip(*(column.values for column in layout.above), strict=True)
+        records = zip(*(column.values for column in layout.columns), strict=True)
+        for line, record in zip(lines, records, strict=True):
+            table = _headings(screen, layout)
+            table.show_header = False
+            table.add_row(*map(Text, record))
+            screen.print(Text("  ".join(line)), width=room)
+            screen.print(table)
     else:
         table = _headings(screen, layout)
         for row in zip(*(column.values for column in layout.columns), strict=True):
@@ -192,7 +203,13 @@ def _headings(screen: Console, layout: _Layout) -> Table:
     from rich.text import Text
 
     columns, gap = layout.columns, layout.gap
-    widths = _fold([(c.least, c.natural) for c in columns], screen.width - gap * (len(columns) - 1))
+    # Widths within the room, from the least and the natural ones; the widest are reduced first.
+    widths = [column.natural for column in columns]
+    while sum(widths) > screen.width - gap * (len(columns) - 1):
+        numbers = [number for number, c in enumerate(columns) if widths[number] > c.least]
+        if not numbers:
+            break
+        widths[max(numbers, key=widths.__getitem__)] -= 1
     screen.width = max(screen.width, sum(widths) + gap * (len(widths) - 1))
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
     for column, width in zip(columns, widths, strict=True):
@@ -204,23 +221,6 @@ def _headings(screen: Console, layout: _Layout) -> Table:
             width=width,
         )
     return table
-
-
-def _print_with_lines_above(screen: Console, layout: _Layout) -> None:
-    """Print each record in lines of its own: what identifies it, then its numbers."""
-    from rich.text import Text
-
-    room = screen.width
-    names = "  ".join(_words(column.heading) for column in layout.above)
-    screen.print(Text(names, "bold"), _headings(screen, layout), sep="\n")
-    lines = zip(*(column.values for column in layout.above), strict=True)
-    records = zip(*(column.values for column in layout.columns), strict=True)
-    for line, record in zip(lines, records, strict=True):
-        table = _headings(screen, layout)
-        table.show_header = False
-        table.add_row(*map(Text, record))
-        screen.print(Text("  ".join(line)), width=room)
-        screen.print(table)
 
 
 def _words(heading: str) -> str:
@@ -278,17 +278,6 @@ def _above(upper: Column, lower: Column) -> Column:
 def _least_width(columns: Sequence[Column], gap: int) -> int:
     """Width of a table of narrow columns."""
     return sum(column.least for column in columns) + gap * (len(columns) - 1)
-
-
-def _fold(widths: Sequence[tuple[int, int]], room: int) -> list[int]:
-    """Widths within the room, from the least and the natural ones; the widest are reduced first."""
-    folded = [natural for _, natural in widths]
-    while sum(folded) > room:
-        numbers = [number for number, (least, _) in enumerate(widths) if folded[number] > least]
-        if not numbers:
-            break
-        folded[max(numbers, key=folded.__getitem__)] -= 1
-    return folded
 
 
 def print_rows(rows: Sequence[Mapping[str, object]]) -> None:

@@ -235,8 +235,24 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
     except OSError as error:
         raise WriteError(f"cannot write beside {target}: {error.strerror}", path=target) from None
     try:
-        yield folder / target.name
-        _settle(folder / target.name, target, overwrite=overwrite)
+        source = folder / target.name
+        yield source
+        # The bytes are on the disk before the file gets its name.
+        source.chmod(source.stat().st_mode & _MODE)
+        _sync(source)
+        if overwrite:
+            source.replace(target)
+        else:
+            try:
+                os.link(source, target)  # unlike rename, never replaces
+            except FileExistsError:
+                raise _appeared(target) from None
+            except OSError as error:
+                if error.errno not in _NO_HARD_LINKS:
+                    raise
+                target.touch(exist_ok=False)
+                source.replace(target)
+        _sync(target.parent)
     except PsdError:  # a refusal, some of which are errors of the system too
         raise
     except OSError as error:
@@ -372,25 +388,6 @@ def _link(source: Path, target: Path) -> None:
         os.link(source, target.name, dst_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(folder)
-
-
-def _settle(source: Path, target: Path, *, overwrite: bool) -> None:
-    """Flush the bytes to the disk, then move the file to its target."""
-    source.chmod(source.stat().st_mode & _MODE)
-    _sync(source)
-    if overwrite:
-        source.replace(target)
-    else:
-        try:
-            os.link(source, target)  # unlike rename, never replaces
-        except FileExistsError:
-            raise _appeared(target) from None
-        except OSError as error:
-            if error.errno not in _NO_HARD_LINKS:
-                raise
-            target.touch(exist_ok=False)
-            source.replace(target)
-    _sync(target.parent)
 
 
 def _sync(path: Path) -> None:

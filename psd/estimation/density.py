@@ -223,7 +223,12 @@ class SmoothDensity:
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
-        wide, tall = _part_overlaps(low.T, high.T)
+        # Covered share of each part, (2, n) to (2, n, PARTS), without cancellation.
+        number = np.arange(PARTS, dtype=np.float64)[:, None, None]
+        overlap = np.minimum(high.T * PARTS, number + 1)  # part by part: long rows take less time
+        overlap -= np.maximum(low.T * PARTS, number)
+        np.maximum(overlap, 0.0, out=overlap)
+        wide, tall = np.ascontiguousarray(overlap.transpose(1, 2, 0))
         inside: Floats = np.einsum("nyx,ny,nx->n", self.shares(node), tall, wide)
         return np.asarray(np.minimum(inside, 1.0))
 
@@ -244,15 +249,6 @@ class SmoothDensity:
         )
         of_leaves = in_parts.fraction.reshape(len(node), PARTS, PARTS)
         return np.asarray((of_leaves * self.shares(node)).sum(axis=(1, 2)))
-
-
-def _part_overlaps(low: Floats, high: Floats) -> Floats:
-    """Covered share of each part, (2, n) to (2, n, PARTS), without cancellation."""
-    number = np.arange(PARTS, dtype=np.float64)[:, None, None]
-    inside = np.minimum(high * PARTS, number + 1)  # part by part: long rows take less time
-    inside -= np.maximum(low * PARTS, number)
-    np.maximum(inside, 0.0, out=inside)
-    return np.ascontiguousarray(inside.transpose(1, 2, 0))
 
 
 def smooth_density(

@@ -508,7 +508,12 @@ def _zone_near(record: ReleaseRecord, boxes: Floats, cache: FitCache | None) -> 
     passes: list[tuple[Integers, RasterWindow]] = []
     scale, smooth = raster_scale(record.domain.lattice), choice.density == "smooth"
     for _ in range(SMOOTHING_PASSES if smooth and len(cut) else 0):
-        around = _surroundings(tree.boxes[cut] * scale)
+        # Raster lines around the windows from which the parts of leaves take their density, (n, 4).
+        leaves = tree.boxes[cut] * scale
+        half = (leaves[:, 2:] - leaves[:, :2]) / 2
+        low, high = np.floor(leaves[:, :2] - half), np.ceil(leaves[:, 2:] + half)
+        lines: Integers = np.concatenate([low, high], axis=1).astype(np.int64)
+        around = np.clip(lines, 0, DENSITY_RASTER)
         inner, cut = _cells_on(tree, scale, around)
         if len(cut) > _LIMIT * len(tree):
             return None
@@ -518,14 +523,6 @@ def _zone_near(record: ReleaseRecord, boxes: Floats, cache: FitCache | None) -> 
     if len(opened) > _MANY * len(tree) and cache is not None and cache.has(_ESTIMATES):
         return None
     return NearZone(opened=opened, passes=tuple(reversed(passes)))
-
-
-def _surroundings(boxes: Floats) -> Integers:
-    """Raster lines around the windows from which the parts of boxes take their density."""
-    half = (boxes[:, 2:] - boxes[:, :2]) / 2
-    low, high = np.floor(boxes[:, :2] - half), np.ceil(boxes[:, 2:] + half)
-    lines: Integers = np.concatenate([low, high], axis=1).astype(np.int64)
-    return np.clip(lines, 0, DENSITY_RASTER)
 
 
 def _cut_cells(tree: Tree, boxes: Floats) -> tuple[Integers, Integers]:

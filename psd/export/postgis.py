@@ -49,7 +49,20 @@ def write_database(
         postgis = postgis_schema(cursor)
         if postgis is None:
             raise WriteError("the database has no PostGIS; install it (CREATE EXTENSION postgis)")
-        srid = _srid(cursor, postgis, cells.crs)
+        # The database has its own numbers of CRSs.
+        authority = cells.crs.to_authority(min_confidence=100) or ("", "0")
+        cursor.execute(
+            f"SELECT srid FROM {postgis}.spatial_ref_sys "
+            "WHERE auth_name = $1 AND auth_srid::text = $2",
+            authority,
+        )
+        row = cursor.fetchone()
+        if row is None:
+            raise WriteError(
+                f"the database does not know the CRS {cells.crs.name!r} of the release; add it to "
+                "spatial_ref_sys first"
+            )
+        srid = int(row[0])
         if overwrite:
             cursor.execute(f"DROP TABLE IF EXISTS {name}")
         columns = ", ".join(
@@ -76,22 +89,6 @@ def _columns(cells: geopandas.GeoDataFrame) -> dict[str, str]:
         str(name): types.get(kind.kind, "text") + " NOT NULL" + " PRIMARY KEY" * (name == "cell")
         for name, kind in plain.dtypes.items()
     }
-
-
-def _srid(cursor: Any, postgis: str, crs: Any) -> int:
-    """Number of a CRS in the database."""
-    authority = crs.to_authority(min_confidence=100) or ("", "0")
-    cursor.execute(
-        f"SELECT srid FROM {postgis}.spatial_ref_sys WHERE auth_name = $1 AND auth_srid::text = $2",
-        authority,
-    )
-    row = cursor.fetchone()
-    if row is None:
-        raise WriteError(
-            f"the database does not know the CRS {crs.name!r} of the release; add it to "
-            "spatial_ref_sys first"
-        )
-    return int(row[0])
 
 
 def _fill(cursor: Any, name: str, cells: geopandas.GeoDataFrame, geometry: str) -> None:

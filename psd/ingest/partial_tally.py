@@ -225,7 +225,11 @@ def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> 
     if len(tallies) == 1:
         return tallies[0]
     first = tallies[0]
-    _check_rules([tally.rules for tally in tallies])
+    for name, description in _RULES.items():
+        if any(getattr(each.rules, name) != getattr(first.rules, name) for each in tallies):
+            raise InputDataError(
+                f"the tallies have different {description}; count all by the same rules"
+            )
     origins = tuple(sorted((o for t in tallies for o in t.origins), key=lambda origin: origin.run))
     _check_parts(origins, on_copy)
     user_rows = [tally.counts for tally in tallies if isinstance(tally.counts, UserRows)]
@@ -247,16 +251,6 @@ def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> 
             )
         counts = add_tallies([tally.counts for tally in tallies if isinstance(tally.counts, Tally)])
     return PartialTally(rules=first.rules, origins=origins, counts=counts)
-
-
-def _check_rules(rules: Sequence[CountingRules]) -> None:
-    """Refuse tallies that were counted by different rules."""
-    first, *others = rules
-    for name, description in _RULES.items():
-        if any(getattr(other, name) != getattr(first, name) for other in others):
-            raise InputDataError(
-                f"the tallies have different {description}; count all by the same rules"
-            )
 
 
 def _check_parts(origins: Sequence[PartOrigin], on_copy: OnCopy) -> None:

@@ -289,7 +289,17 @@ def read_tally(path: str | os.PathLike[str]) -> PartialTally:
             check_size(open_parquet(content), content, **_MAX_CELLS)
         except ReleaseFormatError as error:
             raise InputDataError(f"tally {file}: {error}") from None
-        tally = _parse(content, file)
+        # All errors are among `_DAMAGED`, but for an older format.
+        opened = open_parquet(content)
+        header = parse_header(opened.metadata.metadata[KEY], file)
+        schema = _schema(header)
+        expect(opened.schema_arrow.remove_metadata().equals(schema))
+        # Ids are read as a dictionary: a long id may be repeated in any number of records.
+        if header["has_user_rows"]:
+            opened = open_parquet(content, read_dictionary=["user"])
+        table = opened.read()
+        expect(not any(table[name].null_count for name in schema.names))
+        tally = _tally_of(header, table)
         _check(tally)
         return tally
 
@@ -352,20 +362,6 @@ def read_tally_of_release(
             f"tally {path} counted several lattice cells together, so queries would split them"
         )
     return tally
-
-
-def _parse(content: bytes, path: Path) -> PartialTally:
-    """Parse header and table; all errors are among `_DAMAGED`, but for an older format."""
-    file = open_parquet(content)
-    header = parse_header(file.metadata.metadata[KEY], path)
-    schema = _schema(header)
-    expect(file.schema_arrow.remove_metadata().equals(schema))
-    # Ids are read as a dictionary: a long id may be repeated in any number of records.
-    if header["has_user_rows"]:
-        file = open_parquet(content, read_dictionary=["user"])
-    table = file.read()
-    expect(not any(table[name].null_count for name in schema.names))
-    return _tally_of(header, table)
 
 
 def _schema(header: dict[str, Any]) -> pa.Schema:

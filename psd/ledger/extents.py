@@ -131,16 +131,13 @@ def is_slices(value: object) -> bool:
         return False
     if value["by"] not in get_args(By) or not is_zone_name(value["time_zone"]):
         return False
-    return _is_spans(value["by"], value["spans"])
-
-
-def _is_spans(by: str, value: object) -> bool:
-    """Whether a value is a list of runs of hours, of whole days unless slices are hours."""
-    if not (isinstance(value, list) and 0 < len(value) <= MAX_SLICES):
+    # Runs of hours, of whole days unless slices are hours.
+    by, spans = value["by"], value["spans"]
+    if not (isinstance(spans, list) and 0 < len(spans) <= MAX_SLICES):
         return False
-    if not all(isinstance(span, list) and len(span) == 2 for span in value):
+    if not all(isinstance(span, list) and len(span) == 2 for span in spans):
         return False
-    if not all(isinstance(text, str) and _HOUR.fullmatch(text) for span in value for text in span):
+    if not all(isinstance(text, str) and _HOUR.fullmatch(text) for span in spans for text in span):
         return False
     hours = [_hour(text) for span in value for text in span]  # ValueError for 30 February
     gaps = [later - earlier for earlier, later in pairwise(hours)]
@@ -333,30 +330,23 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     .. [1] Bun, Steinke. "Concentrated Differential Privacy: Simplifications, Extensions, and Lower
        Bounds." TCC 2016, lemma 7.
     """
-    groups = _by_frame(charges, within.slices)
-    frame = next(iter(groups), None) if within.slices is None else within.slices.frame
+    # By the frame of their slices, equal extents once; charges for all times join one frame.
+    merged: dict[Extent, int] = {}
+    for extent, amount in charges:
+        merged[extent] = merged.get(extent, 0) + amount
+    slices = (within.slices, *(extent.slices for extent in merged))
+    first = next((each.frame for each in slices if each is not None), None)
+    groups: dict[object, list[tuple[Extent, int]]] = {first: []}
+    for extent, amount in merged.items():
+        frame = first if extent.slices is None else extent.slices.frame
+        groups.setdefault(frame, []).append((extent, amount))
+    frame = first if within.slices is None else within.slices.frame
     total = 0
     for other, group in groups.items():
         times = within.slices if other == frame else None
         sums = (spent_within(active, within.region) for active in _active_sets(group, times))
         total += max(sums, default=0)
     return total
-
-
-def _by_frame(
-    charges: Iterable[tuple[Extent, int]], within: ChargedSlices | None
-) -> dict[object, list[tuple[Extent, int]]]:
-    """Charges by the frame of their slices, equal extents once; those for all times join one."""
-    merged: dict[Extent, int] = {}
-    for extent, amount in charges:
-        merged[extent] = merged.get(extent, 0) + amount
-    slices = (within, *(extent.slices for extent in merged))
-    first = next((each.frame for each in slices if each is not None), None)
-    groups: dict[object, list[tuple[Extent, int]]] = {first: []}
-    for extent, amount in merged.items():
-        frame = first if extent.slices is None else extent.slices.frame
-        groups.setdefault(frame, []).append((extent, amount))
-    return groups
 
 
 def _active_sets(

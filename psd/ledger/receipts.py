@@ -274,21 +274,6 @@ def check_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> int:
     if not os.path.isfile(key):
         raise ParameterError(f"key must be a file that exists, got {key}")
     path = seal_path(ledger)
-    seal = _read_seal(path)
-    body = {name: seal[name] for name in ("ledger", "entries", "head")}
-    if not hmac.compare_digest(seal["mac"], _mac(load_key(key), body)):
-        raise LedgerError(f"seal {path} was changed, or was made with another key than {key}")
-    number: int = seal["entries"]
-    if seal["ledger"] != state.id or list(state.hashes[number - 1 : number]) != [seal["head"]]:
-        raise LedgerError(
-            f"ledger {ledger} does not have the sealed entry {number}: an entry up to it was "
-            "changed and the chain recomputed, or this is an older copy or another ledger"
-        )
-    return number
-
-
-def _read_seal(path: Path) -> dict[str, Any]:
-    """Fields of the file of a seal."""
     if not os.path.lexists(path):
         raise LedgerError(
             f"seal {path} does not exist; restore it, or seal the ledger with `psd ledger seal`"
@@ -309,8 +294,16 @@ def _read_seal(path: Path) -> dict[str, Any]:
         and re.fullmatch("[0-9a-f]{64}", seal["mac"])
     ):
         raise LedgerError(f"seal {path} is damaged, or of another version")
-    fields: dict[str, Any] = seal
-    return fields
+    body = {name: seal[name] for name in ("ledger", "entries", "head")}
+    if not hmac.compare_digest(seal["mac"], _mac(load_key(key), body)):
+        raise LedgerError(f"seal {path} was changed, or was made with another key than {key}")
+    number: int = seal["entries"]
+    if seal["ledger"] != state.id or list(state.hashes[number - 1 : number]) != [seal["head"]]:
+        raise LedgerError(
+            f"ledger {ledger} does not have the sealed entry {number}: an entry up to it was "
+            "changed and the chain recomputed, or this is an older copy or another ledger"
+        )
+    return number
 
 
 def _mac(key: bytes, body: dict[str, Any]) -> str:

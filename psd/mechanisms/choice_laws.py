@@ -262,25 +262,18 @@ def permute_and_flip_log_probability(exponents: Floats, chosen: int) -> float:
 
 def _product(coins: Floats) -> tuple[Floats, Floats, Floats]:
     """Points in 0 to 1, their weights, and the log of the product of all 1 - coin t at each."""
-    points, weights = _panels(float(coins.sum()))
-    logs = np.zeros(len(points))
-    for start in range(0, len(coins), _CHUNK):
-        logs += np.log1p(-coins[start : start + _CHUNK] * points[:, None]).sum(axis=1)
-    return points, weights, logs
-
-
-def _panels(total: float) -> tuple[Floats, Floats]:
-    """Points and weights of quadrature over 0 to 1, on panels that double in width.
-
-    The integrand falls about as exp(-t sum p). Each panel is as wide as its distance from 0, in
-    units of 1 / sum p; beyond 128 of them the integrand is below 1e-50.
-    """
+    # Quadrature on panels that double in width.
+    total = float(coins.sum())
     ends = np.append(0.0, 2.0 ** np.arange(8) / total)
     # A panel that is too narrow would have points that are rounded to 1.
     ends = np.append(ends[ends < _LAST_END], min(1.0, 2.0**7 / total))
     points, weights = np.polynomial.legendre.leggauss(_POINTS)
     width = np.diff(ends)[:, None] / 2
-    return ((points + 1) * width + ends[:-1, None]).ravel(), (weights * width).ravel()
+    points, weights = ((points + 1) * width + ends[:-1, None]).ravel(), (weights * width).ravel()
+    logs = np.zeros(len(points))
+    for start in range(0, len(coins), _CHUNK):
+        logs += np.log1p(-coins[start : start + _CHUNK] * points[:, None]).sum(axis=1)
+    return points, weights, logs
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,14 @@ def tally_rows(
     tallies are merged.
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
-    paths = _part_files(items, part)
+    paths = [path for path in files_of(items) if str(path) != STDIN]
+    if part is None and not all(is_path(item) and str(item) != STDIN for item in items):
+        raise ParameterError(
+            "part must name an input that is not a file, got none; give the same records the same "
+            'name always, such as part="2026-03"'
+        )
+    if part is not None and not (0 < len(part) <= 100 and part.isprintable()):
+        raise ParameterError("part must be 1 to 100 printable characters")
     key = request.key or secrets.token_bytes(32)
     limit = memory_for_rows(None if memory is None else parse_memory(memory))
     for_rows, for_parser = split_memory(limit)
@@ -187,19 +194,6 @@ def _clock_of(data: Sequence[Any], slices: TimeSlices | None, columns: Columns) 
     if slices is None or not is_csv(data) or columns.where is not None:
         return None
     return zone_rules(slices.time_zone)
-
-
-def _part_files(items: Sequence[Any], part: str | None) -> list[Path]:
-    """Files of an input; other inputs need the name of a part."""
-    paths = [path for path in files_of(items) if str(path) != STDIN]
-    if part is None and not all(is_path(item) and str(item) != STDIN for item in items):
-        raise ParameterError(
-            "part must name an input that is not a file, got none; give the same records the same "
-            'name always, such as part="2026-03"'
-        )
-    if part is not None and not (0 < len(part) <= 100 and part.isprintable()):
-        raise ParameterError("part must be 1 to 100 printable characters")
-    return paths
 
 
 def _part_names(paths: Sequence[Path], part: str | None) -> tuple[str, ...]:

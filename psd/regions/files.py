@@ -142,7 +142,26 @@ def _file_table(path: Path, name: str, layer: str | None) -> pandas.DataFrame:
 
     if path.suffix.lower() == ".parquet":
         with _explained(path, name):
-            return _parquet(path)
+            # An index is a column, and GeoParquet has geometries.
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            arrow = pq.read_table(path, partitioning=None)
+            geo = (arrow.schema.metadata or {}).get(b"geo")
+            table = arrow.to_pandas(ignore_metadata=True, types_mapper=lossless_type)
+            if geo is not None:
+                stated = json.loads(geo)
+                layers = stated.get("columns") if isinstance(stated, dict) else None
+                names = [name for name in table if isinstance(layers, dict) and name in layers]
+                # Without what pandas states: it has names of types that pandas cannot read.
+                content = pa.BufferOutputStream()
+                alone = arrow.select(names).replace_schema_metadata({b"geo": geo})
+                pq.write_table(alone, content, compression="none")
+                shapes = gpd.read_parquet(pa.BufferReader(content.getvalue()))
+                for name in names:
+                    table[name] = shapes[name].array
+                table = gpd.GeoDataFrame(table, geometry=shapes.geometry.name)
+            return _usual_types(table)
     how = {"layer": _layer(path, name, layer), **_FORCED.get(path.suffix.lower(), {})}
     with _explained(path, name):
         table = gpd.read_file(path, engine="pyogrio", mixed_offsets_as_utc=False, **how)
@@ -183,30 +202,6 @@ def _with_exact_columns(table: Any, path: Path, how: dict[str, Any]) -> Any:
         free = next(name for name in map("geometry_{}".format, range(2, 999)) if name not in kinds)
         table = table.rename_geometry(free)
     return table.assign(**{name: exact[name].array for name in names})
-
-
-def _parquet(path: Path) -> pandas.DataFrame:
-    """Table of a Parquet file, with its geometries if it is GeoParquet; an index is a column."""
-    import geopandas as gpd
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    arrow = pq.read_table(path, partitioning=None)
-    geo = (arrow.schema.metadata or {}).get(b"geo")
-    table = arrow.to_pandas(ignore_metadata=True, types_mapper=lossless_type)
-    if geo is not None:
-        stated = json.loads(geo)
-        layers = stated.get("columns") if isinstance(stated, dict) else None
-        names = [name for name in table if isinstance(layers, dict) and name in layers]
-        # Without what pandas states: it has names of types that pandas cannot read.
-        content = pa.BufferOutputStream()
-        alone = arrow.select(names).replace_schema_metadata({b"geo": geo})
-        pq.write_table(alone, content, compression="none")
-        shapes = gpd.read_parquet(pa.BufferReader(content.getvalue()))
-        for name in names:
-            table[name] = shapes[name].array
-        table = gpd.GeoDataFrame(table, geometry=shapes.geometry.name)
-    return _usual_types(table)
 
 
 def _usual_types(table: pandas.DataFrame) -> pandas.DataFrame:

@@ -82,7 +82,23 @@ class About:
     def __post_init__(self) -> None:
         """Check the texts."""
         for name, text in self.texts.items():
-            _check_line(name, text)
+            limit = _LENGTHS[name]
+            if not isinstance(text, str):
+                raise ParameterError(
+                    f"about {name} must be a text, got {type_text(text)}", name="about"
+                )
+            if not text.strip() or len(text) > limit:
+                raise ParameterError(
+                    f"about {name} must have 1 to {limit:,} characters, got {len(text):,}"
+                    + ("; it is blank" if text and not text.strip() else ""),
+                    name="about",
+                )
+            if not text.isprintable():
+                shown = next(letter for letter in text if not letter.isprintable())
+                raise ParameterError(
+                    f"about {name} must be one line of printable characters, got {shown!r} in it",
+                    name="about",
+                )
         if not self.texts:
             raise ParameterError("about must have at least one key, got none", name="about")
         _ = self.period
@@ -158,25 +174,6 @@ def is_about(value: object) -> bool:
         return About(**value).texts == value
     except ParameterError:
         return False
-
-
-def _check_line(name: str, text: object) -> None:
-    """Refuse what is not one printable line of limited length."""
-    limit = _LENGTHS[name]
-    if not isinstance(text, str):
-        raise ParameterError(f"about {name} must be a text, got {type_text(text)}", name="about")
-    if not text.strip() or len(text) > limit:
-        raise ParameterError(
-            f"about {name} must have 1 to {limit:,} characters, got {len(text):,}"
-            + ("; it is blank" if text and not text.strip() else ""),
-            name="about",
-        )
-    if not text.isprintable():
-        shown = next(letter for letter in text if not letter.isprintable())
-        raise ParameterError(
-            f"about {name} must be one line of printable characters, got {shown!r} in it",
-            name="about",
-        )
 
 
 def _days_of(text: str) -> tuple[datetime.date, datetime.date] | None:

@@ -359,7 +359,15 @@ def _divided(
                 is_bent[long_sides] |= deviation(ends[0], places, ends[1]) > tolerance
         halved = is_bent & (length > steps[0])
         if most is not None:
-            _check_number(owner[ring], owner[ring[sides[halved]]], most)
+            # Vertices of each shape, with those that are added.
+            every = np.concatenate([ring, ring[sides[halved]]])
+            numbers = np.bincount(owner[every])
+            if (numbers > most).any():
+                raise ParameterError(
+                    f"region {int(np.argmax(numbers > most)) + 1} must have at most {most:,} "
+                    "vertices once its sides are divided to be reprojected; "
+                    f"{beyond_world('that of the release')}, or simplify it"
+                )
         at = sides[halved] + 1
         vertices = np.insert(vertices, at, middles[halved], axis=0)
         images = np.insert(images, at, middle_images[halved], axis=0)
@@ -369,17 +377,6 @@ def _divided(
         is_open = np.zeros(max(len(vertices) - 1, 0), bool)
         is_open[new - 1] = is_open[new] = True
     return vertices, ring, images
-
-
-def _check_number(present: Integers, added: Integers, most: int) -> None:
-    """Refuse shapes that get too many vertices."""
-    vertices = np.bincount(present) + np.bincount(added, minlength=int(present.max()) + 1)
-    if (vertices > most).any():
-        raise ParameterError(
-            f"region {int(np.argmax(vertices > most)) + 1} must have at most {most:,} vertices "
-            f"once its sides are divided to be reprojected; {beyond_world('that of the release')}, "
-            "or simplify it"
-        )
 
 
 def _degrees_deviation(a: Floats, m: Floats, b: Floats) -> Floats:

@@ -63,7 +63,20 @@ def answer_nested(
 def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integers:
     """Index of the parent of each region; -1 without a parent."""
     if parents is None and "parent" in getattr(regions, "columns", ()):
-        return _parents_by_id(regions)
+        import pandas as pd
+
+        if "id" not in regions.columns or regions["id"].duplicated().any():
+            raise ParameterError(
+                "regions with a column parent must have a column id without duplicates"
+            )
+        number = {str(name): row for row, name in enumerate(regions["id"])}
+        rows = []
+        for name in regions["parent"]:
+            is_missing = pd.isna(name) or str(name) == ""
+            if not is_missing and str(name) not in number:
+                raise ParameterError(f"parent must be the id of a region, got {name}")
+            rows.append(-1 if is_missing else number[str(name)])
+        return np.array(rows, np.int64)
     # By default each region lies in the next one, from the inside out.
     if parents is None:
         return np.append(np.arange(1, size), -1)[:size]
@@ -75,24 +88,6 @@ def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integ
             f"{str(parents)[:80]}"
         )
     return parent.astype(np.int64)
-
-
-def _parents_by_id(table: pandas.DataFrame) -> Integers:
-    """Numbers of the parents by their ids in the column parent; empty values mean no parent."""
-    import pandas as pd
-
-    if "id" not in table.columns or table["id"].duplicated().any():
-        raise ParameterError(
-            "regions with a column parent must have a column id without duplicates"
-        )
-    number = {str(name): row for row, name in enumerate(table["id"])}
-    parent = []
-    for name in table["parent"]:
-        is_missing = pd.isna(name) or str(name) == ""
-        if not is_missing and str(name) not in number:
-            raise ParameterError(f"parent must be the id of a region, got {name}")
-        parent.append(-1 if is_missing else number[str(name)])
-    return np.array(parent, np.int64)
 
 
 def _check_nesting(parent: Integers, prepared: Any) -> None:

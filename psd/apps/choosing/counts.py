@@ -141,7 +141,20 @@ class PlacedCounts:
         for start in range(0, len(sums), _CANDIDATES_PER_CHUNK):
             which = np.arange(start, min(start + _CANDIDATES_PER_CHUNK, len(sums)))
             which, strip = self._strips(catchments, which)
-            first, inner, after, last = self._ranges(catchments, which, strip)
+            rows = np.stack([strip * self._height, (strip + 1) * self._height - 1])
+            south, north = (
+                self._domain.centres(1, np.minimum(row, self._domain.lattice[1] - 1))
+                for row in rows
+            )
+            spans = catchments.spans(which, south, north)
+            # A column more on each side, and one less inside, so that no rounding decides a cell.
+            first = self._find(strip, np.floor(self._position(spans.left, 0)))
+            last = self._find(strip, np.floor(self._position(spans.right, 0)) + 2)
+            last = np.maximum(last, first)
+            inner = self._find(strip, np.ceil(self._position(spans.inner_left, 0)) + 1)
+            after = self._find(strip, np.floor(self._position(spans.inner_right, 0)))
+            inner = np.clip(inner, first, last)
+            after = np.clip(after, inner, last)
             # Of each pair, cells first to last may be inside, and inner to after are inside.
             np.add.at(sums, which, before[after] - before[inner])
             for low, high in ((first, inner), (after, last)):
@@ -172,24 +185,6 @@ class PlacedCounts:
         step = (ends[1] - ends[0]) / last if last else side
         position: NDArray[np.float64] = (values - ends[0]) / step
         return position
-
-    def _ranges(
-        self, catchments: CandidateAreas, which: Integers, strip: Integers
-    ) -> tuple[Integers, Integers, Integers, Integers]:
-        """Ends of the cells of a catchment in a strip, and of the inner ones among them."""
-        rows = np.stack([strip * self._height, (strip + 1) * self._height - 1])
-        south, north = (
-            self._domain.centres(1, np.minimum(row, self._domain.lattice[1] - 1)) for row in rows
-        )
-        spans = catchments.spans(which, south, north)
-        # A column more on each side, and one less inside, so that no rounding decides a cell.
-        first = self._find(strip, np.floor(self._position(spans.left, 0)))
-        last = self._find(strip, np.floor(self._position(spans.right, 0)) + 2)
-        last = np.maximum(last, first)
-        inner = self._find(strip, np.ceil(self._position(spans.inner_left, 0)) + 1)
-        after = self._find(strip, np.floor(self._position(spans.inner_right, 0)))
-        inner = np.clip(inner, first, last)
-        return first, inner, np.clip(after, inner, last), last
 
     def _find(self, strip: Integers, column: NDArray[np.float64]) -> Integers:
         """Index of the first cell of a strip that is at a column or beyond it."""

@@ -89,21 +89,9 @@ def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Fl
     samples = generator.multinomial(reports, expected / expected.sum(), _SAMPLES)
     others, _ = _maximise(chances, samples.astype(np.float64), steps)
     variances = _bins(others).var(axis=0)
-    bias = _smoothing_bias(chances, shares, reports, steps)
-    return _bins(shares)[0], np.sqrt(variances + bias**2)
-
-
-def _bins(shares: Floats) -> Floats:
-    """Shares of the bins, (tables, bins), of those of the steps, (tables, steps)."""
-    binned: Floats = shares.reshape(len(shares), BINS, -1).sum(axis=2)
-    return binned
-
-
-def _smoothing_bias(chances: Floats, shares: Floats, reports: int, steps: int) -> Floats:
-    """How far estimates without noise are from the truth, in each bin."""
-    # The truth is not known, and the estimate is smoother than the truth. So a sharper distribution
-    # is looked for whose estimate without noise is the estimate at hand: what each round lacks is
-    # added. By `python lab/bench_local.py numbers`, 4 rounds cover 86 to 99 % of the bins alone and
+    # The bias of each bin: the truth is not known, and the estimate is smoother than the truth. So
+    # a sharper distribution is looked for whose estimate without noise is the estimate at hand:
+    # what each round lacks is added. By `python lab/bench_local.py numbers`, 4 rounds cover 86 to 99 % of the bins alone and
     # 91 % and more with neighbours; the bootstrap alone covers 79 %.
     truth = shares
     for _ in range(_BIAS_ROUNDS):
@@ -114,7 +102,13 @@ def _smoothing_bias(chances: Floats, shares: Floats, reports: int, steps: int) -
     # The bias changes its sign beside a peak: a bin has the largest of the bins beside it.
     wide = np.pad(bias[0], 1, mode="edge")
     largest: Floats = np.maximum(wide[1:-1], np.maximum(wide[:-2], wide[2:]))
-    return largest
+    return _bins(shares)[0], np.sqrt(variances + largest**2)
+
+
+def _bins(shares: Floats) -> Floats:
+    """Shares of the bins, (tables, bins), of those of the steps, (tables, steps)."""
+    binned: Floats = shares.reshape(len(shares), BINS, -1).sum(axis=2)
+    return binned
 
 
 def _gather(table: Floats) -> Floats:

@@ -236,7 +236,13 @@ def _rappor(draw: RapporDraw, answers: NDArray[Any], words: ManyWords) -> NDArra
     """Reports of `RapporDraw`, of answers that are settled by words of their own."""
     every = np.arange(len(answers))
     cohorts = words.below(draw.cohorts, every)
-    settled = _true_bits(draw, answers, cohorts)
+    # Bits of each answer before they are randomised; a word is hashed once in each cohort.
+    settled = np.zeros((len(answers), draw.answers), bool)
+    bits_of: dict[tuple[Any, int], list[int]] = {}
+    for row, key in enumerate(zip(answers.tolist(), cohorts.tolist(), strict=True)):
+        if key not in bits_of:
+            bits_of[key] = list(draw.bits(*key))
+        settled[row, bits_of[key]] = True
     flip = draw.flips << 54
     # First the bits that are settled for all reports of a device, then those of this report.
     for rates in ((flip, UNIT - flip), draw.thresholds):
@@ -248,18 +254,6 @@ def _rappor(draw: RapporDraw, answers: NDArray[Any], words: ManyWords) -> NDArra
     if draw.encoding == "one-hot":
         return codes
     return np.concatenate([codes, cohorts.astype("<u2")[:, None].view(np.uint8)], axis=1)
-
-
-def _true_bits(draw: RapporDraw, answers: NDArray[Any], cohorts: Integers) -> Flags:
-    """Bits of each answer before they are randomised."""
-    bits = np.zeros((len(answers), draw.answers), bool)
-    bits_of: dict[tuple[Any, int], list[int]] = {}
-    # Hashes of a word are computed once in each cohort.
-    for row, key in enumerate(zip(answers.tolist(), cohorts.tolist(), strict=True)):
-        if key not in bits_of:
-            bits_of[key] = list(draw.bits(*key))
-        bits[row, bits_of[key]] = True
-    return bits
 
 
 def _drawn_numbers(draw: NumberDraw, answers: Integers, words: ManyWords) -> Integers:

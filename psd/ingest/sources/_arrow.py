@@ -124,7 +124,20 @@ def find_columns(
         refuse_two_pairs(what, columns, schema.names)
     check_names(what, schema.names, chosen.names)
     check_roles(what, columns)
-    _check_types(schema, chosen)
+    # The types are known before a record is read: empty columns refuse those that cannot be read.
+    import pyarrow as pa
+
+    empty = {name: pa.nulls(0, schema.field(name).type) for name in chosen.names}
+    if geometry is None and columns.wkt is not None:
+        decode_point_text(empty[columns.wkt], columns.wkt, None)
+    elif geometry is None:
+        numbers(empty[columns.x], columns.x), numbers(empty[columns.y], columns.y)
+    else:
+        decode_points(empty[geometry], geometry)
+    if columns.user is not None:
+        ids(empty[columns.user], columns.user)
+    if columns.time is not None:
+        wall_clock(empty[columns.time], columns.time_zone, column=columns.time)
     if geometry is None:
         project = column_projection(columns, domain, what)
     else:
@@ -157,24 +170,6 @@ def _likely_cause(name: str, names: list[str]) -> str:
         return f"it has {', '.join(map(repr, others))}; choose one by its exact name"
     listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
     return f"its columns are {listed or 'none'}; {_NAMING}"
-
-
-def _check_types(schema: Any, chosen: Layout) -> None:
-    """Refuse columns whose type cannot be read."""
-    import pyarrow as pa
-
-    empty = {name: pa.nulls(0, schema.field(name).type) for name in chosen.names}
-    columns = chosen.columns
-    if chosen.geometry is None and columns.wkt is not None:
-        decode_point_text(empty[columns.wkt], columns.wkt, None)
-    elif chosen.geometry is None:
-        numbers(empty[columns.x], columns.x), numbers(empty[columns.y], columns.y)
-    else:
-        decode_points(empty[chosen.geometry], chosen.geometry)
-    if columns.user is not None:
-        ids(empty[columns.user], columns.user)
-    if columns.time is not None:
-        wall_clock(empty[columns.time], columns.time_zone, column=columns.time)
 
 
 def numbers(array: Any, name: str) -> NDArray[np.float64]:

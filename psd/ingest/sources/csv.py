@@ -333,7 +333,10 @@ def _run(
     relation = connection.sql(query, params=[glob.escape(str(path))])
     for batch in relation.to_arrow_reader(_ROWS):
         if "odd_x" in batch.schema.names:
-            _check_texts(path, batch, columns)
+            for axis, name in zip(("x", "y"), (columns.x, columns.y), strict=True):
+                is_infinite = np.isinf(from_arrow(batch.column(axis))).any()
+                if is_infinite or not _all_missing(batch.column(f"odd_{axis}")):
+                    raise InputDataError(f"column {name!r} of {path} {number_rule(columns)}")
         yield batch
 
 
@@ -368,14 +371,6 @@ def _explain_fault(path: str, error: Exception) -> str:
 def _is_finite(batch: Any) -> bool:
     """Whether all coordinates are finite numbers."""
     return all(np.isfinite(from_arrow(batch.column(axis))).all() for axis in ("x", "y"))
-
-
-def _check_texts(path: Path, batch: Any, columns: Columns) -> None:
-    """Refuse text in place of a number."""
-    for axis, name in zip(("x", "y"), (columns.x, columns.y), strict=True):
-        is_infinite = np.isinf(from_arrow(batch.column(axis))).any()
-        if is_infinite or not _all_missing(batch.column(f"odd_{axis}")):
-            raise InputDataError(f"column {name!r} of {path} {number_rule(columns)}")
 
 
 def _batch(

@@ -146,7 +146,15 @@ def _rows(cursor: Any, source: PostGIS, columns: Columns, domain: Domain) -> Ite
     extra = []
     if len(crs_of) == 1:  # with several, `find_columns` asks to choose one
         (name,) = crs_of
-        srid = _srid(cursor, source, name)
+        # All other geometries must have the SRID of the first one.
+        import shapely
+
+        column = quote_identifier(name)
+        stream = _stream(
+            cursor, f"SELECT {column} FROM {source.rows} WHERE {column} IS NOT NULL LIMIT 1"
+        )
+        first = [shape for record in stream for shape in record.column(0).storage.to_pylist()]
+        srid = int(shapely.get_srid(shapely.from_wkb(first[0]))) if first else None
         postgis = postgis_schema(cursor)
         crs_of[name] = domain.crs if srid is None else _crs(cursor, postgis, srid)
         extra = [f"{postgis}.st_srid({quote_identifier(name)}::{postgis}.geometry) AS {_SRID}"]
@@ -177,18 +185,6 @@ def _geometries(schema: Any, columns: Columns) -> list[str]:
 def _type_name(field: Any) -> str:
     """Type of a column in PostgreSQL."""
     return str((field.metadata or {}).get(b"POSTGRESQL:type", b"").decode())
-
-
-def _srid(cursor: Any, source: PostGIS, name: str) -> int | None:
-    """SRID of the first geometry, which all others must share; None if there is no geometry."""
-    import shapely
-
-    column = quote_identifier(name)
-    stream = _stream(
-        cursor, f"SELECT {column} FROM {source.rows} WHERE {column} IS NOT NULL LIMIT 1"
-    )
-    first = [shape for record in stream for shape in record.column(0).storage.to_pylist()]
-    return int(shapely.get_srid(shapely.from_wkb(first[0]))) if first else None
 
 
 def _crs(cursor: Any, postgis: str | None, srid: int) -> str | None:
