@@ -127,6 +127,12 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
         of_all, spent, left = balance.allowance.rho, balance.spent.rho, balance.rho_left
         texts = (delta_text(dataset.delta), *map(rho_text, (of_all, spent, left)))
         rhos = dict(zip(_RHO_COLUMNS, texts, strict=True))
+    # Which charges are added, in a few words.
+    adds_up, has_times = "all", "time" in dataset.reading
+    if dataset.unit == "record":
+        adds_up = "common points and slices" if has_times else "common points"
+    elif dataset.unit == "user-day" and has_times:
+        adds_up = "common days"
     # What is left of a cap: epsilon of one pure charge, and rho if there is a delta.
     caps = []
     for who in dataset.caps:
@@ -142,7 +148,7 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
         "spent": epsilon_text(balance.spent.epsilon),
         "left": epsilon_text(balance.largest_pure),
         **rhos,
-        "adds_up": _rule_of_sums(dataset),
+        "adds_up": adds_up,
         "charges": str(len(charges)),
         "not_finished": str(sum(not charge.done for charge in charges)),
         "raised": ", ".join(dataset.raised),
@@ -166,16 +172,6 @@ def explain_deltas(datasets: Iterable[Dataset]) -> None:
                 f"{each.name}: with a probability of at most {delta_text(each.delta)}, all "
                 f"releases together may reveal more than epsilon {epsilon_text(each.budget)} allows"
             )
-
-
-def _rule_of_sums(dataset: Dataset) -> str:
-    """Which charges of a dataset are added, in a few words."""
-    has_times = "time" in dataset.reading
-    if dataset.unit == "user-day" and has_times:
-        return "common days"
-    if dataset.unit != "record":
-        return "all"
-    return "common points and slices" if has_times else "common points"
 
 
 def _print_rows(lines: list[dict[str, Any]], form: str) -> None:

@@ -99,6 +99,11 @@ def _field(command: str, parameter: click.Parameter) -> dict[str, Any]:
     lines = ", one on each line" if parameter.multiple else ""
     note = f" ({form}{lines})" if form and not isinstance(parameter, BoundsOption) else ""
     label = f"{group}: {words}{note}" if group else f"{words[0].upper()}{words[1:]}{note}"
+    # Whether the field is open at once.
+    if command in _FIRST:
+        is_first = parameter.name in _FIRST[command]
+    else:
+        is_first = isinstance(parameter, GroupedOption) and parameter.is_everyday
     return {
         "name": name,
         "option": max(parameter.opts, key=len) if option else "",
@@ -111,15 +116,8 @@ def _field(command: str, parameter: click.Parameter) -> dict[str, Any]:
         "multiple": parameter.multiple,
         "size": max(parameter.nargs, 1),
         "files": _WRITTEN.get((command, name), ""),
-        "advanced": not (required or not option or _is_first(command, parameter)),
+        "advanced": not (required or not option or is_first),
     }
-
-
-def _is_first(command: str, parameter: click.Parameter) -> bool:
-    """Whether a field is open at once."""
-    if command in _FIRST:
-        return parameter.name in _FIRST[command]
-    return isinstance(parameter, GroupedOption) and parameter.is_everyday
 
 
 def _kind(command: str, name: str, parameter: click.Parameter) -> str:

@@ -187,7 +187,13 @@ def dcat_entry(described: Described) -> dict[str, Any]:
     if "publisher" in metadata:
         dataset["dct:publisher"] = {"@type": "foaf:Agent", "foaf:name": metadata["publisher"]}
     if "contact" in metadata:
-        dataset["dcat:contactPoint"] = _contact(metadata["contact"])
+        text = metadata["contact"]
+        contact: dict[str, Any] = {"@type": "vcard:Kind", "vcard:fn": text}
+        if re.fullmatch(r"[^@\s:/]+@[^@\s:/]+", text):
+            contact["vcard:hasEmail"] = {"@id": f"mailto:{quote(text, safe='@')}"}
+        elif _is_address(text):
+            contact["vcard:hasURL"] = {"@id": text}
+        dataset["dcat:contactPoint"] = contact
     if "language" in metadata:
         dataset["dct:language"] = _language(metadata["language"])
     interval = described.interval
@@ -230,16 +236,6 @@ def _in_language(text: str, described: Described) -> Any:
 def _typed(text: str, kind: str) -> dict[str, str]:
     """Literal of a type."""
     return {"@value": text, "@type": kind}
-
-
-def _contact(text: str) -> dict[str, Any]:
-    """Address of mail, of a page, or a name."""
-    contact: dict[str, Any] = {"@type": "vcard:Kind", "vcard:fn": text}
-    if re.fullmatch(r"[^@\s:/]+@[^@\s:/]+", text):
-        contact["vcard:hasEmail"] = {"@id": f"mailto:{quote(text, safe='@')}"}
-    elif _is_address(text):
-        contact["vcard:hasURL"] = {"@id": text}
-    return contact
 
 
 def _language(tag: str) -> dict[str, str]:

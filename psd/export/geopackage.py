@@ -88,13 +88,8 @@ def _options(table: geopandas.GeoDataFrame) -> dict[str, Any]:
 def _free_name(table: geopandas.GeoDataFrame, name: str) -> str:
     """Name of a column of the format itself, which no column of the caller has."""
     columns = {str(column).lower() for column in table.columns}
-    return next(each for each in _names_like(name) if each not in columns)
-
-
-def _names_like(name: str) -> Iterator[str]:
-    """The name, then the name with numbers."""
-    yield name
-    yield from (f"{name}_{number}" for number in itertools.count(2))
+    names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+    return next(each for each in names if each not in columns)
 
 
 def _add_styles(path: Path, layer: str, styles: list[Style]) -> None:

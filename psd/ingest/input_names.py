@@ -95,18 +95,13 @@ def _file_names(path: str | os.PathLike[str], *, has_tallies: bool) -> Iterator[
         for file in expand_paths([path]):
             if has_tallies and is_tally(file):
                 yield from tally_names(read_origins([file])[1])
-            else:
-                yield _file_name(file)
+                continue
+            # Device and inode of a file whose records do not depend on which hard link is read.
+            state = file.stat()
+            is_fixed = state.st_nlink == 1 or not _depends_on_path(file)
+            yield f"{state.st_dev} {state.st_ino}" if is_fixed else NAMELESS
     except (InputDataError, OSError):  # refused when it is read
         yield NAMELESS
-
-
-def _file_name(file: Path) -> str:
-    """Device and inode of a file whose records do not depend on which hard link is read."""
-    state = file.stat()
-    if state.st_nlink > 1 and _depends_on_path(file):
-        return NAMELESS
-    return f"{state.st_dev} {state.st_ino}"
 
 
 def _depends_on_path(file: Path) -> bool:

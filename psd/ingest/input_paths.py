@@ -249,8 +249,14 @@ def _refuse_repeated(paths: list[Path]) -> None:
         if key in seen:
             raise InputDataError(f"input {path} is repeated; its records would count twice")
         seen.add(key)
-        for stem in {} if str(path) == STDIN else _stems(path):
-            other = stems.setdefault(stem, path)
+        if str(path) == STDIN:
+            continue
+        # Folder and name without endings of compression, of the file and of its link target.
+        for folder, name in {
+            (os.path.realpath(path.parent), path.name),
+            os.path.split(os.path.realpath(path)),
+        }:
+            other = stems.setdefault((folder, uncompressed_name(name)), path)
             if other is not path:
                 raise InputDataError(
                     f"inputs {other} and {path} must not be one file and its compressed form; its "
@@ -267,12 +273,6 @@ def _state_of(path: Path) -> os.stat_result | None:
     except (OSError, ValueError, AttributeError):
         return None
     return state if stat.S_ISREG(state.st_mode) else None
-
-
-def _stems(path: Path) -> set[tuple[str, str]]:
-    """Folder and name without endings of compression, of a file and of its link target."""
-    links = {(os.path.realpath(path.parent), path.name), os.path.split(os.path.realpath(path))}
-    return {(folder, uncompressed_name(name)) for folder, name in links}
 
 
 def uncompressed_name(name: str) -> str:

@@ -109,30 +109,27 @@ class Field:
 
 def _parse_values(name: str, value: Any, folder: Path | None) -> Any:
     """Values of names with two bounds, or of triples of words."""
+
+    def is_list(item: Any, size: int | None = None) -> bool:
+        return (
+            isinstance(item, Sequence)
+            and not isinstance(item, str)
+            and (size is None or len(item) == size)
+        )
+
     if isinstance(value, Mapping):
-        value = [(column, *_bounds_of(column, bounds)) for column, bounds in value.items()]
-    is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    if not is_list or not all(isinstance(each, Value) or _is_triple(each) for each in value):
+        for column, bounds in value.items():
+            if not is_list(bounds, 2):
+                raise ParameterError(
+                    "values must have two bounds for each column, such as {'fare': (0, 60)}, got "
+                    f"{type_text(bounds)} for {str(column)[:80]!r}"
+                )
+        value = [(column, *bounds) for column, bounds in value.items()]
+    if not is_list(value) or not all(isinstance(v, Value) or is_list(v, 3) for v in value):
         raise ParameterError(
             f"values must be bounds by column, such as {{'fare': (0, 60)}}, got {type_text(value)}"
         )
     return tuple(each if isinstance(each, Value) else _value_of(*each) for each in value)
-
-
-def _is_triple(value: Any) -> bool:
-    """Whether a value is a name and two bounds."""
-    return isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 3
-
-
-def _bounds_of(column: Any, bounds: Any) -> tuple[Any, Any]:
-    """Two bounds of a column."""
-    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-        raise ParameterError(
-            f"values must have two bounds for each column, such as {{'fare': (0, 60)}}, got "
-            f"{type_text(bounds)} for {str(column)[:80]!r}"
-        )
-    low, high = bounds
-    return low, high
 
 
 def _value_of(column: Any, low: Any, high: Any) -> Value:

@@ -317,7 +317,17 @@ def _points_in(
             break
         x[left], y[left] = _coordinates(fit, pieces, piece[left], generator.random((2, len(left))))
     if len(left):
-        x[left], y[left] = _place_in_region(fit, tree, leaf[left])
+        import shapely
+
+        # A place of the region, inside the leaf where there is one.
+        nodes, which = np.unique(leaf[left], return_inverse=True)
+        whole = tree.region_shapes[tree.region[nodes]]
+        inside = shapely.intersection(
+            whole, shapely.box(*fit.domain.from_lattice(tree.boxes[nodes]).T)
+        )
+        shapes = np.where(shapely.area(inside) > 0, inside, whole)
+        places = shapely.get_coordinates(shapely.point_on_surface(shapes))[which]
+        x[left], y[left] = places.T
     return PointBatch(leaf=leaf, x=x, y=y)
 
 
@@ -342,16 +352,3 @@ def _coordinates(
         inside = np.clip(of_axis.inner_line(position), west[piece], np.nextafter(east, west)[piece])
         places.append(inside)
     return places[0], places[1]
-
-
-def _place_in_region(fit: Fit, tree: RegionTree, leaf: Integers) -> tuple[Floats, Floats]:
-    """A place of the region of each leaf, inside the leaf where there is one."""
-    import shapely
-
-    nodes, which = np.unique(leaf, return_inverse=True)
-    regions = tree.region_shapes[tree.region[nodes]]
-    boxes = shapely.box(*fit.domain.from_lattice(tree.boxes[nodes]).T)
-    parts = shapely.intersection(regions, boxes)
-    shapes = np.where(shapely.area(parts) > 0, parts, regions)
-    x, y = shapely.get_coordinates(shapely.point_on_surface(shapes)).T
-    return x[which], y[which]

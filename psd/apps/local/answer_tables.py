@@ -91,8 +91,8 @@ def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Fl
     variances = _bins(others).var(axis=0)
     # The bias of each bin: the truth is not known, and the estimate is smoother than the truth. So
     # a sharper distribution is looked for whose estimate without noise is the estimate at hand:
-    # what each round lacks is added. By `python lab/bench_local.py numbers`, 4 rounds cover 86 to 99 % of the bins alone and
-    # 91 % and more with neighbours; the bootstrap alone covers 79 %.
+    # what each round lacks is added. By `python lab/bench_local.py numbers`, 4 rounds cover 86 to
+    # 99 % of the bins alone and 91 % and more with neighbours; the bootstrap alone covers 79 %.
     truth = shares
     for _ in range(_BIAS_ROUNDS):
         again, _ = _maximise(chances, truth @ chances * reports, steps, stops=False)

@@ -194,16 +194,12 @@ def _identity(item: Any) -> Any:
 def check_repeatable(data: Any) -> None:
     """Refuse an input that cannot be read twice."""
     for item in data if isinstance(data, list | tuple) else [data]:
-        if str(item) == STDIN if is_path(item) else _is_stream(item):
+        is_stream = hasattr(item, "read_next_batch") or hasattr(item, "__next__")
+        if str(item) == STDIN if is_path(item) else is_stream:
             raise InputDataError(
                 "private bounds read the input twice, and standard input or a stream can be read "
                 "only once; write it to a file first, or give public bounds="
             )
-
-
-def _is_stream(item: Any) -> bool:
-    """Whether an object can be read only once."""
-    return hasattr(item, "read_next_batch") or hasattr(item, "__next__")
 
 
 def files_of(items: Iterable[Any]) -> list[Path]:
@@ -255,18 +251,15 @@ def _others(faults: list[str]) -> Iterator[Source]:
     builtin = plugins.own_names(__name__)
     for name in plugins.names(__name__)[len(builtin) :]:
         try:
-            yield _checked(name, plugins.load(__name__, _KIND, name))
+            source: Source = plugins.load(__name__, _KIND, name)
         except ParameterError as error:
             faults.append(str(error))
-
-
-def _checked(name: str, source: Any) -> Source:
-    """Refuse a module that lacks a member of `Source`."""
-    missing = [each for each in _MEMBERS if not hasattr(source, each)]
-    if missing:
-        raise ParameterError(f"source {name!r} must have {', '.join(missing)}; see Source")
-    checked: Source = source
-    return checked
+            continue
+        missing = [each for each in _MEMBERS if not hasattr(source, each)]
+        if missing:
+            faults.append(f"source {name!r} must have {', '.join(missing)}; see Source")
+        else:
+            yield source
 
 
 _MEMBERS = ("USES", "SUFFIXES", "accepts", "batches")

@@ -213,7 +213,10 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
         # spelling in one feature does not decide which column is read of the others.
         columns = columns if is_json else resolve_columns(columns, fields)
         columns = replace(columns, wkt=None)
-        names = _column_names(str(path), info, columns)
+        # Columns to read beside the geometry, each once in the layer.
+        places = [] if info["geometry_type"] else [columns.x, columns.y]
+        names = list(dict.fromkeys([*places, *columns.others, *columns.filtered]))
+        check_names(str(path), [str(name) for name in info["fields"]], names)
         if is_json:
             _check_properties(path, info, columns, names)
         opened = pyogrio.open_arrow(
@@ -242,16 +245,6 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
             fault = InputDataError
     if fault is not None:
         raise fault(_unsound(path))
-
-
-def _column_names(what: str, info: dict[str, Any], columns: Columns) -> list[str]:
-    """Columns to read beside the geometry, each once in the layer."""
-    fields = [str(name) for name in info["fields"]]
-    others = columns.others
-    names = others if info["geometry_type"] else [columns.x, columns.y, *others]
-    names = list(dict.fromkeys([*names, *columns.filtered]))
-    check_names(what, fields, names)
-    return names
 
 
 def _records(reader: Any) -> Iterator[Any]:

@@ -207,7 +207,16 @@ class PolygonRegions(RegionGeometry):
         region = map_items(self._raster.find, x, y, least=_POINTS_PER_THREAD)
         rest = np.flatnonzero(region == NO_REGION)
         if self.margin and len(rest):
-            region[rest] = self._nearest(x[rest], y[rest])
+            # The first of the nearest regions within the margin.
+            import shapely
+
+            points = shapely.points(x[rest], y[rest])
+            point, near = self._tree.query_nearest(
+                points, max_distance=self.margin, all_matches=True
+            )
+            nearest = np.full(len(rest), len(self), np.int32)
+            np.minimum.at(nearest, point, near.astype(np.int32))
+            region[rest] = np.where(nearest < len(self), nearest, np.int32(NO_REGION))
         if self.elsewhere:
             region[region == NO_REGION] = len(self) - 1
         return region
@@ -220,16 +229,6 @@ class PolygonRegions(RegionGeometry):
         if not self.elsewhere:
             return cells
         return replace(cells, part=np.where(cells.part < 0, len(self) - 1, cells.part))
-
-    def _nearest(self, x: Floats, y: Floats) -> NDArray[np.int32]:
-        """First of the nearest regions within the margin, -1 for none."""
-        import shapely
-
-        tree, points = self._tree, shapely.points(x, y)
-        point, region = tree.query_nearest(points, max_distance=self.margin, all_matches=True)
-        nearest = np.full(len(x), len(self), np.int32)
-        np.minimum.at(nearest, point, region.astype(np.int32))
-        return np.where(nearest < len(self), nearest, np.int32(NO_REGION))
 
     @cached_property
     def _tree(self) -> Any:
