@@ -166,5 +166,4 @@ def nulls_as_zeros(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 def from_arrow(column: Any) -> NDArray[Any]:
     """Wrap an Arrow array without nulls as a numpy array that shares its memory; read-only."""
     column = column.combine_chunks() if hasattr(column, "chunks") else column
-    numbers: NDArray[Any] = np.from_dlpack(column)
-    return numbers
+    return np.from_dlpack(column)

@@ -229,12 +229,7 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
     appears while the block runs is left as it is.
     """
     target = check_free(path, overwrite=overwrite)
-    sweep(target.parent)
-    try:
-        folder, handle = held_folder(target.parent)
-    except OSError as error:
-        raise WriteError(f"cannot write beside {target}: {error.strerror}", path=target) from None
-    try:
+    with _hidden_folder(target) as folder:
         source = folder / target.name
         yield source
         # The bytes are on the disk before the file gets its name.
@@ -253,16 +248,6 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
                 target.touch(exist_ok=False)
                 source.replace(target)
         _sync(target.parent)
-    except PsdError:  # a refusal, some of which are errors of the system too
-        raise
-    except OSError as error:
-        raise WriteError(
-            f"cannot write {target}: {error.strerror or 'unknown reason'}", path=target
-        ) from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if handle is not None:
-            os.close(handle)
 
 
 @contextmanager
@@ -274,13 +259,8 @@ def temporary_folder(target: Path, check: Callable[[], None]) -> Iterator[Path]:
     cannot take its place, the old one comes back.
     """
     check()
-    sweep(target.parent)
-    try:
-        above, handle = held_folder(target.parent)
-    except OSError as error:
-        raise WriteError(f"cannot write beside {target}: {error.strerror}", path=target) from None
-    made, old = above / "new", above / "old"
-    try:
+    with _hidden_folder(target) as above:
+        made, old = above / "new", above / "old"
         made.mkdir()
         yield made
         for path in [*made.rglob("*"), made]:
@@ -296,6 +276,18 @@ def temporary_folder(target: Path, check: Callable[[], None]) -> Iterator[Path]:
                 old.rename(target)
             raise
         _sync(target.parent)
+
+
+@contextmanager
+def _hidden_folder(target: Path) -> Iterator[Path]:
+    """Give a hidden folder beside the target; faults of the system name the target."""
+    sweep(target.parent)
+    try:
+        folder, handle = held_folder(target.parent)
+    except OSError as error:
+        raise WriteError(f"cannot write beside {target}: {error.strerror}", path=target) from None
+    try:
+        yield folder
     except PsdError:  # a refusal, some of which are errors of the system too
         raise
     except OSError as error:
@@ -303,7 +295,7 @@ def temporary_folder(target: Path, check: Callable[[], None]) -> Iterator[Path]:
             f"cannot write {target}: {error.strerror or 'unknown reason'}", path=target
         ) from None
     finally:
-        shutil.rmtree(above, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         if handle is not None:
             os.close(handle)
 

@@ -304,8 +304,7 @@ def _parsed(array: Any, zone: str, column: str) -> Times:
             in_utc = (clocks - shift[leap].astype(np.int64)) % _DAY_MINUTES == _DAY_MINUTES - 1
             if np.where(is_written[leap], in_utc, np.isin(clocks, leap_minutes(zone))).all():
                 moments[is_written] = _local(moments[is_written] - shift[is_written], zone)
-                result: NDArray[np.datetime64] = moments
-                return result
+                return moments
     raise InputDataError(
         f"column {column!r} holds text that is not a time in ISO 8601; times look like {_FORMATS}, "
         "and seconds since 1970 must be converted first"

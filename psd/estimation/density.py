@@ -336,8 +336,7 @@ def _strip_boxes(boxes: Floats, axis: int) -> Floats:
 def _strip_edges(boxes: Floats, axis: int) -> Floats:
     """Edges of PARTS equal strips of each box along an axis, shape (n, PARTS + 1)."""
     low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
-    edges: Floats = low + (high - low) * (np.arange(PARTS + 1) / PARTS)
-    return edges
+    return low + (high - low) * (np.arange(PARTS + 1) / PARTS)
 
 
 def _summed_mass(batches: Iterable[tuple[Floats, Floats]], mesh: RasterMesh) -> Floats:

@@ -199,8 +199,7 @@ def _resample(message: Likelihood, step: Floats) -> Floats:
     edges = (np.arange(LIKELIHOOD_POINTS + 1) - 0.5)[:, None] * (step / message.step) + 0.5
     edges[0] = 0.0
     below = _interpolate(sums, np.minimum(edges, LIKELIHOOD_POINTS), np.arange(size), size)
-    mean: Floats = np.diff(below, axis=0) / np.diff(edges, axis=0)
-    return mean
+    return np.diff(below, axis=0) / np.diff(edges, axis=0)
 
 
 def _interpolate(

@@ -404,8 +404,7 @@ def column_records(tree: Tree, count: Floats, domain: Domain) -> Floats | None:
     if not _has_own_lattice(domain):
         return None
     width = (tree.boxes[:, 2:] - tree.boxes[:, :2]).T.astype(np.float64)
-    records: Floats = np.maximum(count, 0.0) / width
-    return records
+    return np.maximum(count, 0.0) / width
 
 
 def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Floats:
@@ -466,8 +465,7 @@ def _step_variance(steps: Floats, share: float) -> Floats:
     less than a step all records have one value, or there are none.
     """
     wide = _STEP_SHARE_VARIANCE * steps**2
-    variance: Floats = share**2 * np.minimum(wide, _MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
-    return variance
+    return share**2 * np.minimum(wide, _MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
 
 
 # --- the step of coordinates --------------------------------------------------------------------

@@ -193,8 +193,7 @@ def share_weights(
 
 def _square(share: Floats) -> Floats:
     """Variance of (1 - p) A - p B, over that of A and of B."""
-    square: Floats = (1 - share) ** 2 + share**2
-    return square
+    return (1 - share) ** 2 + share**2
 
 
 def _sums(owner: Integers, values: Floats) -> Floats:

@@ -80,8 +80,7 @@ def user_weights(units: NDArray[np.int64], weight: int) -> NDArray[np.int64]:
 
     P1. The weights of the records of one unit sum to at most M.
     """
-    weights: NDArray[np.int64] = (weight // rows_per_unit(units))[units]
-    return weights
+    return (weight // rows_per_unit(units))[units]
 
 
 def round_weights(
@@ -105,8 +104,7 @@ def round_weights(
     first = np.broadcast_to(np.int64(0), len(weights))
     # Products are below 2^31 2^20 and 2^30 2^20.
     part = row_hashes(salt, *cells, time, first) * WEIGHT // PRIME
-    rounded: NDArray[np.int64] = (weights[:, None] * values + part[:, None]) // WEIGHT
-    return rounded
+    return (weights[:, None] * values + part[:, None]) // WEIGHT
 
 
 def keep_smallest(

@@ -245,8 +245,7 @@ class CodeRanks:
 
 def _search(ascending: NDArray[np.integer], codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Number of ascending values below each code; of one type, so that nothing is copied."""
-    ranks: NDArray[np.int64] = np.searchsorted(ascending, codes.astype(ascending.dtype))
-    return ranks
+    return np.searchsorted(ascending, codes.astype(ascending.dtype))
 
 
 CellCounts = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -139,7 +139,7 @@ def is_slices(value: object) -> bool:
         return False
     if not all(isinstance(text, str) and _HOUR.fullmatch(text) for span in spans for text in span):
         return False
-    hours = [_hour(text) for span in value for text in span]  # ValueError for 30 February
+    hours = [_hour(text) for span in spans for text in span]  # ValueError for 30 February
     gaps = [later - earlier for earlier, later in pairwise(hours)]
     if not (all(gap >= 0 for gap in gaps[::2]) and all(gap > 1 for gap in gaps[1::2])):
         return False

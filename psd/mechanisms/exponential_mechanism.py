@@ -106,8 +106,7 @@ class ExponentialMechanism:
         selected = (offset >= 0) & (offset < length)
         of_answer = np.full(len(rate), -np.inf)
         of_answer[group[selected]] = exponent[selected]
-        log_probability: NDArray[np.float64] = of_answer - np.log(total)
-        return log_probability
+        return of_answer - np.log(total)
 
     def approximate(self, uniform: Uniform) -> Integers:
         """One candidate per group: the largest of the log-weights plus Gumbel noise."""
@@ -121,8 +120,7 @@ class ExponentialMechanism:
         last = order[np.searchsorted(group[order], np.arange(number), side="right") - 1]
         length = candidates.length[last]
         within = (uniform(number) * length).astype(np.int64)
-        chosen: Integers = candidates.first[last] + np.minimum(within, length - 1)
-        return chosen
+        return candidates.first[last] + np.minimum(within, length - 1)
 
 
 mechanism = ExponentialMechanism

@@ -47,10 +47,7 @@ class ThresholdMechanism:
 
     def sample(self) -> NDArray[np.bool_]:
         """Add fresh noise to each number and compare the sum with 0."""
-        above: NDArray[np.bool_] = (
-            self.values + noise_of_scales(self.numerator, self.denominator) > 0
-        )
-        return above
+        return self.values + noise_of_scales(self.numerator, self.denominator) > 0
 
     def log_probability(self, answer: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Compute the log-probability of each outcome."""
@@ -59,14 +56,12 @@ class ThresholdMechanism:
         # q^n / (1 + q) for n above 0 and 1 - q^(1 - n) / (1 + q) otherwise, q = exp(-1 / scale).
         n = np.where(answer, 1 - self.values, self.values)
         far = np.where(n > 0, n, 1 - n) / -scale - np.log1p(np.exp(-1 / scale))
-        tail: NDArray[np.float64] = np.where(n > 0, far, np.log1p(-np.exp(far)))
-        return tail
+        return np.where(n > 0, far, np.log1p(-np.exp(far)))
 
     def approximate(self, uniform: Uniform) -> NDArray[np.bool_]:
         """Whether each number plus noise of its scale is above 0."""
         noise = laplace_noise(self.numerator / self.denominator, uniform)
-        above: NDArray[np.bool_] = self.values + noise > 0
-        return above
+        return self.values + noise > 0
 
 
 mechanism = ThresholdMechanism

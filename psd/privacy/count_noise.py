@@ -80,15 +80,13 @@ class CountNoise:
         if self.factor == 1:
             return self._law.log_density(noise, loss, self.squared_sensitivity)
         variance = self.variance(loss)
-        density: NDArray[np.float64] = -0.5 * (np.log(2 * np.pi * variance) + noise**2 / variance)
-        return density
+        return -0.5 * (np.log(2 * np.pi * variance) + noise**2 / variance)
 
     def rate(self, loss: NDArray[np.int64], scale: int = 1) -> NDArray[np.float64]:
         """Parameter of the likelihood of counts in units of ``scale``; 0 where the loss is 0."""
         if self.factor == 1:
             return self._law.rate(loss, self.squared_sensitivity, scale)
-        rate: NDArray[np.float64] = scale**2 / self.variance(loss)
-        return rate
+        return scale**2 / self.variance(loss)
 
     def negative_log_likelihood(
         self, distance: NDArray[np.float64], rate: NDArray[np.float64]

@@ -73,8 +73,7 @@ def deviation(statistics: Sequence[Statistic], index: int, rho: int) -> float:
 
 def triangle(matrix: Floats) -> Floats:
     """Upper triangle of symmetric matrices as rows."""
-    upper: Floats = matrix[(..., *np.triu_indices(matrix.shape[-1]))]
-    return upper
+    return matrix[(..., *np.triu_indices(matrix.shape[-1]))]
 
 
 def fill_symmetric(rows: Floats, size: int) -> Floats:

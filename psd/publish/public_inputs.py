@@ -262,8 +262,7 @@ def default_density(
 
 def default_post_processing(method: object) -> PostProcessing:
     """Post-processing that a method declares; least squares and uniform density by default."""
-    default: PostProcessing = getattr(method, "post_processing", PostProcessing())
-    return default
+    return getattr(method, "post_processing", PostProcessing())
 
 
 def resolve_post_processing(

@@ -106,8 +106,7 @@ class Reliability:
     @property
     def quality(self) -> NDArray[np.object_]:
         """Name of the class of each estimate."""
-        names: NDArray[np.object_] = np.array(QUALITIES, object)[self.rank]
-        return names
+        return np.array(QUALITIES, object)[self.rank]
 
 
 def reliability_limits(threshold: Threshold) -> Limits:

@@ -291,8 +291,7 @@ def side_variance(fit: Fit, region: Integers, node: Integers, sides: Sides, regi
     matrix = side_matrix(fit, region, node, sides, regions)
     if matrix is None:
         return np.zeros(regions)
-    variance: Floats = np.asarray(matrix.power(2).sum(axis=1), np.float64)
-    return variance
+    return np.asarray(matrix.power(2).sum(axis=1), np.float64)
 
 
 def _parts_inside(ends: Floats, cells: Floats) -> Floats:

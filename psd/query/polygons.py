@@ -52,8 +52,7 @@ def has_few_values(fit: Fit, node: Integers) -> NDArray[np.bool_]:
     """
     if fit.domain.coordinate_resolution is None:
         return np.zeros(len(node), bool)
-    few: NDArray[np.bool_] = fit.tree.area[node] <= MAX_VALUES
-    return few
+    return fit.tree.area[node] <= MAX_VALUES
 
 
 def value_shares(
@@ -108,8 +107,7 @@ def _batch_shares(
 
 def _width(boxes: Integers) -> Integers:
     """Columns of boxes."""
-    width: Integers = boxes[:, 2] - boxes[:, 0]
-    return width
+    return boxes[:, 2] - boxes[:, 0]
 
 
 # Polygons, and sides in cells, traversed together; bounds the memory, not the answers.

@@ -316,8 +316,7 @@ def clipped_share(tree: RegionTree, node: Integers, part: Floats, share: Floats)
 
 def is_clipped(tree: RegionTree, node: Integers) -> NDArray[np.bool_]:
     """Which cells are not altogether inside their region."""
-    clipped: NDArray[np.bool_] = tree.clipped_area[node] < tree.area[node] * (1 - _ROUNDING)
-    return clipped
+    return tree.clipped_area[node] < tree.area[node] * (1 - _ROUNDING)
 
 
 class RegionPieces:

@@ -270,8 +270,7 @@ class RegionHierarchy:
             return shapes
         ends = np.flatnonzero(np.diff(ancestor)) + 1
         unions = [shapely.union_all(part) for part in np.split(shapes, ends)]
-        upper: NDArray[np.object_] = np.array(unions, dtype=object)
-        return upper
+        return np.array(unions, dtype=object)
 
     def ancestors(self, level: int) -> Integers:
         """Index of the region of a level in which each lowest region is."""

@@ -97,8 +97,7 @@ def _batch_density(
             np.add.at(touched, (row, column), sign)
     density, covered = (a.cumsum(axis=0).cumsum(axis=1)[:-1, :-1] for a in (steps, touched))
     # Sums of floats leave rounding errors in empty cells; the integer counts are exact.
-    cleaned: Floats = np.where(covered > 0, np.maximum(density, 0.0), 0.0)
-    return cleaned
+    return np.where(covered > 0, np.maximum(density, 0.0), 0.0)
 
 
 def _weights(polygons: geopandas.GeoDataFrame | geopandas.GeoSeries, column: str | None) -> Floats:

@@ -415,8 +415,7 @@ def _turned(longitude: Floats) -> Floats:
 
 def _at_pole(degrees: Floats) -> NDArray[np.bool_]:
     """Whether vertices are at a pole."""
-    near: NDArray[np.bool_] = np.abs(degrees[:, 1]) >= 90 - _NEAR
-    return near
+    return np.abs(degrees[:, 1]) >= 90 - _NEAR
 
 
 # --- degrees --------------------------------------------------------------------------------

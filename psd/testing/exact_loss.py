@@ -193,5 +193,4 @@ def spent_by_cell(questions: Iterable[ChargedQuestion], side: int) -> Integers:
         x0, y0, x1, y1 = question.boxes.T[:, :, None]
         inside = (x >= x0) & (x < x1) & (y >= y0) & (y < y1)
         total += (inside * question.loss[:, None]).sum(axis=0)
-    by_cell: Integers = total.reshape(side, side)
-    return by_cell
+    return total.reshape(side, side)

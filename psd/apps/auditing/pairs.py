@@ -131,8 +131,7 @@ class Threshold:
 
     def holds(self, samples: Samples) -> NDArray[np.bool_]:
         """Whether each release belongs to the event."""
-        hits: NDArray[np.bool_] = _event_scores(samples, self.shapes, self.more) >= self.least
-        return hits
+        return _event_scores(samples, self.shapes, self.more) >= self.least
 
 
 def draw_samples(

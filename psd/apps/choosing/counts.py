@@ -71,8 +71,7 @@ class BidLevels:
         # Strata stand region by region, and in each by level.
         region = self.regions.assign(x, y)
         both = region.astype(np.int64) * (len(self.prices) + 1) + level
-        strata: NDArray[np.int32] = np.where((level < 0) | (region < 0), -1, both).astype(np.int32)
-        return strata
+        return np.where((level < 0) | (region < 0), -1, both).astype(np.int32)
 
     def reached(self, tally: Tally, cells: tuple[int, int] = (1, 1)) -> Integers:
         """Bids that reach each price or more: (parts, columns rows, prices) int64, private."""
@@ -87,8 +86,7 @@ class BidLevels:
             cell = cell if number > self.parts else np.zeros_like(cell)
             np.add.at(by_level, (part, cell, level), tally.counts)
         # From the highest level down: who reaches a price reaches all below it.
-        reached: Integers = np.cumsum(by_level[:, :, :0:-1], axis=2)[:, :, ::-1]
-        return reached
+        return np.cumsum(by_level[:, :, :0:-1], axis=2)[:, :, ::-1]
 
 
 _STRIPS = 1024

@@ -114,8 +114,7 @@ def _bins(shares: Floats) -> Floats:
 def _gather(table: Floats) -> Floats:
     """Add neighbouring outputs."""
     starts = np.arange(0, table.shape[1], _OUTPUTS)
-    gathered: Floats = np.add.reduceat(table, starts, axis=1)
-    return gathered
+    return np.add.reduceat(table, starts, axis=1)
 
 
 def _maximise(
@@ -396,8 +395,7 @@ def _factor(normal: Floats, bits: int) -> Floats:
             "campaign with more bits or cohorts",
             name="words",
         )
-    upper: Floats = np.triu(factor) * scale
-    return upper
+    return np.triu(factor) * scale
 
 
 def _errors(

@@ -114,8 +114,7 @@ class ManyWords:
 
     def keeps(self, threshold: int, rows: Integers) -> Flags:
         """Draw true with probability ``threshold / 2^62``, for each of these devices."""
-        stays: Flags = self.word(rows) >> np.uint64(2) < np.uint64(threshold)
-        return stays
+        return self.word(rows) >> np.uint64(2) < np.uint64(threshold)
 
     def below(self, limit: int, rows: Integers) -> Integers:
         """Draw a uniform integer below a limit, for each of these devices."""

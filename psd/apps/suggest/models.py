@@ -229,14 +229,12 @@ class FactorModel:
         matrix = self._gramian + seen.T @ seen
         # Least squares of 1 on regions with a record, and of 0 on all regions at a small weight.
         solved = np.linalg.solve(matrix + _RIDGE * np.eye(seen.shape[1]), seen.sum(0))
-        unit: Floats = solved / max(float(np.linalg.norm(solved)), 1e-9)
-        return unit
+        return solved / max(float(np.linalg.norm(solved)), 1e-9)
 
     @cached_property
     def _gramian(self) -> Floats:
         """Gramian of all regions, at the weight of those without a record."""
-        gramian: Floats = _UNSEEN * self.factors.T @ self.factors
-        return gramian
+        return _UNSEEN * self.factors.T @ self.factors
 
     def scores(self, regions: Integers) -> Floats:
         """Score of every region for a person, from the regions of the person's records.

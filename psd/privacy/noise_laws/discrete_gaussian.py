@@ -73,15 +73,13 @@ class DiscreteGaussian:
     ) -> NDArray[np.float64]:
         """1 / s in units of the scale; see `psd.privacy.noise_laws.NoiseLaw`."""
         unit = 2 * scale**2 / (RHO.parts * squared_sensitivity)
-        rate: NDArray[np.float64] = np.asarray(loss, np.float64) * unit
-        return rate
+        return np.asarray(loss, np.float64) * unit
 
     def negative_log_likelihood(
         self, distance: NDArray[np.float64], rate: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Minus the log-likelihood at distances; see `psd.privacy.noise_laws.NoiseLaw`."""
-        value: NDArray[np.float64] = rate * distance**2 / 2
-        return value
+        return rate * distance**2 / 2
 
     def inverse_variance(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """About the inverse of the variance; see `psd.privacy.noise_laws.NoiseLaw`."""
@@ -111,8 +109,7 @@ class DiscreteGaussian:
     ) -> float | NDArray[np.float64]:
         """N sqrt(2 / s); see `psd.privacy.noise_laws.NoiseLaw`."""
         fineness = np.sqrt(2 * self.rate(np.asarray(loss), squared_sensitivity))
-        signal: NDArray[np.float64] = np.asarray(count, np.float64) * fineness
-        return signal
+        return np.asarray(count, np.float64) * fineness
 
 
 def _squares_and_weights(

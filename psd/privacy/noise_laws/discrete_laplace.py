@@ -55,20 +55,17 @@ class DiscreteLaplace:
         self, loss: NDArray[np.int64], squared_sensitivity: int, scale: int = 1
     ) -> NDArray[np.float64]:
         """Parameter of the likelihood of counts; see `psd.privacy.noise_laws.NoiseLaw`."""
-        rate: NDArray[np.float64] = loss * scale / (NANO * math.isqrt(squared_sensitivity))
-        return rate
+        return loss * scale / (NANO * math.isqrt(squared_sensitivity))
 
     def negative_log_likelihood(
         self, distance: NDArray[np.float64], rate: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Minus the log-likelihood at distances; see `psd.privacy.noise_laws.NoiseLaw`."""
-        value: NDArray[np.float64] = rate * np.abs(distance)
-        return value
+        return rate * np.abs(distance)
 
     def inverse_variance(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """About the inverse of the variance; see `psd.privacy.noise_laws.NoiseLaw`."""
-        precision: NDArray[np.float64] = rate**2 / 2
-        return precision
+        return rate**2 / 2
 
     def tail_bound(self, loss: int, squared_sensitivity: int, outside: float) -> int:
         """Least t that the noise exceeds so rarely; see `psd.privacy.noise_laws.NoiseLaw`."""
@@ -87,8 +84,7 @@ class DiscreteLaplace:
         # The product of whole numbers is exact; that of arrays could pass 64 bits.
         if isinstance(count, int):
             return count * loss / scale
-        signal: NDArray[np.float64] = count * (np.asarray(loss) / scale)
-        return signal
+        return count * (np.asarray(loss) / scale)
 
 
 def laplace_tail(weights: Sequence[float], distance: float) -> float:

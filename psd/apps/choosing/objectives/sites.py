@@ -161,8 +161,7 @@ class Sites:
     @property
     def _open(self) -> Integers:
         """Numbers of the candidates that are left."""
-        left: Integers = np.setdiff1d(np.arange(len(self.catchments)), self.taken)
-        return left
+        return np.setdiff1d(np.arange(len(self.catchments)), self.taken)
 
     def sensitivity(self, contributions: int) -> int:
         """All contributions of a unit, which may lie in one catchment."""
@@ -176,8 +175,7 @@ class Sites:
         counts = placed.sums(self.catchments)[self._open]
         if self.target is None:
             return counts
-        distance: Integers = -np.abs(counts - self.target)
-        return distance
+        return -np.abs(counts - self.target)
 
     def pick(self, answer: Integers) -> tuple[tuple[Pick, ...], Self]:
         """Name the site, and take it from the list."""

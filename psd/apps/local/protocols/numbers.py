@@ -148,8 +148,7 @@ def decode_evenly(first: list[Fraction], last: list[Fraction], steps: int) -> li
 
 def sum_squares(number: Floats) -> Floats:
     """Sum of the squares of the integers up to a number."""
-    total: Floats = number * (number + 1) * (2 * number + 1) / 6
-    return total
+    return number * (number + 1) * (2 * number + 1) / 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
