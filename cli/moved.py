@@ -6,8 +6,6 @@ from typing import Final
 
 import click
 
-__all__ = ["COMMANDS", "OPTIONS", "refuse_moved"]
-
 COMMANDS: Final = {
     "account": "ledger account",
     "audit": "check audit",

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from psd.apps.auditing.attacks import Audit
     from psd.apps.auditing.canaries import Plot
 
-__all__ = ["COMMANDS"]
-
 
 @click.command("audit", cls=Command, short_help="Attack builds of synthetic data.")
 @click.option("--method", required=True, type=click.Choice(methods()), help="Method to audit.")

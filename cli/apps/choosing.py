@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from psd.apps.choosing import Choice, PriceMap
     from psd.apps.choosing.objectives import Objective
 
-__all__ = ["COMMANDS"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from psd.apps.evaluation.comparison import Comparison
     from psd.decompositions import Decomposition
 
-__all__ = ["COMMANDS"]
-
 
 @click.command("evaluate", cls=Command, short_help="Show true errors of a release.")
 @RELEASE

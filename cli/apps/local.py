@@ -26,8 +26,6 @@ from ..output.terminal import print_success, show_builds
 if TYPE_CHECKING:
     pass
 
-__all__ = ["COMMANDS"]
-
 
 @click.command("design", cls=Command, short_help="Design a campaign.")
 @click.option("-o", "--output", required=True, help="File of the campaign.")

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from psd.apps.planning.region_plan import RegionPlan
     from psd.space.domain import Domain
 
-__all__ = ["COMMANDS"]
-
 
 _USERS = ("max_contributions", "slices", "max_per_slice", "delta")
 _DISPENSABLE_OF_REGIONS = ("mean_population", "median_error", "90th_percentile")

@@ -8,8 +8,6 @@ from ..options.command import Command
 from ..options.common import overwrite
 from ..output.terminal import print_success
 
-__all__ = ["COMMANDS"]
-
 
 @click.command("qgis", cls=Command)
 @click.option("-o", "--output", type=click.Path(), required=True, help="Zip file to write.")

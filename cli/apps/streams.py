@@ -17,9 +17,6 @@ from ..options.table import TABLE_OR_JSON
 from ..output.tables import print_facts
 from ..output.terminal import print_success, print_warning, show_stage
 
-__all__ = ["COMMANDS"]
-
-
 _STATE = click.argument("state", type=click.Path(dir_okay=False, readable=False))
 _release = options_of("Release")
 _time = options_of("Time")

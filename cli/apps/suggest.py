@@ -18,8 +18,6 @@ from ..output.terminal import print_success, show_stage
 if TYPE_CHECKING:
     from psd.api.release import Release
 
-__all__ = ["COMMANDS"]
-
 
 @click.group("suggest", cls=Group)
 def run_suggest() -> None:

@@ -14,8 +14,6 @@ from ..options.common import RELEASE, overwrite
 from ..options.time_slices import SLICE, release_or_series_at
 from ..output.terminal import print_success, show_stage
 
-__all__ = ["COMMANDS", "write_sheet", "write_site"]
-
 
 @click.command("map", cls=Command)
 @RELEASE

@@ -18,7 +18,6 @@ from ..output.tables import print_facts
 if TYPE_CHECKING:
     from psd.accounting import Composition
 
-__all__ = ["account"]
 
 MOST_TIMES = 10**9
 LEAST_MULTIPLIER, LARGEST_MULTIPLIER = Fraction(1, 100), Fraction(10**9)

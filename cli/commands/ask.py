@@ -11,8 +11,6 @@ from ..options.common import INPUTS
 from ..options.fields import LEDGER, POINTS, TIMES, UNIT, account_of, field_options
 from ..output.terminal import print_success, show_stage
 
-__all__ = ["command"]
-
 
 @click.command("ask", cls=Command)
 @INPUTS

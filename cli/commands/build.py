@@ -12,8 +12,6 @@ from ..options.command import Command, GroupedOption, chain_options, options_of
 from ..options.common import SOURCES, overwrite
 from ..options.fields import field_options
 
-__all__ = ["command"]
-
 _option = options_of("Recipe")
 
 _recipe_options = chain_options(

@@ -9,8 +9,6 @@ from psd import _apps
 from ..commands import find_command
 from ..options.command import Group
 
-__all__ = ["command"]
-
 
 class _Checks(Group):
     """Commands of apps, each imported when it is called."""

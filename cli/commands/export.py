@@ -15,8 +15,6 @@ from ..options.time_slices import SLICE, release_at, release_or_series_at
 from ..output.terminal import print_success, show_stage
 from . import module_of_app
 
-__all__ = ["command"]
-
 _ANY = {"release", "slice_name", "output", "crs", "overwrite", "max_nodes"}
 _OF_POINTS = _ANY | {"points", "n", "seed"}
 _OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold", "table"}

@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from psd.release.series import SeriesRecord
     from psd.space.domain import Domain
 
-__all__ = [
-    "command",
-    "print_series",
-]
-
 
 _sheet = options_of("Sheet of method")
 _program = options_of("About the program")

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from psd.ledger.charges import Charge, Dataset
     from psd.ledger.state import LedgerState
 
-__all__ = [
-    "command",
-    "explain_deltas",
-    "print_balances",
-    "print_charges",
-]
-
 
 # Columns of a budget with a delta; a table in which all are empty does not show them.
 _RHO_COLUMNS = ("delta", "budget_rho", "spent_rho", "left_rho")

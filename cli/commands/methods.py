@@ -9,8 +9,6 @@ import click
 from ..options.command import Command
 from ..output.tables import Column, print_columns
 
-__all__ = ["command"]
-
 
 @click.command("methods", cls=Command)
 def command() -> None:

@@ -17,7 +17,6 @@ from ..output.terminal import print_success, show_stage
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["command"]
 
 _ENDINGS = (".png", ".svg", ".pdf")
 

@@ -8,8 +8,6 @@ from ..options.command import Command, Group
 from ..options.common import RELEASE, chosen_max_nodes, overwrite
 from ..output.terminal import print_success
 
-__all__ = ["command"]
-
 
 @click.group("sign", cls=Group)
 def command() -> None:

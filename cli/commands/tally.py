@@ -16,8 +16,6 @@ from ..output.terminal import print_success, show_stage
 if TYPE_CHECKING:
     from psd.publish.tally_parts import TallyRequest
 
-__all__ = ["command"]
-
 
 @click.command("tally", cls=Command)
 @INPUTS

@@ -10,12 +10,6 @@ import click
 
 from .command import chain_options
 
-__all__ = [
-    "named_regions",
-    "read_regions",
-    "region_name_options",
-]
-
 
 def read_regions(
     box: tuple[Any, ...],

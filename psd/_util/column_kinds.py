@@ -18,16 +18,6 @@ import numpy as np
 
 from psd.errors import WriteError
 
-__all__ = [
-    "check_columns",
-    "held_columns",
-    "json_text",
-    "kind_of",
-    "lossless_type",
-    "plain_values",
-    "value_texts",
-]
-
 # Whole numbers up to which programs with doubles have all.
 _DOUBLE = 2**53 - 1
 

@@ -14,15 +14,6 @@ from typing import Any
 from psd._util.extras import install_text
 from psd.errors import MissingExtraError, ParameterError, PsdError
 
-__all__ = [
-    "connect",
-    "display_name",
-    "is_address",
-    "postgis_schema",
-    "quote_identifier",
-    "quote_table",
-]
-
 _SCHEMES = ("postgresql://", "postgres://")
 
 _STATES = {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["log_stage"]
-
 _LOG = logging.getLogger("psd")
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from psd._util.processes import available_processors
 
-__all__ = ["even_parts", "in_threads", "map_items"]
-
 T = TypeVar("T")
 
 # More threads than this wait for memory rather than for a processor.

@@ -10,13 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = [
-    "MOVED",
-    "guessed_of_answers",
-    "guessed_of_release",
-]
-
-
 MOVED: Final = {
     "about": "release.record.about_texts",
     "boundary": "release.record.boundary",

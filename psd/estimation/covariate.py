@@ -32,14 +32,6 @@ from psd.space.covariate import Covariate
 from psd.space.polygon_areas import ClippedPolygons, cover_by_pieces
 from psd.space.region_tree import RegionTree
 
-__all__ = [
-    "CovariateDensity",
-    "covariate_error",
-    "parent_shares",
-    "region_shares",
-]
-
-
 _TINY = 1e-300
 
 

@@ -27,8 +27,6 @@ from psd.errors import PsdError
 from psd.release.record import ReleaseRecord
 from psd.version import __version__
 
-__all__ = ["LEAST_NODES", "VARIABLE", "FitCache", "fit_cache", "recall"]
-
 VARIABLE: Final = "PSD_CACHE"
 """Environment variable with the folder, or ``off``."""
 

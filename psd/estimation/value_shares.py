@@ -41,8 +41,6 @@ from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation.least_squares import Estimates, project_families
 from psd.space.box_tree import Hierarchy
 
-__all__ = ["LEAST_RECORDS", "share_weights"]
-
 LEAST_RECORDS = 2.0**-60
 """Records of an empty cell, so that it has the share of its family; nothing beside any record."""
 

@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from psd.release.record import ReleaseRecord
     from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "STANDARDS",
-    "Described",
-    "Standard",
-    "catalogue_entry",
-    "dcat_entry",
-    "registry_entry",
-    "stac_collection",
-    "stac_entry",
-]
-
 
 Standard = Literal["stac", "dcat", "registry"]
 

@@ -32,25 +32,6 @@ if TYPE_CHECKING:
 
     from psd.release.record import ReleaseRecord
 
-__all__ = [
-    "counted_unit",
-    "density_unit",
-    "describe",
-    "find_format",
-    "finite_errors",
-    "is_database",
-    "is_raster",
-    "layer_bytes",
-    "plain_columns",
-    "point_suffixes",
-    "raster_suffixes",
-    "release_metadata",
-    "suffixes",
-    "values_text",
-    "write_answers",
-    "write_cells",
-]
-
 
 _PACKAGE = "psd.export"
 

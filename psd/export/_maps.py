@@ -39,26 +39,6 @@ if TYPE_CHECKING:
     from psd.release.record import ReleaseRecord
     from psd.space.domain import Domain
 
-__all__ = [
-    "KINDS",
-    "MOST_MAPS",
-    "OPACITY",
-    "Classes",
-    "add_key",
-    "check_kind",
-    "classes_of",
-    "draw_release",
-    "draw_scale_bar",
-    "draw_series",
-    "fill_cells",
-    "frame_map",
-    "named_rows",
-    "opacities",
-    "shown_values",
-    "title_of",
-    "view_of",
-]
-
 
 KINDS = ("density", "estimate", "relative_error", "reliable", "quality")
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from psd.query.index import QueryIndex
 
-__all__ = ["MOST_HELD", "MOST_WRITTEN", "export_points", "point_tables"]
 
 MOST_HELD, MOST_WRITTEN = 10**7, 10**9
 """Most points of a table in memory, about 2 GB, and of a file."""

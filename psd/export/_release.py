@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from psd.statistics.raster import Raster
 
-__all__ = ["export_release"]
 
 _SIZE = (256, 256)
 

@@ -26,7 +26,6 @@ from psd.space.region_tree import ELSEWHERE
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["Style", "cell_styles", "layer_styles", "mean_names"]
 
 # What the style takes for the relative error of an estimate of 0, which has no value in the file.
 _INFINITE = 10**11

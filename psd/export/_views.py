@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from psd.estimation.fit import Fit
     from psd.release.record import ReleaseRecord
 
-__all__ = ["explore_release", "html_of", "to_xarray"]
 
 _PICTURE = 96
 """Columns and rows of the small picture in a notebook."""

@@ -12,7 +12,6 @@ from psd.export._formats import plain_columns
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["FIXED_CRS", "SUFFIX", "write", "write_parts", "write_points"]
 
 SUFFIX = ".csv"
 

@@ -12,7 +12,6 @@ from psd.export._formats import describe, layer_bytes, write_cells
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["SUFFIX", "write", "write_parts", "write_points"]
 
 SUFFIX = ".fgb"
 

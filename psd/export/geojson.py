@@ -14,7 +14,6 @@ from psd.space.shape_transforms import transform_table
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["FIXED_CRS", "SUFFIX", "write", "write_points"]
 
 SUFFIX = ".geojson"
 

@@ -20,7 +20,6 @@ from psd.export._styles import Style, cell_styles, layer_styles, mean_names
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["SUFFIX", "write", "write_parts", "write_points"]
 
 SUFFIX = ".gpkg"
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import geopandas
     import pyarrow as pa
 
-__all__ = ["SUFFIX", "write", "write_points"]
 
 SUFFIX = ".parquet"
 

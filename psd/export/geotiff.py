@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from psd._util.arrays import Floats
     from psd.statistics.raster import Raster
 
-__all__ = ["BANDS", "NEEDS", "SUFFIX", "write_raster"]
 
 SUFFIX = ".tif"
 

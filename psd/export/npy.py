@@ -10,7 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from psd.statistics.raster import Raster
 
-__all__ = ["SUFFIX", "write_raster"]
 
 SUFFIX = ".npy"
 

@@ -15,7 +15,6 @@ from psd.space.shape_transforms import transform_table
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["FIXED_CRS", "SUFFIX", "write"]
 
 SUFFIX = ".pmtiles"
 

@@ -16,7 +16,6 @@ from psd.errors import ParameterError, WriteError
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["accepts", "write_database"]
 
 _STAGED = "psd_staged_cells"
 

@@ -13,7 +13,6 @@ from psd.export._formats import finite_errors, plain_columns
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["FIXED_CRS", "NEEDS", "SUFFIX", "write"]
 
 SUFFIX = ".xlsx"
 

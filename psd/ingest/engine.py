@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["Engine", "engine", "engines"]
-
 
 class Engine(Protocol):
     """Interface of an engine, which reads and counts records.

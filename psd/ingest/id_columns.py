@@ -26,7 +26,6 @@ from psd.ingest.sources._csv_file import plain_file, read_header
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
 
-__all__ = ["ID_NAMES", "Header", "header_in_memory", "headers_of", "id_columns"]
 
 _PEOPLE = (
     "user", "person", "people", "customer", "client", "member", "subscriber", "patient",

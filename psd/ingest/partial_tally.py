@@ -20,18 +20,6 @@ from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "EMPTY",
-    "PART",
-    "CountedRegions",
-    "CountingRules",
-    "PartOrigin",
-    "PartialTally",
-    "combined_contribution_bound",
-    "combined_slice_bound",
-    "merge",
-]
-
 EMPTY = "empty"
 """Name of a part in which no record was read; several such parts may be merged."""
 

@@ -22,17 +22,6 @@ from psd._util.arrays import Integers, morton_codes, morton_numbers
 from psd.errors import ResourceError
 from psd.space.domain import Blocks
 
-__all__ = [
-    "CellCounter",
-    "CellCounts",
-    "CodeRanks",
-    "QuadrantCodes",
-    "QuadrantOrder",
-    "cell_counter",
-    "is_dense",
-    "run_starts",
-]
-
 # Cells that are computed at once: they fit into the cache of a processor.
 _AT_ONCE = 2**14
 

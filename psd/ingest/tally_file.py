@@ -42,24 +42,6 @@ from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 from psd.version import old_format
 
-__all__ = [
-    "FORMAT",
-    "KEY",
-    "expect",
-    "file_digest",
-    "header_of",
-    "is_tally",
-    "origins_of",
-    "parse_header",
-    "read_headers",
-    "read_origins",
-    "read_tally",
-    "read_tally_of_release",
-    "rules_of",
-    "write_tally",
-]
-
-
 FORMAT = 1
 """The format that is written, and the only one that is read."""
 

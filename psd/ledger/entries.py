@@ -22,8 +22,6 @@ from psd.ledger.file import Row
 from psd.ledger.state import LedgerState, fits_unit
 from psd.privacy.loss import Loss, epsilon_text, parse_delta
 
-__all__ = ["entry", "replay_entries"]
-
 
 def entry(hashes: tuple[str, ...], kind: str, body: Mapping[str, Any]) -> Row:
     """Make the next entry of a chain, with its hash."""

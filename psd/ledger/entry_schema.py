@@ -19,8 +19,6 @@ from psd.privacy.loss import MAX_EPSILON, NANO, is_delta
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 from psd.space.domain import MAX_LATTICE
 
-__all__ = ["validate_entry"]
-
 Valid = Callable[[Any], bool]
 
 

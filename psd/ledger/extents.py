@@ -24,24 +24,6 @@ from numpy.typing import NDArray
 from psd._util.wall_clock import is_zone_name, zone_rules
 from psd.space.time_slices import MAX_SLICES, By, TimeSlices, slice_name
 
-__all__ = [
-    "ALWAYS_AND_EVERYWHERE",
-    "BY_FIELDS",
-    "ChargedSlices",
-    "Extent",
-    "Region",
-    "extent_for_unit",
-    "is_slices",
-    "largest_sum",
-    "parse_region",
-    "parse_slices",
-    "region_fields",
-    "slices_fields",
-    "slices_of",
-    "spent_within",
-]
-
-
 Span = tuple[int, int]
 
 _HOUR = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}")

@@ -16,21 +16,6 @@ from psd._util.atomic_write import BESIDE_DATABASES, write_file
 from psd.errors import LedgerError, WriteError
 from psd.version import old_format
 
-__all__ = [
-    "FORMAT",
-    "TIMEOUT",
-    "append",
-    "create_file",
-    "dry_run",
-    "exclusive",
-    "is_intact",
-    "last_hash",
-    "last_number",
-    "network_file_system",
-    "rows",
-    "snapshot",
-]
-
 FORMAT = 1
 """The format that is written, and the only one that is read."""
 

@@ -37,17 +37,6 @@ from psd.release.file import KEY, SERIES_KEY, read_release, slice_digest
 from psd.release.series_file import MAX_HEADER, is_series, parameters_of, read_series
 from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "ChargeReceipt",
-    "check_releases",
-    "check_seal",
-    "is_sound",
-    "read_receipt",
-    "receipts",
-    "seal_path",
-    "write_seal",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeReceipt:

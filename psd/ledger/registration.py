@@ -18,8 +18,6 @@ from psd.ledger.state import LedgerState, registered_reading
 from psd.privacy.loss import delta_text, epsilon_text, parse_delta, parse_epsilon, rho_within
 from psd.privacy.unit import MAX_CONTRIBUTIONS
 
-__all__ = ["UnitKind", "budget_nano", "comparable_name", "dataset_body", "input_marks"]
-
 UnitKind = Literal["record", "user", "user-day"]
 
 Amount = str | float | Decimal

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from psd._util.arrays import Floats, Integers
 from psd.mechanisms.base import Uniform
 
-__all__ = ["index_by_logs", "laplace_noise", "log_sum"]
-
 
 def laplace_noise(scale: Floats, uniform: Uniform) -> Integers:
     """Difference of two geometric numbers, for each scale."""

@@ -21,9 +21,6 @@ from psd.mechanisms.certified_thresholds import exp_enclosure
 from psd.mechanisms.random_words import random_words, uniform_below
 from psd.privacy.loss import NANO
 
-__all__ = ["Candidates", "ExponentialMechanism", "exponential", "mechanism"]
-
-
 # Proposal weights have this many bits, minus the bits of the number of candidates of a group.
 _BITS = 62
 # The largest product of rate and gap; scores that are further below the best count as this far.

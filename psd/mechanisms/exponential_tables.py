@@ -19,16 +19,6 @@ from psd._util.arrays import Integers
 from psd.mechanisms.certified_thresholds import exp_enclosure
 from psd.mechanisms.random_words import random_words
 
-__all__ = [
-    "FAST_BITS",
-    "FIRST_PRECISION",
-    "Enclosures",
-    "ExponentialTable",
-    "draw_branch",
-    "exponential_table",
-]
-
-
 FAST_BITS = 60
 """Precision at which products are of 64-bit words; at others they are of integers of any size."""
 

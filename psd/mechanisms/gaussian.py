@@ -31,14 +31,6 @@ from psd.mechanisms.random_words import random_words
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.noise_laws import DISCRETE_GAUSSIAN, noise_law
 
-__all__ = [
-    "MAX_VARIANCE_BITS",
-    "GaussianMechanism",
-    "discrete_gaussian",
-    "discrete_gaussian_each",
-    "mechanism",
-]
-
 MAX_VARIANCE_BITS = 112
 _BLOCK = 2**16  # draws per block, so that the arrays of a block stay in the cache
 _SMALL_TABLE = 2**10

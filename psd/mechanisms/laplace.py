@@ -37,14 +37,6 @@ from psd.mechanisms.random_words import random_bits, random_words
 from psd.privacy.loss import NANO
 from psd.privacy.noise_laws import DISCRETE_LAPLACE, noise_law
 
-__all__ = [
-    "LaplaceMechanism",
-    "discrete_laplace",
-    "discrete_laplace_each",
-    "mechanism",
-    "noise_of_scales",
-]
-
 _MAX = 2**63 - 1
 _BLOCK = 2**16  # draws per block, so that the arrays of a block stay in the cache
 _SMALL_TABLE = 2**10

@@ -25,14 +25,6 @@ from psd.publish.request import BuildTerms
 from psd.publish.request_values import terms_from_values
 from psd.space.domain import Domain
 
-__all__ = [
-    "PER_RECORD",
-    "PRIVATE_KEYS",
-    "PlannedRelease",
-    "PrivateInputs",
-    "Recipe",
-]
-
 PRIVATE_KEYS = ("inputs", *field_names(private=True), "sign_key")
 """Keys of ``[private]``."""
 

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from psd.privacy.values import Value
     from psd.space.box_tree import Tree
 
-__all__ = ["Answer", "SingleCount", "ask"]
 
 _READING = tuple(
     each.name

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["merge", "tally", "tally_request"]
 
 # What a build states about a release, and a tally does not need.
 _OF_THE_BUILD = (

@@ -19,8 +19,6 @@ from psd.publish.charging import PendingCharge, slices_of_tallies, tally_reading
 from psd.publish.observer import Observer
 from psd.publish.refusals import mask_errors
 
-__all__ = ["read_tallies", "tallies_in", "tally_files"]
-
 
 def tallies_in(
     inputs: Sequence[Any],

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["TallyRequest", "origin_of", "tally_of_build", "tally_rows"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TallyRequest:

@@ -25,11 +25,6 @@ from psd.query.index import COVARIATE, SMOOTH, ChildRanges, Errors, FlatTree
 from psd.query.totals import QueryTotals
 from psd.space.box_tree import MAX_CHILDREN
 
-__all__ = [
-    "walk_query_totals",
-    "walk_value_totals",
-]
-
 # Most queries walked down together; a chunk takes less than a second, then Ctrl-C is heard.
 _BOXES_PER_BATCH = 2**17
 

@@ -28,20 +28,6 @@ from psd.space.region_tree import RegionTree
 if TYPE_CHECKING:
     from psd.estimation.least_squares import Estimates
 
-__all__ = [
-    "COVARIATE",
-    "EVEN",
-    "MOST_KEPT",
-    "SMOOTH",
-    "ChildRanges",
-    "Errors",
-    "FlatTree",
-    "LeafDensity",
-    "QueryIndex",
-    "fitted",
-    "flatten_tree",
-]
-
 
 EVEN, SMOOTH, COVARIATE = range(3)
 """Kinds of density inside the leaves."""

@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 
     from psd.estimation.fit import Fit
 
-__all__ = [
-    "Sides",
-    "cut_deviation",
-    "cut_pairs",
-    "divides_records",
-    "find_sides",
-    "line_matrix",
-    "line_variance",
-    "side_deviations",
-    "side_matrix",
-    "side_variance",
-]
-
 
 # Pairs of a box and a leaf worked on together; bounds the memory, not the result.
 _PAIRS_PER_BATCH = 2**18

@@ -23,19 +23,6 @@ from psd.estimation.least_squares import Estimates
 from psd.query.constants import MAX_MESH_CELLS
 from psd.space.box_tree import Tree
 
-__all__ = [
-    "Fraction",
-    "Mesh",
-    "Traversal",
-    "TraversalLevel",
-    "leaf_mesh",
-    "perturbation_variance",
-    "traverse",
-    "traverse_within",
-    "weighted_total",
-]
-
-
 Fraction = Callable[[Integers, Integers], tuple[Floats, Floats]]
 """Covered shares of cells: (query numbers, node numbers) to two numbers in [0, 1].
 

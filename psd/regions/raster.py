@@ -20,7 +20,6 @@ from psd.space.even_odd import CertainCells, EdgeIndex
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
-__all__ = ["RegionRaster"]
 
 _MIN_SIDE, _MAX_SIDE = 64, 2048
 

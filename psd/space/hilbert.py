@@ -11,8 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_ORDER", "decode", "encode", "lattice_codes", "square_lines"]
-
 # Codes stay below 2^36; what selects among them needs the rest of the 64 bits for weights.
 MAX_ORDER = 18
 

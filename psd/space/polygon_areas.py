@@ -22,17 +22,6 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.space.box_tree import quadrants
 
-__all__ = [
-    "ClippedPolygons",
-    "RasterOverlay",
-    "clip_outlines",
-    "clip_sides",
-    "cover_by_pieces",
-    "divide_outlines",
-    "polygon_sides",
-]
-
-
 # Fractions this close to 0 or 1 are rounding errors.
 _ROUNDING = 1e-12
 

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
     from psd.space.domain import Domain
 
-__all__ = [
-    "check_overlap",
-    "polygon_density",
-    "polygons_in_domain",
-    "raster_density",
-    "world_density",
-]
 
 Bounds = tuple[float, float, float, float]
 

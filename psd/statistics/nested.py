@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from psd.query.areas import Areas
     from psd.query.index import QueryIndex
 
-__all__ = ["answer_nested"]
-
 
 def answer_nested(
     index: QueryIndex,

@@ -31,9 +31,6 @@ from psd.space.covariate import Covariate
 from psd.space.hilbert import decode, encode
 from psd.space.region_tree import RegionTree
 
-__all__ = ["PointBatch", "draw_points", "point_generator", "share_out", "whole_counts"]
-
-
 # Leaves, pieces and points that are looked at together; bounds the memory. The draws depend on it
 # as they do on the seed.
 _LEAVES, _PIECES, _POINTS = 2**11, 2**16, 2**18

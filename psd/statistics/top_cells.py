@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from psd.query.index import QueryIndex
     from psd.query.joint import Joint
 
-__all__ = [
-    "class_breaks",
-    "rank_jointly",
-    "rank_top",
-    "weighted_quantiles",
-]
-
 
 # A cell that is this number of standard deviations below the top is not drawn.
 _REACH = 6.0

@@ -21,22 +21,6 @@ from psd.space.grids import grid_tree
 if TYPE_CHECKING:
     from psd.api.release import Release
 
-__all__ = [
-    "LatticeLevel",
-    "LatticeRegions",
-    "Rows",
-    "data_sets",
-    "neighbour_pairs",
-    "neighbours",
-    "region_data_sets",
-    "region_keys",
-    "region_tally",
-    "release_from_counts",
-    "small_domain",
-    "small_tally",
-    "spent_by_key",
-]
-
 
 Rows = tuple[int, ...]
 """Lattice cell of each record: column + side * row."""

@@ -33,13 +33,6 @@ from psd.testing.transcripts import (
     run_method,
 )
 
-__all__ = [
-    "WalkingSampler",
-    "exact_loss",
-    "spent_by_cell",
-    "walks",
-]
-
 
 class WalkingSampler(RecordingSampler):
     """Answers selections and comparisons by a list of choices, and by the first option after it."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["check_export"]
 
 _COUNTS = ((3, 0, 7), (-2, 5, 40))
 _COLUMNS = ("cell", "level", "estimate", "perturbation_error", "density")

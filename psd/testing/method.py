@@ -35,20 +35,6 @@ from psd.testing.transcripts import (
     run_method,
 )
 
-__all__ = [
-    "DATA_SETS",
-    "check_any_lattice_and_epsilon",
-    "check_counts",
-    "check_form",
-    "check_method",
-    "check_parameters_survive",
-    "check_release",
-    "check_replay",
-    "check_step",
-    "check_tree_is_sound",
-    "private_members",
-]
-
 SIDE = 8
 """Lattice of the checks of trees."""
 

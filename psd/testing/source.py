@@ -16,8 +16,6 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch
 from psd.space.domain import Domain
 
-__all__ = ["check_source"]
-
 _DOMAIN = Domain(bounds=(126, 37, 128, 38))
 _ELSEWHERE = Domain(bounds=(0, 0, 1, 1))
 """Without a record; what a source reads must not depend on where records lie."""

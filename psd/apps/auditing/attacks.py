@@ -53,7 +53,6 @@ from psd.testing.transcripts import LeakError
 if TYPE_CHECKING:
     from psd.decompositions import Decomposition
 
-__all__ = ["AttackResult", "Audit", "audit"]
 
 Verdict = Literal["above the claim", "tells too much", "tells too little", "as expected"]
 

@@ -15,16 +15,6 @@ from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.loss import NANO, RHO
 from psd.testing.transcripts import Draw, LeakError
 
-__all__ = [
-    "accuracy_under_delta",
-    "epsilon_from_accuracy",
-    "guess_accuracy",
-    "log_ratio_limits",
-    "lower_limit",
-    "transcript_rho",
-    "upper_limit",
-]
-
 
 def lower_limit(successes: int, trials: int, beta: float) -> float:
     """Lower limit of Clopper and Pearson; above the true value with probability <= beta."""

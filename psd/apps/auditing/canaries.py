@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from psd.privacy.loss import Loss
     from psd.privacy.unit import PrivacyUnit
 
-__all__ = ["Guesses", "Plot", "choose_plot", "guess_canaries", "run_canaries"]
 
 Build = Callable[[Path, Path], None]
 

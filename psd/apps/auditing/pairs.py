@@ -43,17 +43,6 @@ if TYPE_CHECKING:
     from psd.privacy.unit import PrivacyUnit
     from psd.space.box_tree import Tree
 
-__all__ = [
-    "Pair",
-    "Samples",
-    "Threshold",
-    "draw_samples",
-    "event_loss",
-    "largest_rho",
-    "learn_event",
-    "record_losses",
-]
-
 
 # One unit is in the west, one near the middle, and the one that differs in the east. Lines west and
 # east of the middle then differ in rank, which is the largest effect on a median.

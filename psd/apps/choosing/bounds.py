@@ -7,8 +7,6 @@ import math
 from psd.errors import ParameterError
 from psd.mechanisms.choice_laws import Layout
 
-__all__ = ["LIKELY", "base_weight", "liar_gain", "map_shortfall", "shortfall"]
-
 LIKELY = 3.0
 """A shortfall exceeds that of the mean by this much with probability exp(-3), below 0.05."""
 

@@ -19,8 +19,6 @@ from psd.space.crs import (
     radians_per_unit,
 )
 
-__all__ = ["MAX_RADIUS", "CandidateAreas", "Spans"]
-
 MAX_RADIUS = 100_000.0
 """Largest radius in metres where coordinates are degrees."""
 

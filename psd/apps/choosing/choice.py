@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from psd.publish.request import BuildRequest
     from psd.space.box_tree import Tree
 
-__all__ = ["Choice", "choose"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from psd.apps.choosing.price_list import PriceList
     from psd.regions.hierarchy import RegionHierarchy
 
-__all__ = [
-    "BidLevels",
-    "PlacedCounts",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BidLevels:

@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 
     import pandas
 
-__all__ = [
-    "read_catchments",
-    "read_order",
-    "read_public_regions",
-    "read_tariffs",
-]
-
 
 _PAIRS = (("lon", "lat"), ("longitude", "latitude"), ("x", "y"), ("easting", "northing"))
 

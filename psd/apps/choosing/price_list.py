@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from psd.errors import ParameterError
 
-__all__ = ["MAX_PRICES", "PriceList", "parse_price"]
-
 MAX_PRICES = 1_000_000
 """Largest number of prices of a list."""
 

@@ -13,8 +13,6 @@ from psd.mechanisms.base import MAX_SENSITIVITY
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.privacy.loss import parse_epsilon
 
-__all__ = ["select"]
-
 
 def select(
     scores: ArrayLike,

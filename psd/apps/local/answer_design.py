@@ -14,8 +14,6 @@ from psd.apps.local.stated_laws import resolve_law
 from psd.errors import ParameterError
 from psd.privacy.loss import parse_epsilon
 
-__all__ = ["design_numbers", "design_options", "design_words", "parse_settings"]
-
 _MAX_DEVICES = 10**12
 
 

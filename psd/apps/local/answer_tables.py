@@ -37,21 +37,6 @@ from psd.apps.local.protocols.numbers import NumberProtocol, SingleValueProtocol
 from psd.apps.local.protocols.rappor import Rappor
 from psd.errors import InputDataError, ParameterError
 
-__all__ = [
-    "BINS",
-    "MAX_WORDS",
-    "QUANTILE",
-    "AnswerRow",
-    "DecodedWords",
-    "WordRow",
-    "decode_words",
-    "encode_table",
-    "estimate_distribution",
-    "read_list",
-    "tabulate",
-    "tabulate_words",
-]
-
 
 def read_list(path: str, name: str) -> list[str]:
     """Lines of a file in UTF-8."""

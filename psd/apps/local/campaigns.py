@@ -18,8 +18,6 @@ from psd.errors import (
     WriteError,
 )
 
-__all__ = ["campaign_of", "encode_campaign", "explain_device", "load_campaign", "write_campaign"]
-
 _KINDS: dict[int, type[PsdError]] = {
     2: ParameterError,
     4: BudgetError,

@@ -40,20 +40,6 @@ from psd.apps.local.device import Campaign, canonical_json, keyed_words
 from psd.apps.local.protocols import ReportProtocol, report_protocol_of
 from psd.errors import InputDataError, ParameterError, PsdError, WriteError
 
-__all__ = [
-    "KINDS",
-    "SCHEMA",
-    "Collected",
-    "PartWriter",
-    "Reports",
-    "collect",
-    "open_parts",
-    "read_lines",
-    "read_rappor_csv",
-    "read_tickets",
-]
-
-
 KINDS: Final = ("malformed", "campaign", "group", "answer", "ticket", "repeated")
 """Why lines are refused: another spelling; another campaign; a group that is not asked; an answer
 that its protocol does not have; a ticket that is not listed; a nonce that was seen before."""

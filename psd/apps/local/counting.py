@@ -18,8 +18,6 @@ from psd.apps.local.device import Campaign
 from psd.apps.local.protocols import ReportProtocol, report_protocol_of
 from psd.errors import InputDataError
 
-__all__ = ["GroupCounts", "SupportCounts", "count_support"]
-
 _RANGE_BYTES = 2**28
 """About as many bytes of reports are in memory at once."""
 

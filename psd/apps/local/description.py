@@ -14,8 +14,6 @@ from psd.apps.local.shuffling import check_delta, shuffled_epsilon
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
 
-__all__ = ["Description", "GroupDescription", "describe"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:

@@ -18,8 +18,6 @@ import numpy as np
 
 from psd.errors import ParameterError
 
-__all__ = ["check_delta", "shuffled_delta", "shuffled_epsilon"]
-
 # Fewer reports give a larger epsilon, so a result for this many holds for more.
 _REPORTS = 10**8
 

@@ -13,8 +13,6 @@ from psd.apps.local.device import NANO, RapporDraw
 from psd.errors import ParameterError
 from psd.privacy.loss import parse_decimal, parse_epsilon
 
-__all__ = ["resolve_law"]
-
 
 def resolve_law(
     epsilon: str | float | None,

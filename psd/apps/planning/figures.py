@@ -29,12 +29,6 @@ from psd.query.answer_table import reliability_limits
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "check_plan_plot",
-    "plot_plan",
-    "plot_region_plan",
-]
-
 
 _LIMIT_LINE: dict[str, Any] = {"color": "#555", "linestyle": ":", "linewidth": 1}
 

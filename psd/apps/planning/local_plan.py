@@ -55,13 +55,6 @@ if TYPE_CHECKING:
 
     from psd.api.release import Release
 
-__all__ = [
-    "PUBLIC_POINTS",
-    "LocalPlan",
-    "draw_campaign",
-    "plan",
-]
-
 
 def draw_campaign(
     campaign: Campaign, x: Floats, y: Floats, devices: Integers, random: np.random.Generator

@@ -31,18 +31,6 @@ from psd.space.crs import check_plane_crs, metres_per_unit
 from psd.space.domain import DEFAULT_LATTICE, DEFAULT_MIN_CELL, Domain
 from psd.space.ground_areas import area_unit, ground_areas, shape_ground_areas
 
-__all__ = [
-    "DENSITIES",
-    "MAX_KM2",
-    "AssumedDensity",
-    "domain_area_km2",
-    "draw_population",
-    "group_size",
-    "km2_of",
-    "square_domain",
-]
-
-
 DENSITIES = ("uniform", *CLUSTERING)
 
 # Number of times that each side is halved down to a lattice cell.

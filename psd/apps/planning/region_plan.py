@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Tally
     from psd.publish.noise_choice import Law
 
-__all__ = ["RegionPlan", "plan_regions"]
 
 # Solved epsilons have three digits; this is the least that they are.
 _LEAST_NANO = 1_000

@@ -19,8 +19,6 @@ from psd.regions.inputs import CellRegions, RegionFiles
 from psd.regions.polygon_hierarchy import ELSEWHERE
 from psd.space.covariate import Covariate
 
-__all__ = ["Populations", "draw_region_population", "read_populations", "region_populations"]
-
 Populations = str | Mapping[str, float] | Sequence[float] | None
 """Column of the lowest regions, or number by id, or in their order; else all alike."""
 

@@ -39,17 +39,6 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Tally
     from psd.publish.noise_choice import Law
 
-__all__ = [
-    "MAX_SLICES",
-    "PlanRequest",
-    "PlannedSeries",
-    "UserArguments",
-    "simulate_errors",
-    "summarise_errors",
-    "value_measures",
-    "with_values",
-]
-
 
 MAX_SLICES = 10_000
 

@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from psd.apps.planning.plan import Plan
     from psd.apps.planning.region_plan import RegionPlan
 
-__all__ = [
-    "COLUMNS_NOTE",
-    "NOISE_NAMES",
-    "REGIONS_NOTE",
-    "noise_sentences",
-    "percent_text",
-    "plan_sentences",
-    "plan_setting",
-    "range_columns",
-    "region_columns",
-    "region_sentences",
-    "region_setting",
-    "size_text",
-]
 
 COLUMNS_NOTE = (
     "Each range is from the smallest to the largest value over the assumed densities. Mean, median "

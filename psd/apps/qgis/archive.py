@@ -12,8 +12,6 @@ from typing import Any
 from psd._util.extras import CONTACT, INSTALL, SOURCE
 from psd.version import __version__
 
-__all__ = ["plugin_archive"]
-
 _SOURCE = "psd.apps.qgis.plugin"
 _FOLDER = "psd_qgis"  # its name in QGIS, other than that of the library
 _KINDS = (".py", ".txt", ".svg")

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["tally_table"]
 
 _CHANGED = "the input changed while it was read; nothing was published"
 _TIMES = (

@@ -54,19 +54,6 @@ if TYPE_CHECKING:
     from psd.space.even_odd import CertainCells
     from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "Run",
-    "Share",
-    "add_slices",
-    "count_cells",
-    "count_faults",
-    "count_placed",
-    "is_inside",
-    "parse_rows",
-    "place",
-    "to_sql",
-]
-
 
 # Characters that sources strip from a field.
 _STRIPPED = {"x": SPACES, "y": SPACES, "user": INVISIBLE, "time": WHITE_SPACE}

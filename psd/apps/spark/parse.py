@@ -29,27 +29,6 @@ if TYPE_CHECKING:
     from psd.ingest.columns import Columns
     from psd.ingest.where import Literal, Predicate
 
-__all__ = [
-    "COMPOSED",
-    "as_integer",
-    "count_days",
-    "count_microseconds",
-    "is_bad",
-    "is_infinite",
-    "is_selected",
-    "is_true",
-    "is_valid_moment",
-    "literal_double",
-    "parse_id",
-    "parse_moment",
-    "parse_number",
-    "point_part",
-    "role_of",
-    "split_moment",
-    "strip_characters",
-    "with_point",
-]
-
 
 _DAY_MINUTES = 1_440
 

@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 from psd._util.extras import install_text
 from psd.errors import InputDataError, MissingExtraError, ParameterError, ResourceError
 
-__all__ = ["check_url", "explain_error", "open_session", "spark_errors"]
-
 _SCHEMES = ("spark://", "sc://", "local", "yarn", "k8s://")
 _PORTS = {"sc": 15002, "spark": 7077}
 _WAIT = 20.0

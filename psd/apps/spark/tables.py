@@ -25,7 +25,6 @@ from psd.ingest.tally_marks import refuse_tally_columns
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
 
-__all__ = ["SparkTable", "read_rows", "register_view", "shared_tables"]
 
 # As in `psd.ingest.sources.csv`: quotes are doubled and may hold line ends; a malformed row is an
 # error.

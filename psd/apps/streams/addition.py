@@ -50,7 +50,6 @@ from psd.space.time_slices import TimeSlices
 if TYPE_CHECKING:
     from psd.apps.streams.plan import StreamRequest
 
-__all__ = ["Addition"]
 
 T = TypeVar("T")
 

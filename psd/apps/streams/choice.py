@@ -30,7 +30,6 @@ from psd.privacy.unit import squared_sensitivity
 if TYPE_CHECKING:
     from psd.apps.streams.plan import StreamRequest
 
-__all__ = ["AUTO", "ChosenCounter", "choose_counter", "noise_text", "settled_noise"]
 
 AUTO: Final = "auto"
 

@@ -54,24 +54,6 @@ if TYPE_CHECKING:
     from psd.apps.streams.state import Block
     from psd.ingest.tally import Tally
 
-__all__ = [
-    "COUNTERS",
-    "UNIT_WEIGHT",
-    "Counter",
-    "Draw",
-    "Total",
-    "block_variance",
-    "blocks_closed",
-    "blocks_of",
-    "next_total",
-    "sum_of_slices",
-    "toeplitz_row",
-    "toeplitz_squared_sensitivity",
-    "toeplitz_weights",
-    "tree_levels",
-    "variance_factors",
-]
-
 
 Counter = Literal["slices", "tree", "toeplitz"]
 """Names of counters."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from psd.ledger.account import Account
     from psd.publish.request import BuildRequest
 
-__all__ = ["CreatedStream", "create_stream", "totals_path"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedStream:

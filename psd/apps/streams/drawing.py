@@ -36,15 +36,6 @@ if TYPE_CHECKING:
     from psd.space.boundary import Boundary
     from psd.space.box_tree import Tree
 
-__all__ = [
-    "CountedSlice",
-    "SliceDraws",
-    "bounded_period",
-    "count_slice",
-    "first_records",
-    "slices_part",
-]
-
 
 _DAY = len("2026-01-05")
 

@@ -28,8 +28,6 @@ from psd.release.series_file import (
 )
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["Output", "PublishedSeries"]
-
 
 class PublishedSeries(Release):
     """A series as it was published, decoded when it is first used; or what is made of it. Public.

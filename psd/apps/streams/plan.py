@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "StreamPlan",
-    "StreamRequest",
-    "check_paid",
-    "fault_charge",
-    "file_digests",
-    "guarantee_of",
-    "read_public_inputs",
-    "stream_charge",
-]
 
 _NOT_OFFERED = {
     "count": "count must be records in a stream; the weight of a user's records depends on all "

@@ -33,25 +33,6 @@ from psd.ledger.charges import DrawnSlice
 from psd.mechanisms.random_words import system_bytes
 from psd.version import old_format
 
-__all__ = [
-    "FORMAT",
-    "SLICES",
-    "TOTALS",
-    "Block",
-    "RandomTape",
-    "State",
-    "StoredAnswer",
-    "add_blocks",
-    "check_beside",
-    "create_state",
-    "empty_tally",
-    "numbers_of",
-    "opened_state",
-    "packed",
-    "tally_of",
-]
-
-
 FORMAT = 1
 """The format that is written, and the only one that is read."""
 

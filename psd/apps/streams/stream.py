@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from psd.ledger.account import Account
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["Stream", "StreamStatus"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStatus:

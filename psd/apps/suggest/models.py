@@ -43,21 +43,6 @@ from psd.statistics.raster import density_raster
 if TYPE_CHECKING:
     from psd.api.release import Release
 
-__all__ = [
-    "CELLS",
-    "FEATURES",
-    "FactorModel",
-    "RegionGrid",
-    "SharedWeights",
-    "differences",
-    "features",
-    "learn_factors",
-    "learn_weights",
-    "person_part",
-    "read_weights",
-    "solve_weights",
-    "write_weights",
-]
 
 CELLS = integer_between(5, 100)
 """Regions in a row and in a column."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from psd.api.release import Release
 
-__all__ = ["read_places", "suggest_places"]
-
 
 def read_places(path: str | os.PathLike[str], x: str = "lon", y: str = "lat") -> Floats:
     """Read the coordinates of own places, (n, 2) float64, from a CSV file with a header."""

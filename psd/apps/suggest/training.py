@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from psd.space.boundary import Boundary
     from psd.space.box_tree import Tree
 
-__all__ = ["PersonInput", "train_factors", "train_weights"]
-
 
 def train_weights(
     data: Any,

@@ -39,7 +39,6 @@ from psd.ingest.sources._csv_file import BUFFER, find_compression, open_content
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
 
-__all__ = ["CopyCheck", "OnCopy", "content_digest", "refuse_copy"]
 
 OnCopy = Callable[[str], None]
 """Called with a PRIVATE message that names two files of equal content."""

@@ -45,26 +45,6 @@ from psd.ingest.input_paths import refuse_changes
 from psd.ingest.points import DECIMAL
 from psd.ingest.sources._arrow import fault_class
 
-__all__ = [
-    "BUFFER",
-    "START",
-    "CsvContent",
-    "Expansion",
-    "Header",
-    "HeaderError",
-    "check_signature",
-    "find_compression",
-    "has_wide_mark",
-    "open_content",
-    "plain_file",
-    "read_header",
-    "refuse_xml",
-    "scan_content",
-    "standard_input",
-    "stored_stream",
-]
-
-
 BUFFER = 2**20
 """Bytes that are read at once; they fit into the cache of a processor."""
 

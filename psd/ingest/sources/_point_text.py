@@ -22,7 +22,6 @@ from psd.ingest.points import (
 if TYPE_CHECKING:
     from psd.ingest.points import Coordinates
 
-__all__ = ["decode_point_text"]
 
 # PostGIS writes WKB as digits, and other databases after the mark of a text of bytes.
 _HEX = r"(?i)\A[ \t]*(?:\\x)?(?P<wkb>[0-9a-f]{42,})[ \t]*\z"

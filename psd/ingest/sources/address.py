@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = ["accepts", "batches"]
 
 _SCHEMES = ("s3://", "gs://")
 

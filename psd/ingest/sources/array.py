@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = ["accepts", "batches"]
-
 
 USES: tuple[str, ...] = ("where",)
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""

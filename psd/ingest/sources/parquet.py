@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = [
-    "accepts",
-    "batches",
-    "find_layout",
-    "have_same_rows",
-    "open_file",
-    "read_records",
-]
 
 _ROWS = 250_000
 

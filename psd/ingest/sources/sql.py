@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = ["DuckDB", "accepts", "batches"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DuckDB:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Batch
     from psd.space.domain import Domain
 
-__all__ = ["accepts", "batches"]
 
 _ROWS = 100_000
 

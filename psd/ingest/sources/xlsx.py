@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.space.domain import Domain
 
-__all__ = ["accepts", "batches", "header_names"]
 
 _ROWS = 20_000
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from psd.privacy.loss import RHO, LossMeasure
 
-__all__ = ["DiscreteGaussian", "law"]
-
 # From this parameter on, variance and normalisation are those of the normal law to 16 digits: the
 # first term of the dual series is exp(-2 pi^2 s).
 _SMOOTH = 3.0

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from psd.privacy.loss import EPSILON, NANO, LossMeasure
 
-__all__ = ["DiscreteLaplace", "laplace_reach", "laplace_tail", "law"]
-
 
 class DiscreteLaplace:
     """Law of the noise of counts under pure differential privacy.

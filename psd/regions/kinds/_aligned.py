@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 
     from psd.space.boundary import Boundary
 
-__all__ = [
-    "AlignedCells",
-    "AlignedGrid",
-    "CellCodes",
-    "NumberedLevels",
-    "cell_column",
-    "has_room",
-    "kept_cells",
-    "read_cells",
-]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AlignedGrid:

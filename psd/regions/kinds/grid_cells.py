@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from psd.space.boundary import Boundary
 
-__all__ = ["GridCells", "hierarchy", "hierarchy_from_grid", "kind", "parse_sizes"]
 
 _SIZE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(km|m|)\s*", re.ASCII)
 

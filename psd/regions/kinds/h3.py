@@ -26,21 +26,6 @@ if TYPE_CHECKING:
 
     from psd.space.boundary import Boundary
 
-__all__ = [
-    "MAX_RESOLUTION",
-    "H3Cells",
-    "H3Codes",
-    "are_cells",
-    "cell_parents",
-    "cell_polygons",
-    "cells_in_bounds",
-    "expected_cells",
-    "h3_library",
-    "hierarchy",
-    "hierarchy_from_h3",
-    "kind",
-]
-
 
 MAX_RESOLUTION = 15
 """The finest cells, of about a square metre."""

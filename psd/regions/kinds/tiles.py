@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from psd.space.boundary import Boundary
 
-__all__ = ["MAX_ZOOM", "Tiles", "hierarchy", "hierarchy_from_tiles", "kind"]
 
 MAX_ZOOM = 24
 """The finest zoom: tiles of 2.4 metres at the equator."""

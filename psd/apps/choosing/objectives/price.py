@@ -17,8 +17,6 @@ from psd.ingest.tally import Tally
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.space.domain import Domain
 
-__all__ = ["Price", "objective"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:

@@ -20,8 +20,6 @@ from psd.mechanisms.price_maps import PriceMaps
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
 
-__all__ = ["PriceMap", "objective"]
-
 _MAX_DEPTH = 8
 
 

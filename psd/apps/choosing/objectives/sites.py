@@ -18,8 +18,6 @@ from psd.ingest.tally import Tally
 from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.space.domain import Domain
 
-__all__ = ["Sites", "objective"]
-
 _MAX_TARGET = 2**40
 
 

@@ -19,8 +19,6 @@ from psd.mechanisms.permute_and_flip import PermuteAndFlip
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
 
-__all__ = ["Tariffs", "objective"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tariffs:

@@ -27,21 +27,6 @@ from psd.apps.local.device import (
 )
 from psd.errors import ParameterError
 
-__all__ = [
-    "Codes",
-    "Hashing",
-    "Kary",
-    "LocalProtocol",
-    "MaskProtocol",
-    "Masks",
-    "ReportProtocol",
-    "Subset",
-    "Unary",
-    "count_masks",
-    "noise_variance",
-    "within",
-]
-
 Codes = NDArray[np.int64]
 """An integer for each report."""
 

@@ -18,22 +18,6 @@ from psd._util.arrays import Floats
 from psd.apps.local.device import NANO, STEPS, WINDOWS, NumberDraw
 from psd.apps.local.protocols.answers import ReportProtocol
 
-__all__ = [
-    "BoundedLaplace",
-    "BoundedStaircase",
-    "Duchi",
-    "Hybrid",
-    "NumberProtocol",
-    "Piecewise",
-    "SingleValueProtocol",
-    "SquareWave",
-    "Staircase",
-    "UnbiasedProtocol",
-    "decode_evenly",
-    "piecewise_window",
-    "sum_squares",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberProtocol(ReportProtocol):

@@ -28,8 +28,6 @@ from psd.apps.local.protocols.answers import (
     within,
 )
 
-__all__ = ["Rappor", "fewest_flips"]
-
 _REPORTS = 4
 """Reports that the epsilon of all reports covers by default."""
 
