@@ -217,6 +217,8 @@ def _smallest(
     """
     columns, rows, time = places[:3]
     hashes = row_hashes(salt, columns, rows, time, np.broadcast_to(np.int64(0), len(units)))
+    # First by the bits that fit into one word beside the unit. Where these are equal, by the whole
+    # hash, and at last by the places themselves: nearly all records are decided by the first.
     is_kept, has_ties = _kept_by_bits(units, hashes, _short_bits(units), k)
     parts, index = [np.flatnonzero(is_kept & ~has_ties)], np.flatnonzero(has_ties)
     if len(index):

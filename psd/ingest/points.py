@@ -217,6 +217,7 @@ def _decode_uniform_wkb(array: Any) -> Coordinates | None:
     if len(array) == 0:
         return np.empty(0), np.empty(0)
     _, offsets, data = array.buffers()
+    # A slice shares the buffers of the whole array, and begins at its offset.
     edges = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     layout, kind = _PLAIN.get(int(edges[1] - edges[0]), (None, 0))
     if layout is None or (np.diff(edges) != layout.itemsize).any():

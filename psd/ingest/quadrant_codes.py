@@ -219,6 +219,7 @@ class CodeRanks:
             return self._part[1]
         is_wanted = np.zeros(self._cells, bool)
         is_wanted[cells] = True
+        # Codes of a part are sorted apart only if they are few; else sorting all takes no longer.
         if np.diff(self._counts_below())[is_wanted].sum() * _LARGEST_PART > len(self._codes):
             return None
         chunks = (codes[is_wanted[codes >> self._shift]] for codes in self._chunks())

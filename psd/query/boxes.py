@@ -173,6 +173,8 @@ def checked_totals(index: QueryIndex, boxes: NDArray[np.float64], ids: list[Any]
             index.flat_tree, index.fit.estimates.count, lattice
         )
         return totals
+    # Few boxes need the estimates of the cells that they meet alone. Those of a batch lie close to
+    # each other, so they walk the same nodes.
     fit, order = index.fit_near(lattice), _by_place(lattice)
     of_batches = _traversals(fit, lattice[order])
     totals = concatenate([query_totals(fit, traversal, batch) for batch, traversal in of_batches])
@@ -195,6 +197,7 @@ def box_totals(
     east, north in the CRS of the release; returns (n,) float64, to rounding of the largest value.
     """
     lattice = index.record.domain.to_lattice(boxes)
+    # Leaves in rows and columns: four look-ups for each box, however many cells it covers.
     if index.mesh is not None:
         is_estimate = values is index.fit.estimates.count
         table = index.summed_area if is_estimate else index.mesh.table(values)

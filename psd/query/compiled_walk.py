@@ -189,9 +189,11 @@ def _add_cuts(leaf: Any, of_x: Any, of_y: Any, listed: Any, boxes: Any, sums: An
     numbers, inside, x0, y0, x1, y1 = listed
     at_west, at_south, at_east, at_north = sums
     for i in numbers:
+        # No side of a box passes through a leaf that it covers completely, or not at all.
         if inside[i] <= SHARE_ROUNDING or inside[i] >= 1 - SHARE_ROUNDING:
             continue
         box = boxes[i]
+        # Lengths of the sides inside the leaf, in parts of its own.
         across = (min(x1[i], right) - max(x0[i], left)) / wide
         up = (min(y1[i], top) - max(y0[i], bottom)) / tall
         if x0[i] > left:
@@ -307,6 +309,7 @@ def _apply_smooth(
     across, up = PARTS / (boxes[node, 2] - west), PARTS / (boxes[node, 3] - south)
     parts, leaf = inside.share, inside.rank[node]
     for i in range(len(share)):
+        # Sides of the box in parts of the leaf, PARTS x PARTS of them.
         left, right = (x0[i] - west) * across, (x1[i] - west) * across
         low, high = (y0[i] - south) * up, (y1[i] - south) * up
         total = 0.0
@@ -316,6 +319,7 @@ def _apply_smooth(
                 wide = max(min(right, column + 1.0) - max(left, float(column)), 0.0)
                 line += wide * parts[leaf, row, column]
             total += line * max(min(high, row + 1.0) - max(low, float(row)), 0.0)
+        # Rounding must not change the share of a leaf that is covered completely, or not at all.
         cut = (share[i] > 0) & (share[i] < 1)
         share[i] = min(total, 1.0) if cut else share[i]
 
@@ -334,6 +338,8 @@ def _box_mass(surface: Integers, west: float, south: float, east: float, north: 
     """Mass of a box in units of raster cells; see `psd.space.covariate.Covariate.raster_mass`."""
     columns, across = _block_edges(west, east)
     rows, up = _block_edges(south, north)
+    # First, inner and last cells along each axis: nine blocks, each of one density, by the corners
+    # of the summed raster.
     mass = 0.0
     for y in range(3):
         for x in range(3):
@@ -359,6 +365,7 @@ def _apply_covariate(
     wide, tall = inside.lattice[0], inside.lattice[1]
     for i in range(len(share)):
         if leaf_mass > 0 and 0 < share[i] < 1:
+            # The part of the box inside the leaf, in cells of the raster.
             mass = _box_mass(
                 inside.surface,
                 max(x0[i], float(boxes[node, 0])) * columns / wide,

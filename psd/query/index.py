@@ -154,6 +154,7 @@ def _column_records(fit: Fit) -> Floats:
 
 def _leaf_density(fit: Fit) -> LeafDensity:
     """Density of a release, for the compiled walk."""
+    # Compiled code takes arrays of one type: those of the other kinds of density are empty.
     density, none = fit.density, np.zeros(0, np.int64)
     kind, rank, share, mass = EVEN, none, np.zeros((0, PARTS, PARTS)), np.zeros(0)
     surface, cells = np.zeros((0, 0), np.int64), np.ones(2)
@@ -196,6 +197,7 @@ class QueryIndex:
         """Indices of the weights of a value towards its upper and its lower bound."""
         parts = self._parts.get(number)
         if parts is None:
+            # Both sums of weights are fitted together; each answers like the counts of a release.
             fits = fit_weights(self.fit, number)
             parts = QueryIndex(record=fits[0].record), QueryIndex(record=fits[1].record)
             for part, made in zip(parts, fits, strict=True):

@@ -63,12 +63,14 @@ def side_deviations(fit: Fit, node: Integers, cells: Floats, boxes: Floats) -> F
     that misses the leaf. The `line_deviation` of the fit is not None.
     """
     size = cells[:, 2:] - cells[:, :2]
+    # Sides of the box as shares of its leaf, (n, 2); a side beyond the leaf is on its edge.
     low = np.clip((boxes[:, :2] - cells[:, :2]) / size, 0.0, 1.0)
     high = np.clip((boxes[:, 2:] - cells[:, :2]) / size, 0.0, 1.0)
     result = np.empty((len(node), 4))
     for side, cut in enumerate((low, low, high, high)):
         axis = side % 2
         share, other = cut[:, axis], 1 - axis
+        # Records beside a side are in proportion to its length in the leaf.
         along = high[:, other] - low[:, other]
         result[:, side] = cut_deviation(fit, axis, node, share, size[:, axis]) * along
     return result
@@ -108,6 +110,8 @@ def line_variance(fit: Fit, traversal: Traversal, boxes: Floats) -> Floats:
         node, query = nodes[batch], queries[batch]
         sides = side_deviations(fit, node, cells[node].astype(np.float64), boxes[query])
         for side in range(4):
+            # Lines go on from leaf to leaf, so a side errs as a whole: its deviations are added
+            # before they are squared.
             total[side] += sum_by(query, sides[:, side], traversal.queries)
     variance: Floats = (total**2).sum(axis=0)
     return variance

@@ -72,6 +72,7 @@ def value_shares(
     shapely.prepare(shapes)
     values = fit.tree.area[node]
     share, area = np.empty(len(node)), np.empty(len(node))
+    # Batches by the number of values, of which each leaf has its own, so that memory is bounded.
     batch = np.cumsum(values) // _VALUES_PER_BATCH
     for pairs in np.split(np.arange(len(node)), np.flatnonzero(np.diff(batch)) + 1):
         if len(pairs):
@@ -189,12 +190,15 @@ class _Descent:
         tree, from_lattice = self._fit.tree, self._fit.domain.from_lattice
         parent = np.maximum(tree.parent[node], 0)
         above = np.searchsorted(self._pairs, query * len(tree) + parent)
+        # Outlines were clipped to the cell above; each cell takes the sides of its own from there.
         self._outlines = divide_outlines(self._outlines, above, from_lattice(tree.boxes[node]))
         self._pairs = query * len(tree) + node
         cut, leaf = self._outlines.cut, tree.is_leaf[node]
+        # A cell that is opened needs no share of its own: any number between 0 and 1 says so.
         area = np.where(cut & ~leaf, 0.5, self._outlines.fraction)
         partly = np.flatnonzero(leaf & (area > 0) & (area < 1))
         if isinstance(tree, RegionTree) and self._pieces is not None:
+            # Cells that end at the outline of their region have the share of the part inside it.
             clipped = partly[is_clipped(tree, node[partly])]
             area[clipped] = self._pieces.shares(self._shapes, query[clipped], node[clipped])
             return area, area

@@ -104,6 +104,7 @@ def member_fraction(tree: RegionTree, query: Integers, region: Integers) -> Frac
 
     def fraction(query: Integers, node: Integers) -> tuple[Floats, Floats]:
         first, stop = frame.first[node], frame.stop[node]
+        # The regions below a node have numbers in a row, and so have their keys.
         ends = np.searchsorted(members, [query * lowest + first, query * lowest + stop])
         share = (ends[1] - ends[0]) / (stop - first)
         return share, share
@@ -164,6 +165,7 @@ def with_unions(tree: RegionTree, shapes: NDArray[np.object_], cells: Fraction) 
 
     shapes: (m,), in the CRS of the release; `cells` measures the others.
     """
+    # A union is answered by the counts of whole regions, without an error of cells that are cut.
     is_union, query, region = find_unions(tree, shapes)
     if not is_union.any():
         return cells
@@ -204,6 +206,8 @@ def find_unions(
         area = shapely.area(tree.region_shapes[region[pairs]])
         common = shapely.intersection(tree.region_shapes[region[pairs]], shapes[query[pairs]])
         covered = shapely.area(common)
+        # A region belongs to the polygon that has more than half of it. What is wrong with that is
+        # the smaller part, of which little may be lost in each region and in all of them.
         inside[pairs] = covered > area / 2
         wrong = np.minimum(covered, np.maximum(area - covered, 0.0))
         is_union[query[pairs[wrong > TOLERANCE * area]]] = False

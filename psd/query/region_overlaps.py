@@ -200,10 +200,12 @@ def cut_leaves(traversals: Iterable[tuple[int, Traversal]]) -> tuple[Integers, I
     query, node, part = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((2, 0))]
     for start, traversal in traversals:
         for level in traversal.levels:
+            # A leaf that a region covers completely has no variance of its own there.
             cut = ~level.opened & (level.area > 0) & (level.area < 1)
             query.append(level.query[cut] + start)
             node.append(level.node[cut])
             part.append(np.stack([level.fraction[cut], level.area[cut]]))
     keys = np.concatenate(query), np.concatenate(node)
+    # By leaf and then by region, so that regions which share a leaf stand together.
     order = np.lexsort(keys)
     return keys[0][order], keys[1][order], np.concatenate(part, axis=1)[:, order]

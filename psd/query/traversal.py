@@ -185,6 +185,8 @@ class Mesh:
             south, north = (
                 _table_position(chunk[:, side], self.y, table.shape[0]) for side in (1, 3)
             )
+            # The table has sums from the south-west corner, (rows + 1, columns + 1): a box is the
+            # difference of four of them.
             upper = _sum_south_west(table, north, east) - _sum_south_west(table, north, west)
             lower = _sum_south_west(table, south, east) - _sum_south_west(table, south, west)
             result[start : start + _BOXES_PER_BATCH] = upper - lower

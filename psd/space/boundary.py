@@ -128,6 +128,8 @@ class Boundary:
         from scipy import ndimage
 
         around = 2 * _AROUND + 1
+        # A cell decides for its points if all cells around it say the same: a coordinate that is
+        # rounded may lie in another cell.
         lowest, highest = (
             find(self.state, size=around, mode="nearest")
             for find in (ndimage.minimum_filter, ndimage.maximum_filter)

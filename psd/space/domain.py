@@ -540,6 +540,7 @@ def _countries(places: Floats, middle: Floats) -> str:
     names, shapes = country_shapes()
     tree = shapely.STRtree(shapes)
     met = tree.query(shapely.points(places), predicate="intersects")[1]
+    # Countries by how many of the places they have; the order of the file decides between equals.
     number, times = np.unique(met, return_counts=True)
     order = number[np.argsort(-times, kind="stable")]
     if not len(order):

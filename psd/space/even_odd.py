@@ -194,8 +194,10 @@ class EdgeIndex:
         """Whether a ray from each point to the east crosses its side."""
         x0, y0, x1, y1, _ = self.sides
         first, last = y0[side], y1[side]
+        # Half-open rows: a ray through a vertex crosses one of its two sides.
         rows = (np.minimum(first, last) <= y) & (y < np.maximum(first, last))
         crossed: NDArray[np.bool_] = rows & (x < x0[side])
+        # Only points beside the slope of a side need the exact turn.
         unclear = np.flatnonzero(rows & ~crossed & (x < x1[side]))
         side, x, y = side[unclear], x[unclear], y[unclear]
         turn = _turns(x0[side], y0[side], x1[side], y1[side], x, y)

@@ -103,6 +103,8 @@ def divide_outlines(larger: ClippedPolygons, parent: Integers, boxes: Floats) ->
     step, step_owner = _inherit(larger.step_owner, parent, len(larger.boxes))
     west, south, _, north = np.ascontiguousarray(boxes.T)
     _, y0, x1, y1, _ = larger.sides
+    # Sides to the west, south or north of a box have no part in it; those to its east become
+    # steps. One condition after another, since each leaves few sides for the next.
     for ends, beyond in ((x1, west), (np.maximum(y0, y1), south)):
         met = ends[side] > beyond[owner]
         side, owner = side[met], owner[met]

@@ -147,6 +147,7 @@ def polygons_in_domain(
             f"{describe_polygon(polygons, index, what)} is not valid ({reason}); repair it first"
             f"{choice}"
         )
+    # What PROJ cannot place gets infinite coordinates, and must not be taken for empty.
     projected = reproject(shapes, domain)
     is_lost = ~shapely.is_empty(projected) & ~np.isfinite(shapely.bounds(projected)).all(axis=1)
     if is_lost.any():

@@ -237,6 +237,7 @@ def check_sizes(shapes: NDArray[np.object_], names: Sequence[str] | None = None)
     lost = owner[~np.isfinite(vertices_xy).all(axis=1)]
     if len(lost):
         raise ParameterError(f"{region_text(int(lost[0]), names)} must have finite coordinates")
+    # GEOS compares sides that lie beside each other: a zigzag may take minutes.
     for index in np.flatnonzero(vertices > _FEW_VERTICES):
         pairs = _count_pairs(shapes[index])
         if pairs > MAX_PAIRS:
@@ -522,6 +523,7 @@ def repair_polygons(table: Any, what: str) -> Any:
     if not len(invalid):
         return table
     shapes[invalid] = shapely.make_valid(shapes[invalid], method="structure", keep_collapsed=False)
+    # A line that goes back on itself is valid when it is repaired, and is no area.
     lost = invalid[shapely.area(shapes[invalid]) == 0]
     if len(lost):
         raise ParameterError(

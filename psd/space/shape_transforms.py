@@ -249,6 +249,7 @@ def clip_shapes(shapes: Shapes, area: Any, is_usable: NDArray[np.bool_] | bool =
 
     shapely.prepare(area)
     clipped = np.array(shapes, dtype=object)
+    # Shapes that lie inside stay as they are, to the last bit.
     for number in np.flatnonzero(is_usable & ~shapely.covers(area, shapes)):
         parts = shapely.get_parts(shapely.intersection(shapes[number], area))
         parts = parts[shapely.get_type_id(parts) == 3]
@@ -320,6 +321,7 @@ def _polygons(
     import shapely
 
     parts = shapely.polygons(shapely.linearrings(vertices, indices=ring), indices=part)
+    # Parts of the shapes that were multi-polygons are collected again, also single ones.
     several = shapely.get_type_id(like) == 6
     made, in_several = np.empty(len(like), object), several[shape]
     made[shape[~in_several]] = parts[~in_several]
@@ -587,6 +589,7 @@ def _joined(shape: Any, grid: float) -> Any:
     parts = shapely.make_valid(
         parts[shapely.get_type_id(parts) == 3], method="structure", keep_collapsed=False
     )
+    # On a grid, sides that differ by rounding meet, and leave no slit between parts.
     joined = shapely.get_parts(shapely.union_all(parts, grid_size=grid))
     kept = joined[(shapely.get_type_id(joined) == 3) & (shapely.area(joined) > grid**2)]
     return kept[0] if len(kept) == 1 else shapely.MultiPolygon(list(kept))
