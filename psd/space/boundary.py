@@ -128,8 +128,7 @@ class Boundary:
         from scipy import ndimage
 
         around = 2 * _AROUND + 1
-        # A cell decides for its points if all cells around it say the same: a coordinate that is
-        # rounded may lie in another cell.
+        # All cells that `contains` may ask for a point lie in this window around its cell (P4).
         lowest, highest = (
             find(self.state, size=around, mode="nearest")
             for find in (ndimage.minimum_filter, ndimage.maximum_filter)
