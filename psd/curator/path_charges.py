@@ -72,6 +72,7 @@ class PathCharges:
     ) -> None:
         """Carry larger path sums up to the root, deepest level first."""
         parent, level = self._growing.parent, self._growing.level
+        # Deepest first, so that all children have raised a node before it raises its parent.
         for depth in range(int(level[nodes].max(initial=0)), 0, -1):
             is_deepest = level[nodes] == depth
             deepest = nodes[is_deepest]

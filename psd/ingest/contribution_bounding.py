@@ -297,6 +297,7 @@ def _sort(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Order by unit, hash and tie breakers; also return the positions of ties."""
     key = units << _HASH_BITS | hashes
+    # Unit and hash in one word: one sort of numbers in place of a sort by two keys.
     order = np.argsort(key)
     key = key[order]
     same = np.zeros(len(key), bool)
@@ -304,6 +305,7 @@ def _sort(
     same[:-1] |= same[1:].copy()
     tied = np.flatnonzero(same)
     among = order[tied]
+    # Only equal keys are sorted by the tie breakers, which are longer.
     resolved = np.lexsort((*(values[among] for values in reversed(ties)), key[tied]))
     order[tied] = among[resolved]
     return order, tied
@@ -313,6 +315,7 @@ def running_number(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Number the elements of each run of equal keys: 0, 1, 2, ..."""
     size = len(keys[0])
     starts = np.ones(size, bool)
+    # A run begins where any of the keys changes.
     starts[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     first = np.flatnonzero(starts)
     return np.arange(size) - np.repeat(first, np.diff(np.append(first, size)))

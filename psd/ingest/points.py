@@ -232,6 +232,7 @@ def point_coordinates(shapes: Any, name: str) -> Coordinates:
     """Return the coordinates of an array of shapely points; NaN for missing and empty points."""
     import shapely
 
+    # A missing or empty geometry is a record without a place, whatever its type says.
     present = ~(shapely.is_missing(shapes) | shapely.is_empty(shapes))
     if not (shapely.get_type_id(shapes[present]) == shapely.GeometryType.POINT).all():
         raise InputDataError(

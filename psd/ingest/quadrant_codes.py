@@ -47,6 +47,7 @@ class QuadrantOrder:
             block = slice(start, start + _AT_ONCE)
             codes[block] = morton_codes(
                 *(
+                    # Axes of fewer levels are cut first, so their paths end in zeros.
                     axis.paths(cells[block]) << self.levels - axis.levels
                     for axis, cells in zip(self._axes, (columns, rows), strict=True)
                 )
@@ -129,6 +130,7 @@ def _paths_inside(width: int, levels: int) -> NDArray[np.int64]:
     offsets, paths = np.arange(width), np.zeros(width, np.int64)
     low, high = np.zeros(width, np.int64), np.full(width, width)
     for _ in range(levels):
+        # A part of one cell is cut no further: its path goes on with zeros.
         middle = np.where(high - low > 1, (low + high) // 2, high)
         is_high = offsets >= middle
         low, high = np.where(is_high, middle, low), np.where(is_high, high, middle)
@@ -208,6 +210,7 @@ class CodeRanks:
         if self._below is None:
             counts = np.zeros(self._cells + 1, np.int64)
             for codes in self._chunks():
+                # Counted, not sorted: one pass over the codes, and a number for each cell.
                 np.add.at(counts[1:], (codes >> self._shift).astype(np.intp), 1)
             np.cumsum(counts, out=counts)
             self._below = counts
@@ -291,6 +294,7 @@ class QuadrantCodes:
         if self.step == blocks.step and self.order.lattice == blocks.coarse_lattice:
             return replace(self, step=(1, 1))
         order = QuadrantOrder(blocks.coarse_lattice)
+        # Codes of the coarser lattice are others, so cells are taken apart and counted again.
         columns, rows = self.cells()
         codes = order.codes(blocks.to_blocks(columns, 0), blocks.to_blocks(rows, 1))
         if self.counts is None:
@@ -426,6 +430,7 @@ class _Sparse:
 
     def _sort_in(self) -> None:
         """Merge the waiting records into the sorted codes."""
+        # In place: a sorted copy would take as much memory again.
         waiting = self._buffer[: self._rows]
         waiting.sort()
         parts = [_runs(waiting)]

@@ -150,6 +150,7 @@ def matches(
 def _decide(predicate: Predicate, columns: Mapping[str, list[Any]]) -> _Masks:
     """Where a filter is true, and where it is false; neither where it cannot be decided."""
     if isinstance(predicate, Negation):
+        # What cannot be decided stays so under NOT.
         true, false = _decide(predicate.part, columns)
         return false, true
     if isinstance(predicate, Always | Either):
@@ -158,6 +159,7 @@ def _decide(predicate: Predicate, columns: Mapping[str, list[Any]]) -> _Masks:
     parts = columns[predicate.column]
     size = sum(len(index) for index, _ in parts)
     true, false = np.zeros(size, bool), np.zeros(size, bool)
+    # Values of different types in one column are decided type by type.
     for index, values in parts:
         true[index], false[index] = _decide_leaf(predicate, values)
     return true, false
@@ -209,6 +211,7 @@ class Values:
         if found is None:
             return np.zeros(len(self.array), bool), np.zeros(len(self.array), bool)
         values, known, value = found
+        # A comparison with NaN is false, and its record is not known anyway.
         with np.errstate(invalid="ignore"):
             holds = np.asarray(SIGNS[sign](values, value), bool)
         return known & holds, known & ~holds
@@ -513,6 +516,7 @@ def selected_values(
     rules = Rules(time_zone=columns.time_zone, decimal=columns.decimal, is_json=is_json)
     read = [_numbers(fields[name], name, rules, columns) for name in columns.values]
     values = np.stack(read, axis=1)
+    # A record without one of its values counts nowhere, so all answers are of the same records.
     has_all = ~np.isnan(values).any(axis=1)
     return {"match": has_all if match is None else match & has_all, "values": values}
 

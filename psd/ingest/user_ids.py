@@ -53,6 +53,7 @@ def _may_be_missing(ids: Any) -> bool:
     _, offsets, data = ids.buffers()
     if len(ids) == 0 or data is None or not len(data):
         return True
+    # On the bytes of the array, since nearly no id is a mark and texts are slow.
     edges = np.frombuffer(offsets, np.int32)[ids.offset : ids.offset + len(ids) + 1]
     letters = np.frombuffer(data, np.uint8)
     length = np.diff(edges)

@@ -89,6 +89,7 @@ def cut_pairs(traversal: Traversal) -> tuple[Integers, Integers]:
     """Queries and the leaves whose records they divide, shape (n,) each."""
     query, node = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for level in traversal.levels:
+        # Cells that were opened have children in the next level.
         cut = ~level.opened & divides_records(level.fraction, level.area)
         query.append(level.query[cut])
         node.append(level.node[cut])

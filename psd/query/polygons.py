@@ -181,6 +181,7 @@ class _Descent:
         self._fit, self._shapes = fit, shapes
         bounds = np.array([fit.domain.bounds])
         self._outlines = clip_outlines(shapes, np.repeat(bounds, len(shapes), axis=0))
+        # A pair is the number of its query times the nodes, plus the node; at first the root.
         self._pairs = np.arange(len(shapes)) * len(fit.tree)
         tree = fit.tree
         self._pieces = RegionPieces(tree, fit.domain) if isinstance(tree, RegionTree) else None

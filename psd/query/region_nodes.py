@@ -88,6 +88,7 @@ def union_traversal(tree: RegionTree, queries: NamedQueries) -> Traversal:
     size = np.array([len(row) for row in queries.rows], np.int64)
     regions = np.concatenate([np.empty(0, np.int64), *map(np.array, queries.rows)])
     nodes = frame.named(queries.tier)[regions.astype(np.int64)]
+    # A node of a level stands for the lowest regions below it.
     number = frame.stop[nodes] - frame.first[nodes]
     query = np.repeat(np.repeat(np.arange(len(size)), size), number)
     fraction = member_fraction(tree, query, ranges(frame.first[nodes], number))
@@ -313,6 +314,7 @@ def clipped_share(tree: RegionTree, node: Integers, part: Floats, share: Floats)
     leaf, result = node[clipped], share.copy()
     inside = tree.regions.clipped_area(tree.region[leaf], part[clipped])
     total = tree.clipped_area[leaf]
+    # A leaf without an area in its region has no share to measure, and keeps that of its box.
     measured = inside / np.maximum(total, _TINY)
     result[clipped] = _settle(np.where(total > 0, measured, share[clipped]))
     return result

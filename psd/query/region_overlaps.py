@@ -97,6 +97,7 @@ class Boxes:
         for start in range(0, len(self), _REGIONS_PER_BATCH):
             batch = self.sides[start : start + _REGIONS_PER_BATCH, None]
             both = _intersection(batch, self.sides[None])
+            # Boxes that touch have no area in common; each pair stands once, lower number first.
             filled = (both[..., :2] < both[..., 2:]).all(axis=2)
             pairs = np.argwhere(filled) + np.array([start, 0])
             overlaps.append(pairs[pairs[:, 0] < pairs[:, 1]])
@@ -170,6 +171,7 @@ class Polygons:
         touching = shapely.STRtree(self.shapes).query(self.shapes, predicate="intersects").T
         pairs = np.unique(touching[touching[:, 0] < touching[:, 1]], axis=0)
         a, b = self._ends(pairs)
+        # Outlines of neighbours differ by rounding: a sliver is no overlap.
         smaller = np.minimum(shapely.area(a), shapely.area(b))
         common: Integers = pairs[shapely.area(shapely.intersection(a, b)) > _SLIVER * smaller]
         return common

@@ -102,6 +102,7 @@ def weighted_total(traversal: Traversal, values: NDArray[np.float64]) -> NDArray
     """
     result = np.zeros(traversal.queries)
     for level in traversal.levels:
+        # Cells that were opened have the fraction 0 here; their children stand for them.
         taken = np.flatnonzero(level.fraction)
         weight = level.fraction[taken] * values[level.node[taken]]
         result += sum_by(level.query[taken], weight, traversal.queries)
