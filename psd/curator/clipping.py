@@ -9,8 +9,6 @@ import numpy as np
 
 from psd._util.arrays import Floats, Integers
 
-__all__ = ["STEP_BITS", "clip_to_steps"]
-
 STEP_BITS = 20
 """A step is 2^-20; a part of norm 1 has 2^20 of them."""
 

@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget
 
-__all__ = [
-    "ContributionChoice",
-    "candidate_bounds",
-    "choose_contribution_bound",
-    "count_misses",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContributionChoice:

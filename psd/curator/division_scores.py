@@ -15,8 +15,6 @@ from psd._util.arrays import Integers
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.space.grids import BinGrid
 
-__all__ = ["Divisions", "Entries", "deviations"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entries:

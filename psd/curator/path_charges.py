@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from psd.errors import ParameterError
 from psd.space.growing_tree import GrowingTree
 
-__all__ = ["PathCharges"]
-
 
 class PathCharges:
     """Charges to the nodes of one growing tree, which may grow between two charges.

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Budget
 
-__all__ = ["PrivateBounds", "find_bounds"]
 
 _SIDES = 4
 

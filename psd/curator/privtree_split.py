@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from psd.curator.points import Points
     from psd.mechanisms.base import Sampler
 
-__all__ = ["SplitRule", "grow", "split_rule"]
 
 # ln 4, rounded up.
 _LN_4 = Fraction(1_386_294_361_119_890_619, 10**18)

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.growing_tree import Cells
 
-__all__ = ["INSIDE", "Regions"]
 
 INSIDE = ("cascade", "auto", "none")
 """What may be inside the lowest regions."""

@@ -22,17 +22,6 @@ from psd._util.arrays import Floats
 from psd.errors import ParameterError
 from psd.space.domain import Domain
 
-__all__ = [
-    "CLASSES",
-    "check_workload",
-    "class_boxes",
-    "class_weights",
-    "detail_energies",
-    "level_weights",
-    "mean_variance",
-    "weights_for_boxes",
-]
-
 CLASSES = ("tiny", "small", "medium", "large", "huge")
 
 # Smallest and largest area of each class, as fractions of the domain, and largest aspect ratio.

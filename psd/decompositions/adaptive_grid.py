@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
 
-__all__ = ["AdaptiveGrid", "first_size", "method", "second_sizes"]
 
 # Public limits that no count can move: cells per side of the first grid, and of both together.
 _MAX_FIRST_SIZE = 1024

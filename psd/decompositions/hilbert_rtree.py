@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
 
-__all__ = ["HilbertRTree", "method"]
 
 _MAX_HEIGHT = 16
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
 
-__all__ = ["HTF", "method"]
 
 _MAX_HEIGHT = 20
 

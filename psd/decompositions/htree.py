@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
 
-__all__ = ["HTree", "method"]
 
 _MAX_SIZE = 1024
 

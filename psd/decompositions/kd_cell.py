@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.growing_tree import Cells
 
-__all__ = ["KDCell", "NoisyGrid", "method"]
 
 _MAX_RESOLUTION = 4096
 

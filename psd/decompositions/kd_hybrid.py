@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
 
-__all__ = ["KDHybrid", "method"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KDHybrid:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
 
-__all__ = ["PrivTree", "method"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivTree:

@@ -15,8 +15,6 @@ from typing import Any, Final
 from psd._util.instances import check_names, type_text
 from psd.errors import ParameterError
 
-__all__ = ["ABOUT_KEYS", "About", "about_from_mapping", "about_header", "is_about"]
-
 # Longest text of each field.
 _LENGTHS: Final = {
     "title": 200,

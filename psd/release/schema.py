@@ -40,17 +40,6 @@ from psd.space.domain import Domain, parse_min_cell
 from psd.space.lattice_axis import parse_resolution
 from psd.version import old_format
 
-__all__ = [
-    "FIELDS",
-    "FORMAT",
-    "MARK",
-    "Field",
-    "check_format",
-    "is_parameters",
-    "record_fields",
-    "record_header",
-]
-
 FORMAT: Final = 1
 """The format that is written, and the only one that is read."""
 

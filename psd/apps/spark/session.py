@@ -174,8 +174,7 @@ def _silence() -> Iterator[None]:
     loggers = [logging.getLogger("pyspark"), logging.getLogger("py4j")]
     loggers += [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for logger in loggers:
             logger.disabled = True
         try:

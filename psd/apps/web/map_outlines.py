@@ -23,17 +23,6 @@ from psd.space.regions import regions_table, to_release_crs
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = [
-    "MAX_MAP_REGIONS",
-    "RegionGroup",
-    "answers_drawn_areas",
-    "country_outlines",
-    "given_regions",
-    "lowest_outlines",
-    "outline_arrays",
-    "release_regions",
-]
-
 
 # Widths of the domain around it in which outlines are shown.
 _AROUND = 0.6

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.domain import Domain
 
-__all__ = ["ENGINE_SCRIPTS", "MAX_MAP_CELLS", "fitting_levels", "map_page"]
 
 MAX_MAP_CELLS = 200_000
 """Limit of the leaves on a page, all time slices together: larger pages take long to open.

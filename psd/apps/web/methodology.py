@@ -37,13 +37,6 @@ if TYPE_CHECKING:
 
     from psd._util.arrays import Floats
 
-__all__ = [
-    "SQUARES",
-    "citation",
-    "errors_by_size",
-    "methodology_page",
-]
-
 
 SQUARES = 200
 """Squares of each size."""

@@ -32,7 +32,6 @@ from psd.signing import read_signature, signature_name
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["MAX_LAYER_CELLS", "folder_name", "write_folder", "write_site"]
 
 MAX_LAYER_CELLS = 200_000
 """Limit of the cells of GeoPackage and tiles, all time slices together: more take minutes."""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from psd.api.release import Release
     from psd.release.record import ReleaseRecord
 
-__all__ = ["Published", "SiteFile", "index_page"]
 
 _EN: Final = {
     "several": "Differentially private counts of locations",

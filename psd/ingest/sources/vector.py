@@ -86,7 +86,7 @@ def _layer(path: Path, requested: str | None) -> str:
     with path.open("rb") as file:
         refuse_xml(path, file.read(START))
     try:
-        with _quiet():
+        with warnings.catch_warnings(action="ignore"):
             types = {str(name): geometry for name, geometry in pyogrio.list_layers(path)}
     except (RuntimeError, OSError):
         raise InputDataError(_unsound(path)) from None
@@ -201,7 +201,7 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
 
     fault: type[InputDataError] | None = None
     try:
-        with _quiet(), _options():
+        with warnings.catch_warnings(action="ignore"), _options():
             info = pyogrio.read_info(path, layer=layer, force_feature_count=True)
         if info["driver"] not in _DRIVERS:
             raise InputDataError(_unsound(path))
@@ -249,7 +249,7 @@ def _rows(path: Path, layer: str, columns: Columns, domain: Domain) -> Iterator[
 def _records(reader: Any) -> Iterator[Any]:
     """Yield record batches without the warnings of GDAL, which quote values."""
     while True:
-        with _quiet():
+        with warnings.catch_warnings(action="ignore"):
             record = next(reader, None)
         if record is None:
             return
@@ -267,11 +267,3 @@ def _options() -> Iterator[None]:
         yield
     finally:
         pyogrio.set_gdal_config_options(before)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the warnings of GDAL."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

@@ -146,7 +146,7 @@ def _load(
 ) -> Any:
     """Open a workbook; its sheets are read as a stream."""
     try:
-        with _quiet():
+        with warnings.catch_warnings(action="ignore"):
             how = {"read_only": True, "data_only": not has_formulas, "keep_links": False}
             return load_workbook(file, **how)
     except Exception as error:
@@ -159,7 +159,7 @@ def _rows(path: Path, sheet: Any) -> Iterator[tuple[Any, ...]]:
     fault: type[InputDataError] | None = None
     try:
         sheet.reset_dimensions()  # programs may state a smaller area than there is
-        with _quiet():
+        with warnings.catch_warnings(action="ignore"):
             yield from sheet.iter_rows(values_only=True)
     except Exception as error:
         fault = fault_class(error)
@@ -283,11 +283,3 @@ def _times(path: Path, cells: list[Any], name: str) -> Any:
         )
     texts = [cell if cell is None or isinstance(cell, str) else cell.isoformat() for cell in cells]
     return pa.array(texts, pa.string())
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the warnings of the library."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

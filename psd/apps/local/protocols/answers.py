@@ -106,9 +106,9 @@ class LocalProtocol(ReportProtocol):
     """
 
     @property
-    @abstractmethod
     def p(self) -> Fraction:
         """Probability that a report supports the true answer."""
+        return Fraction(self.draw.threshold, UNIT)
 
     @property
     @abstractmethod
@@ -212,11 +212,6 @@ class Kary(LocalProtocol):
         return {}
 
     @property
-    def p(self) -> Fraction:
-        """Probability of the true answer."""
-        return Fraction(self.draw.threshold, UNIT)
-
-    @property
     def q(self) -> Fraction:
         """Probability of each other answer."""
         return (1 - self.p) / (self.answers - 1)
@@ -309,11 +304,6 @@ class Subset(MaskProtocol):
         return {"size": self.draw.size}
 
     @property
-    def p(self) -> Fraction:
-        """Probability that the set holds the true answer."""
-        return Fraction(self.draw.threshold, UNIT)
-
-    @property
     def q(self) -> Fraction:
         """Probability that the set holds another answer."""
         size = self.draw.size
@@ -381,11 +371,6 @@ class Hashing(LocalProtocol):
     def codes(self) -> tuple[int, int]:
         """First code of a report, and the one after the last."""
         return self.draw.modulus, self.draw.functions * self.draw.modulus
-
-    @property
-    def p(self) -> Fraction:
-        """Probability of the true value of the function."""
-        return Fraction(self.draw.threshold, UNIT)
 
     @property
     def q(self) -> Fraction:

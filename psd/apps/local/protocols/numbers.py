@@ -5,7 +5,6 @@ Steps are those of the range of a campaign; outputs are what a report states.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,9 +32,9 @@ class NumberProtocol(ReportProtocol):
     """What its reports are for."""
 
     @classmethod
-    @abstractmethod
     def best(cls, nano_epsilon: int, answers: int = STEPS) -> Self:
-        """Protocol with the best window for an epsilon."""
+        """Protocol with the best window for an epsilon, for kinds that have one."""
+        return cls.at(nano_epsilon, answers)
 
     @classmethod
     def at(cls, nano_epsilon: int, answers: int, window: int = 0) -> Self:
@@ -151,11 +150,6 @@ class Duchi(UnbiasedProtocol):
 
     name: ClassVar[str] = "duchi"
 
-    @classmethod
-    def best(cls, nano_epsilon: int, answers: int = STEPS) -> Self:
-        """Only protocol of its kind."""
-        return cls.at(nano_epsilon, answers)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piecewise(UnbiasedProtocol):
@@ -238,11 +232,6 @@ class BoundedLaplace(SingleValueProtocol):
     """
 
     name: ClassVar[str] = "bounded-laplace"
-
-    @classmethod
-    def best(cls, nano_epsilon: int, answers: int = STEPS) -> Self:
-        """Only protocol of its kind."""
-        return cls.at(nano_epsilon, answers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
