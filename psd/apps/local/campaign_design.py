@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.declared_parameters import integer_between
+from psd.apps.local.answer_design import resolve_law
 from psd.apps.local.campaigns import campaign_of
 from psd.apps.local.device import DEPTH, MAX_ANSWERS, SHARES, Campaign, Partition
 from psd.apps.local.protocols import best_protocol, protocol_content
-from psd.apps.local.stated_laws import resolve_law
 from psd.errors import DomainError, ParameterError
 from psd.privacy.loss import NANO
 from psd.regions.files import read_polygons
