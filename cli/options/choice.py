@@ -14,6 +14,8 @@ from ..options.fields import LEDGER, POINTS, TIMES, UNIT, field_options
 if TYPE_CHECKING:
     from psd.space.domain import Domain
 
+__all__ = ["MAX_ZONE_DEPTH", "check_unrounded", "choice_domain", "choice_options", "zone_numbers"]
+
 
 MAX_ZONE_DEPTH = 8
 """Most halvings of each axis of a map of zones."""

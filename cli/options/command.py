@@ -18,6 +18,27 @@ from psd.errors import PsdError
 from ..moved import refuse_moved
 from ..output.terminal import TALK
 
+__all__ = [
+    "INTEGER",
+    "LIMITS",
+    "NUMBER",
+    "BoundsOption",
+    "Command",
+    "Decorator",
+    "Group",
+    "GroupedOption",
+    "cell_level",
+    "chain_options",
+    "in_options",
+    "options_of",
+    "parse_integer",
+    "parse_number",
+    "parse_settings",
+    "refuse_others",
+    "rename_arguments",
+    "split_commas",
+]
+
 N = TypeVar("N", int, float)
 
 

@@ -19,6 +19,19 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.ingest.tally import Tally
 
+__all__ = [
+    "INPUTS",
+    "RELEASE",
+    "RELEASES",
+    "RELEASE_OPTION",
+    "SOURCES",
+    "chosen_max_nodes",
+    "local_files",
+    "overwrite",
+    "read_slice_tally",
+    "write_build_tally",
+]
+
 
 _KEY = "psd.max_nodes"
 

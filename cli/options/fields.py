@@ -17,6 +17,17 @@ from .command import BoundsOption, Decorator, GroupedOption, chain_options
 if TYPE_CHECKING:
     from psd.ledger.account import Account
 
+__all__ = [
+    "AREA",
+    "LEDGER",
+    "POINTS",
+    "REGIONS",
+    "TIMES",
+    "UNIT",
+    "account_of",
+    "field_options",
+]
+
 
 POINTS = (
     "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal", "encoding", "skip_rows",

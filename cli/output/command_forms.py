@@ -12,6 +12,8 @@ from ..commands import find_command
 from ..commands._statistics import TITLES
 from ..options.command import BoundsOption, GroupedOption
 
+__all__ = ["COMMANDS", "command_form"]
+
 COMMANDS = {
     "build": ("Build a release", False),
     "query": ("Count in polygons or regions of a release", False),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest, BuildTerms
 
+__all__ = ["make_observer", "name_reading_report", "run_recipe", "save_recipe", "show_requests"]
+
 
 _MARK = "PRIVATE, do not publish:"
 

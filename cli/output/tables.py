@@ -19,6 +19,19 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+__all__ = [
+    "FORMATS",
+    "Column",
+    "output_format",
+    "print_columns",
+    "print_facts",
+    "print_left_out",
+    "print_rows",
+    "state_source",
+    "write_table",
+    "write_text",
+]
+
 
 # Narrowest column of words: longer words are broken.
 _WORDS = 16

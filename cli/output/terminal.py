@@ -13,6 +13,18 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
+__all__ = [
+    "TALK",
+    "Stage",
+    "is_quiet",
+    "open_console",
+    "print_success",
+    "print_warning",
+    "printable",
+    "show_builds",
+    "show_stage",
+]
+
 
 TALK = "psd.talk"
 """Key of a context: ``quiet`` or ``verbose``, where an option says so."""
