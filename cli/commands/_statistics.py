@@ -12,16 +12,6 @@ from ..options.time_slices import release_at, release_when
 from ..output.tables import FORMATS, output_format, state_source, write_table
 from ..output.terminal import show_stage
 
-__all__ = [
-    "SHAPES",
-    "STATISTICS",
-    "TITLES",
-    "read_areas",
-    "refuse_strange",
-    "statistic_options",
-    "write_statistic",
-]
-
 _COMMON = {"release", "when", "form", "output", "overwrite", "max_nodes"}
 SHAPES = {"box", "boxes", "polygons", "polygons_crs", "repair"}
 """Parameters of boxes and polygons."""

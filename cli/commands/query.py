@@ -39,12 +39,6 @@ if TYPE_CHECKING:
     from psd.api.answers import Answers
     from psd.query.explain import Explanation
 
-__all__ = [
-    "command",
-    "explanations_json",
-    "print_explanations",
-]
-
 
 # Cut cells that are printed; JSON has all of them.
 _SHOWN = 5

@@ -25,27 +25,6 @@ if TYPE_CHECKING:
     from psd.query.answer_table import Threshold
     from psd.query.joint import Joint
 
-__all__ = [
-    "EXTRA",
-    "WINDOWS",
-    "answers_metadata",
-    "answers_page",
-    "answers_text",
-    "column_texts",
-    "columns_text",
-    "identifying_columns",
-    "in_degrees",
-    "joint_text",
-    "note_intervals",
-    "note_slow_boxes",
-    "plain_answers",
-    "print_answer_columns",
-    "print_answers",
-    "print_joint",
-    "value_columns_shown",
-    "warn_of_notes",
-]
-
 
 # Columns of the answers on the screen; --details, files and programs have all.
 _MAIN = ("estimate", "error", "lower", "upper", "quality")

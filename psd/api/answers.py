@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from psd.query.joint import Derived, Joint
     from psd.space.domain import Domain
 
-__all__ = ["Answers", "time_text"]
 
 # What a map shows if no column is named.
 _SHOWN = ("estimate", "difference", "ratio")

@@ -50,21 +50,6 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.statistics.raster import Raster
 
-__all__ = [
-    "CONFIDENCE",
-    "FLAG",
-    "TREATMENTS",
-    "CellTable",
-    "cell_tables",
-    "cells_table",
-    "check_treatment",
-    "export_regions",
-    "judge_nodes",
-    "judge_raster",
-    "named_regions_table",
-    "treat_unreliable",
-]
-
 
 class CellTable(gpd.GeoDataFrame):  # type: ignore[misc]
     """A GeoDataFrame of cells.

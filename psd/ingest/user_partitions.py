@@ -41,18 +41,6 @@ if TYPE_CHECKING:
     from psd.privacy.unit import PrivacyUnit
     from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "PARTITIONS",
-    "UserPartition",
-    "UserPartitions",
-    "UserRows",
-    "keep_user_rows",
-    "merge_user_rows",
-    "number_partitions",
-    "short_names",
-    "short_numbers",
-]
-
 
 PARTITIONS = 64
 """Number of partitions."""

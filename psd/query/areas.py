@@ -39,16 +39,6 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.domain import Domain
 
-__all__ = [
-    "Areas",
-    "BoxAreas",
-    "NamedAreas",
-    "PolygonAreas",
-    "answers_table",
-    "beside_shapes",
-    "read_areas",
-    "windows_by_slice",
-]
 
 # How WKT, EWKT and GeoJSON begin.
 _GEOMETRY = re.compile(

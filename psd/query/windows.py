@@ -14,8 +14,6 @@ from psd.query.areas import Areas, windows_by_slice
 from psd.query.index import QueryIndex, fitted
 from psd.query.totals import QueryTotals, SliceSum
 
-__all__ = ["answer_areas", "answer_windows"]
-
 
 def answer_areas(
     index: QueryIndex,

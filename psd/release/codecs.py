@@ -42,31 +42,6 @@ from psd.space.region_tree import RegionTree
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "COVARIATE_KEY",
-    "REGIONS_KEY",
-    "FooterValue",
-    "covariate_header",
-    "digest_of",
-    "is_covariate",
-    "is_digest",
-    "is_factor",
-    "is_noise",
-    "is_regions",
-    "is_values",
-    "noise_fields",
-    "noise_header",
-    "pack",
-    "pack_covariate",
-    "pack_regions",
-    "parse_values",
-    "regions_header",
-    "regions_of",
-    "unpack_covariate",
-    "unpack_regions",
-    "values_header",
-]
-
 
 _HEX = set("0123456789abcdef")
 

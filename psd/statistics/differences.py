@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from psd.query.index import QueryIndex
 
-__all__ = ["CountPair", "count_pair", "differences", "ratios"]
 
 _ADDED = ("first", "second", "difference", "ratio")
 

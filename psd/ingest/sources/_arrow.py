@@ -36,15 +36,6 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.space.domain import Domain
 
-__all__ = [
-    "MAX_BATCH_ROWS",
-    "Layout",
-    "check_names",
-    "fault_class",
-    "find_columns",
-    "geometry_columns",
-]
-
 
 MAX_BATCH_ROWS = 1_000_000
 """Limit of the records of a batch."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.space.domain import Domain
 
-__all__ = ["accepts", "batches"]
-
 
 USES: tuple[str, ...] = ("geometry", "wkt", "where")
 """Fields of `psd.ingest.sources.Columns` that this source uses in addition to column names."""
