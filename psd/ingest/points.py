@@ -180,24 +180,7 @@ def decode_points(array: Any, name: str) -> Coordinates:
         flat = values.flatten().to_numpy(zero_copy_only=False).reshape(-1, kind.list_size)
         x, y = flat[:, 0].astype(np.float64), flat[:, 1].astype(np.float64)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or kind == pa.binary_view():
-        import shapely
-
-        try:
-            array.validate(full=True)  # values of a faulty producer may overlap
-            array = array.cast(pa.large_binary())
-            plain = _decode_uniform_wkb(array.drop_null())
-            if plain is None:
-                return point_coordinates(
-                    shapely.from_wkb(array.to_numpy(zero_copy_only=False)), name
-                )
-        except (shapely.errors.ShapelyError, pa.ArrowException):
-            pass  # the message may quote the bytes
-        else:
-            present = array.is_valid().to_numpy(zero_copy_only=False)
-            x, y = np.full(len(array), np.nan), np.full(len(array), np.nan)
-            x[present], y[present] = plain
-            return check_finite(name, x), check_finite(name, y)
-        raise InputDataError(f"column {name!r} must hold geometries in WKB")
+        return _decode_wkb(array, name)
     else:
         raise InputDataError(f"column {name!r} must hold points, got type {kind}")
     return check_finite(name, x), check_finite(name, y)
@@ -210,6 +193,27 @@ def _decode_struct(array: Any, axis: str) -> NDArray[np.float64]:
     values = pc.struct_field(array, axis).to_numpy(zero_copy_only=False).astype(np.float64)
     present = array.is_valid().to_numpy(zero_copy_only=False)
     return np.where(present, values, np.nan)
+
+
+def _decode_wkb(array: Any, name: str) -> Coordinates:
+    """Decode points in WKB."""
+    import pyarrow as pa
+    import shapely
+
+    try:
+        array.validate(full=True)  # values of a faulty producer may overlap
+        array = array.cast(pa.large_binary())
+        plain = _decode_uniform_wkb(array.drop_null())
+        if plain is None:
+            return point_coordinates(shapely.from_wkb(array.to_numpy(zero_copy_only=False)), name)
+    except (shapely.errors.ShapelyError, pa.ArrowException):
+        pass  # the message may quote the bytes
+    else:
+        present = array.is_valid().to_numpy(zero_copy_only=False)
+        x, y = np.full(len(array), np.nan), np.full(len(array), np.nan)
+        x[present], y[present] = plain
+        return check_finite(name, x), check_finite(name, y)
+    raise InputDataError(f"column {name!r} must hold geometries in WKB")
 
 
 def _decode_uniform_wkb(array: Any) -> Coordinates | None:

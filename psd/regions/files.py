@@ -152,14 +152,14 @@ def _file_table(path: Path, name: str, layer: str | None) -> pandas.DataFrame:
             if geo is not None:
                 stated = json.loads(geo)
                 layers = stated.get("columns") if isinstance(stated, dict) else None
-                names = [name for name in table if isinstance(layers, dict) and name in layers]
+                names = [each for each in table if isinstance(layers, dict) and each in layers]
                 # Without what pandas states: it has names of types that pandas cannot read.
                 content = pa.BufferOutputStream()
                 alone = arrow.select(names).replace_schema_metadata({b"geo": geo})
                 pq.write_table(alone, content, compression="none")
                 shapes = gpd.read_parquet(pa.BufferReader(content.getvalue()))
-                for name in names:
-                    table[name] = shapes[name].array
+                for each in names:
+                    table[each] = shapes[each].array
                 table = gpd.GeoDataFrame(table, geometry=shapes.geometry.name)
             return _usual_types(table)
     how = {"layer": _layer(path, name, layer), **_FORCED.get(path.suffix.lower(), {})}
