@@ -26,7 +26,7 @@ from ..output.tables import write_table, write_text
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
-    from psd.apps.choosing import Choice, PriceMap
+    from psd.apps.choosing import Choice
     from psd.apps.choosing.objectives import Objective
 
 
@@ -399,7 +399,7 @@ def choose_prices(
       psd choose prices bids.csv --bid bid --prices 0.5..20/0.5 --zones 3 --regions rings.gpkg \\
           --order distance --epsilon 1 --ledger city.ledger --dataset bids
     """  # noqa: D301
-    from psd.apps.choosing import PriceList
+    from psd.apps.choosing import PriceList, PriceMap
 
     check_unrounded(coordinate_resolution)
 
