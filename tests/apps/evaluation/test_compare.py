@@ -136,7 +136,9 @@ def test_processes_and_none_give_the_same():
 
 
 def test_one_job_starts_no_process_and_reads_the_input_once(monkeypatch):
-    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", lambda *a, **k: pytest.fail("a pool"))
+    monkeypatch.setattr(
+        "concurrent.futures.ProcessPoolExecutor", lambda *a, **k: pytest.fail("a pool")
+    )
     readings, read = [], comparison.read
     monkeypatch.setattr(comparison, "read", lambda *a: readings.append(a) or read(*a))
     assert repr(small(runs=3, epsilon=[1, 2])) == "<Comparison: private>"
