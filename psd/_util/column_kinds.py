@@ -320,7 +320,8 @@ def _fits(column: Any, kind: str, rules: _Rules) -> bool:
     if kind not in ("date", "time", "zoned"):
         return True
     moments = _moments(present, kind)
-    within = moments.min() >= np.datetime64(rules.first) and moments.max() < np.datetime64("10000")
+    seconds = moments.astype("datetime64[s]")  # limits lie beyond the years of nanoseconds
+    within = seconds.min() >= np.datetime64(rules.first) and seconds.max() < np.datetime64("10000")
     return bool(within and (moments.astype(f"datetime64[{rules.step}]") == moments).all())
 
 
@@ -357,7 +358,7 @@ def _texts(column: Any, kind: str) -> list[str | None]:
 
     is_far = False
     if kind == "zoned":  # Python has no zones in other years
-        moments = _moments(column.dropna(), kind)
+        moments = _moments(column.dropna(), kind).astype("datetime64[s]")
         is_far = bool(((moments < np.datetime64("0002")) | (moments > np.datetime64("9999"))).any())
     if kind in ("date", "time") or is_far:
         texts = np.datetime_as_string(_moments(column, kind)).tolist()

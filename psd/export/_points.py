@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,12 +135,13 @@ def export_points(
     overwrite: bool,
 ) -> int:
     """Write tables of points to a file; number of points. see `Release.export`."""
-    suffixes, writer = point_suffixes(), find_format(path)
-    if not hasattr(writer, "write_points"):
+    suffixes, suffix = point_suffixes(), Path(path).suffix.lower()
+    if "://" in str(path) or suffix not in suffixes:
+        got = "a database" if "://" in str(path) else f"the ending {suffix!r}"
         raise ParameterError(
-            f"output must end in one of {', '.join(suffixes)} to hold points, got one of "
-            f"{getattr(writer, 'SUFFIX', 'a database')}"
+            f"output must end in one of {', '.join(suffixes)} to hold points, got {got}"
         )
+    writer = find_format(path)
     fixed = getattr(writer, "FIXED_CRS", "release")
     if crs is not None and not (
         fixed == "release" or parse_crs(crs).equals(parse_crs(fixed), ignore_axis_order=True)

@@ -5,6 +5,7 @@ import datetime as dt
 import json
 import math
 import sqlite3
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -129,7 +130,7 @@ def read(ending):
         names, *rows = openpyxl.load_workbook(path)["answers"].values
         return [dict(zip(names, row, strict=True)) for row in rows]
     if ending == "gpkg":
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection:
             found = connection.execute("SELECT * FROM answers ORDER BY fid")
             names = [column[0] for column in found.description]
             return [dict(zip(names, row, strict=True)) for row in found]

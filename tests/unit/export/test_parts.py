@@ -4,6 +4,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ COUNTS = np.arange(49).reshape(7, 7) ** 2
 
 def styles_of(path):
     """Styles of a GeoPackage."""
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         return database.execute("SELECT styleName, styleQML FROM layer_styles").fetchall()
 
 

@@ -104,12 +104,17 @@ BAD_OPTIONS = [
     ("a.npy", {"crs": "EPSG:3857"}, "crs must be left out if output is a raster"),
     ("a.npy", {"band": "count"}, "band must be left out unless output is a GeoTIFF"),
     ("a.gpkg", {"band": "count"}, "band must be left out unless output is a GeoTIFF"),
-    ("a.tif", {"band": "red"}, "band must be one of count, density, error, classes"),
     *(
         ("a.gpkg", {"crs": crs}, "crs|CRS")  # to which nothing can be transformed
         for crs in ("nowhere", "EPSG:5802", 'LOCAL_CS["site",UNIT["metre",1]]')
     ),
 ]
+
+
+@pytest.mark.deep
+def test_another_band_is_refused(release, tmp_path):
+    with pytest.raises(ParameterError, match="band must be one of count, density, error, classes"):
+        release.export(tmp_path / "a.tif", band="red")
 
 
 def test_what_is_refused(release, tmp_path, subtests):

@@ -2,6 +2,7 @@
 
 import io
 import sqlite3
+from contextlib import closing
 from xml.etree import ElementTree
 
 import geopandas as gpd
@@ -74,7 +75,7 @@ def test_layers_have_the_columns_of_the_table(release, tmp_path, ending):
         assert read[name].to_numpy() == pytest.approx(cells[name].to_numpy(), rel=1e-12)
     assert read.mean_fare_quality.tolist() == cells.mean_fare_quality.tolist()
     if ending == ".gpkg":
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database:
             styles = [name for (name,) in database.execute("SELECT styleName FROM layer_styles")]
         assert styles[1:] == ["reliability", "mean_fare"]
 
