@@ -69,8 +69,10 @@ DOMAIN = psd.Domain(bounds=BOUNDS, crs="EPSG:4326")
 BARS = {"number": 0.75, "sum": 0.55, "mean": 0.5}
 COVERED, MOST_WITHOUT = (0.92, 0.97), 0.01
 SMALL, FEW = 20, 10
-SETS = ("fares", "prices", "thinned", "shuffled", "halves", "spots", "bounds")
-SETS += ("constant", "symmetric")
+SETS = (
+    *("fares", "prices", "thinned", "shuffled", "halves", "spots", "bounds", "constant"),
+    "symmetric",
+)
 _SEED = 53
 _AREAS = 200
 

@@ -65,14 +65,19 @@ def plot_plan(expected: Plan, path: Path) -> None:
         _draw_figure(expected, list(_KINDS)).savefig(path, dpi=120, metadata=None)
 
 
-def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
-    """One row of panels per epsilon, one column per kind of centres."""
+def _draw_figure(expected: Plan, kinds: list[str], mean_of: str = "") -> Figure:
+    """One row of panels per epsilon, one column per kind of centres.
+
+    Curves are those of relative errors of counts, or of absolute ones of means of a value.
+    """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.ticker import StrMethodFormatter
 
-    ranges = expected.ranges
+    ranges, scale = expected.ranges, 1 if mean_of else 100
+    measure = f"mean_{mean_of}_off" if mean_of else "mean_error"
+    title = f"mean error of {picture_text(mean_of)}" if mean_of else "mean relative error (%)"
     epsilons = list(dict.fromkeys(ranges["epsilon"]))
     size = (5.2 * len(kinds) + 0.3, 3.9 * len(epsilons) + (0.4 if len(kinds) > 1 else 0))
     figure = Figure(figsize=size, layout="constrained")
@@ -91,7 +96,7 @@ def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
                 errors = errors.sort_values("size_km2")
                 sizes = errors["size_km2"]
                 colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
-                low, high = 100 * errors["mean_error_low"], 100 * errors["mean_error_high"]
+                low, high = (scale * errors[f"{measure}_{end}"] for end in ("low", "high"))
                 axes.fill_between(sizes, low, high, color=colour, alpha=0.18, linewidth=0)
                 axes.plot(sizes, high, color=colour, marker=marker, markersize=5, label=name)
                 axes.plot(sizes, low, color=colour, marker=marker, markersize=3, linewidth=0.8)
@@ -99,13 +104,13 @@ def _draw_figure(expected: Plan, kinds: list[str]) -> Figure:
         for column, axes in enumerate(row):
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axes.axhline(100 * GOOD_ERROR, **_LIMIT_LINE)
-            label = "" if column else "mean relative error (%)"
-            finish_axes(axes, "size of the query (km²)", label)
+            if not mean_of:
+                axes.axhline(100 * GOOD_ERROR, **_LIMIT_LINE)
+            finish_axes(axes, "size of the query (km²)", "" if column else title)
     # Legend of the methods, of the bands and of the line, below the panels.
     band: Any = Patch(color="#555", alpha=0.18, label="range over the assumed densities")
     good = Line2D([], [], label=f"{percent_text(GOOD_ERROR)}: a good error", **_LIMIT_LINE)
-    handles = [*panels[0][0].get_legend_handles_labels()[0], band, good]
+    handles = [*panels[0][0].get_legend_handles_labels()[0], band, *([] if mean_of else [good])]
     add_legend(figure, handles, 2 * len(kinds))
     return figure
 
@@ -125,10 +130,24 @@ def _plan_page(expected: Plan) -> str:
         )
         for kind, centres in _KINDS.items()
     ]
+    shown = [("Expected relative error by size of query", figure_block(figures, private=False))]
+    if expected.values:
+        # Where people are, as in the table of numbers.
+        kind, centres = next(iter(_KINDS.items()))
+        means = [
+            (
+                _draw_figure(expected, [kind], each.name),
+                f"Mean absolute error of the mean of {each.name} of queries {centres} by size, one "
+                "band per method; the table below has the numbers.",
+                f"Mean of {each.name}, in its unit. Queries {centres}.",
+            )
+            for each in expected.values
+        ]
+        shown.append(("Expected error of means by size", figure_block(means, private=False)))
     densities = ", ".join(dict.fromkeys(expected.table["density"]))
     body = [
         section("Summary", *sentences),
-        section("Expected relative error by size of query", figure_block(figures, private=False)),
+        *(section(title, block) for title, block in shown),
         section("Numbers", _table(f"Relative errors. {COLUMNS_NOTE}", range_columns(expected))),
         section(
             "Method",

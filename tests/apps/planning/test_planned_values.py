@@ -1,9 +1,12 @@
 """Plans of values: predicted errors of means and sums beside those of builds."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import psd
+from psd.apps.planning.figures import plot_plan
 from psd.apps.planning.population import AssumedDensity, draw_population, square_domain
 from psd.apps.planning.region_population import draw_region_population
 from psd.apps.planning.simulation import with_values
@@ -147,3 +150,14 @@ def test_weights_of_the_plan_are_those_of_records():
     assert made.record_weight == WEIGHT
     assert (made.values == (people.counts * WEIGHT // 2)[:, None]).all()
     assert with_values(people, 0) is people
+
+
+def test_a_page_has_a_curve_of_each_mean(tmp_path):
+    expected = psd.plan(2000, area=605, epsilon=1, runs=1, methods="quadtree", **FARE)
+    for name in ("mean", "none"):
+        plan = expected if name == "mean" else dataclasses.replace(expected, values=())
+        plot_plan(plan, tmp_path / f"{name}.html")
+    page, plain = ((tmp_path / f"{name}.html").read_text() for name in ("mean", "none"))
+    assert page.count("<figure") == plain.count("<figure") + 1
+    assert "Mean of fare, in its unit. Queries centred on people." in page
+    assert "Expected error of means by size" not in plain
