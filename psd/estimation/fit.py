@@ -340,7 +340,6 @@ def fit_weights(of_records: Fit, number: int) -> tuple[Fit, Fit]:
         low,
         len(record.values) / 2,
         (boxes[:, :2] + boxes[:, 2:]).T / 2,
-        shares,
     )
     _lock(*(getattr(each, field) for each in (first, last) for field in _ESTIMATES))
     # Nothing lies along lines of which A - p N would know.

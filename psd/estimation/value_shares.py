@@ -6,12 +6,10 @@ as their noise does. So the share of a cell is moved towards that of its family,
 noise asks for: a posterior mean under a normal prior whose spread is learnt from all cells of the
 level [1]_. Post-processing: noisy sums alone are read.
 
-A cell is expected to have a share q: that of its parent, and what two things explain of where
-values differ. One is the trend between the parent and its siblings, continued inside the parent;
-the other is the part of the records that a cell has beyond its part of the area, since fares, rents
-and prices often rise or fall towards dense places. Both have one coefficient each, a ridge
-regression on the excesses of all cells down to the level. Without them the errors of neighbours
-have one sign where values have a trend, and add up in large areas.
+A cell is expected to have a share q: that of its parent, with a part of the trend between the
+parent and its siblings. The part is a ridge regression on the excesses of all cells down to the
+level. Without it, the errors of neighbours have one sign where values have a trend, and add up in
+large areas.
 
 A cell has the excess E = A - q N. Its estimate (1 - q) A - q B does not depend on the noise of N.
 The prior: E is m N + d, with m of the family, about which nothing is known, and d of the variance
@@ -78,14 +76,12 @@ def share_weights(
     lower: Floats,
     part: float,
     centre: Floats,
-    expected: Floats,
 ) -> tuple[Estimates, Estimates, Floats]:
     """Estimate the weights towards both bounds in all nodes, given the records in them.
 
     records: estimates of the number of records, with the variances of what is published; upper,
     lower: (n,) float64, estimates of both weights, each with `part` of these variances; centre: (2,
-    n) float64, x and y of cells; expected: (n,) float64, share of its parent's records that each
-    has before counts are known. The results
+    n) float64, x and y of cells. The results
     have the covariance of the weights given the records, the same for both, that the recursion of
     `psd.query.traversal` reads. The third is the overdispersion of the upper weights that gives the
     variance of A - p N in a part f of a cell: that of two parts of w^2 and b^2, p (1 - p) f (1 - f)
@@ -106,24 +102,25 @@ def share_weights(
     spread[0] = variance[0] = _square(share[0]) * part * records.variance[0]
     inside = np.exp(_PRIOR)
     within, between = np.full((2, len(tree)), [[inside @ _WITHIN], [inside @ _BETWEEN]])
-    rise, normal, seen = np.zeros((2, len(tree))), np.eye(2), np.zeros(2)
+    # Of the part of the trend, whose prior has the mean 0 and the variance 1.
+    rise, seen, known = np.zeros((2, len(tree))), 0.0, 1.0
     for level in tree.levels[1:]:
         parent = tree.parent[level]
         owner, n, of_parent = parent - parent[0], count[level], share[parent]
 
-        # 1. The share that a cell is expected to have, by trend and by density of records.
+        # 1. The share that a cell is expected to have by the trend of the level above, whose noise
+        #    is not that of the excesses. (The density of records has this noise, and made things
+        #    worse in districts.)
         weight = np.maximum(n, LEAST_RECORDS)
         place = [_centred(owner, weight, each[level]) for each in centre]
-        dense = weight / _sums(owner, weight) - expected[level]
         trend = place[0] * rise[0, parent] + place[1] * rise[1, parent]
-        known = np.stack([trend, _centred(owner, weight, dense)])
         excess = (1 - of_parent) * upper[level] - of_parent * lower[level]
         noise = np.maximum(_square(of_parent) * part * records.variance[level], _TINY)
         total = within[parent] * n + between[parent] * n**2
         total = noise + of_parent * (1 - of_parent) * total
-        normal += (known * n**2 / total) @ known.T
-        seen += (known * n / total) @ excess
-        q = np.clip(of_parent + np.linalg.solve(normal, seen) @ known, 0.0, 1.0)
+        seen += float((trend * n * excess / total).sum())
+        known += float(((trend * n) ** 2 / total).sum())
+        q = np.clip(of_parent + seen / known * trend, 0.0, 1.0)
 
         # 2. What is known of the excess of each cell, and of m of each family.
         excess = (1 - q) * upper[level] - q * lower[level]

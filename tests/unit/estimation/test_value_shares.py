@@ -29,7 +29,7 @@ def added_up(tree, leaves):
     return values
 
 
-def shares(tree, records, share, variance, seed, centre=None, expected=None):
+def shares(tree, records, share, variance, seed, centre=None):
     """Estimates of known records whose weights have normal noise; true weights of all nodes."""
     rng = np.random.default_rng(seed)
     count, true = added_up(tree, records), added_up(tree, records * share)
@@ -51,7 +51,6 @@ def shares(tree, records, share, variance, seed, centre=None, expected=None):
         count - true + noises[1],
         0.5,
         np.zeros((2, len(tree))) if centre is None else centre,
-        count / np.maximum(count[tree.parent], 1) if expected is None else expected,
     )
     UNEVEN.append(uneven)
     return count, true, upper, lower
@@ -148,13 +147,6 @@ def test_a_trend_is_continued_inside_cells():
     along = np.concatenate([[2.5], np.arange(5) + 0.5, (np.arange(180) + 0.5) / 36])
     centre, case = np.stack([along, 0 * along]), (tree, 0.1 + 0.16 * along[6:], np.full(180, 300.0))
     assert hidden_errors(*case, 2e3, centre=centre) < 0.4 * hidden_errors(*case, 2e3)
-
-
-def test_values_that_rise_with_the_density_of_records_do_so_inside_cells():
-    records = np.tile([40.0, 80, 160, 320, 640, 1280], 30)
-    share, even = 0.2 + 0.5 * records / 1280, np.append(np.full(31, 1 / 30), np.full(180, 1 / 6))
-    case = TREE, share, records, 200.0
-    assert hidden_errors(*case, expected=even) < 0.4 * hidden_errors(*case)
 
 
 def test_parts_of_leaves_differ_no_more_than_the_cells_above_do():
