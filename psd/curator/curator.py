@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -33,6 +34,7 @@ from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import NANO, LossMeasure
 from psd.privacy.values import count_factor, part_factor
 from psd.space.box_tree import Tree
+from psd.space.cube_tree import SliceCap, noises_by
 from psd.space.domain import Domain
 from psd.space.grids import BinGrid
 from psd.space.growing_tree import Cells, GrowingTree
@@ -41,6 +43,7 @@ from psd.space.region_tree import region_frame
 
 if TYPE_CHECKING:
     from psd.curator.candidate_scores import CandidateScores
+    from psd.space.axes import Axis
     from psd.space.covariate import Covariate
     from psd.space.region_tree import Regions
 
@@ -75,6 +78,8 @@ class ChargedQuestion:
     # (n, 2) int64, or None; first lowest region of each cell, and the one after its last; None if
     # all records in the boxes are in the cells.
     regions: NDArray[np.int64] | None = None
+    # (n, 2 A) int64, or None; of a layer over further axes, the span of each cell.
+    spans: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -100,6 +105,11 @@ class Curator:
     rho, k being the records of a unit in all that is released together, and cap those that one
     question may see; by default k^2 of the tally, whose questions may see all of them.
 
+    `axes` are public ones beside the plane, such as time, by which the tally was counted. A layer
+    divides those that it spans, and its cells hold the records of all cells of the others. In rho,
+    `cap` is the rule by which the squared sensitivity of a cell of t slices is k min(k, M t), M
+    being the records of a unit in one slice.
+
     P1. The answers together are epsilon-differentially private for the unit of the tally, under
     adding or removing one: a record, or a user with at most k records. With a budget in rho, they
     are rho-zCDP for it.
@@ -119,17 +129,24 @@ class Curator:
 
     Proof in rho [1]_ [2]_. Let a unit have m_z records at each point z, a point being a lattice
     cell of one time slice; the sum of all m_z is at most k. Let question c be about a cell that
-    holds n_c of them, the sum of m_z over its points; n_c is at most cap. Every question is made
-    such that the n_c records of one unit cost at most n_c^2 rho_c / S^2 in rho, rho_c being its
-    charge and S^2 at least k cap; each has its own proof. Then all questions together cost at most
+    holds n_c of them, the sum of m_z over its points; n_c is at most cap_c, a public function of
+    the cell: min(k, M t_c) for a cell of t_c stated slices, of which each holds at most M of them.
+    Every question is made such that the n_c records of one unit cost at most n_c^2 rho_c / S_c^2 in
+    rho, rho_c being its charge and S_c^2 at least k cap_c; each has its own proof. Then all
+    questions together, of all layers, cost at most
 
-        sum_c n_c^2 rho_c / (k cap) <= sum_c n_c rho_c / k = (1 / k) sum_z m_z R(z) <= rho,
+        sum_c n_c^2 rho_c / (k cap_c) <= sum_c n_c rho_c / k = (1 / k) sum_z m_z R(z) <= rho,
 
     where R(z) is the sum of rho_c over the questions whose cell holds z, at most rho at every point
     in every transcript. Questions may depend on answers: which question comes next is a function of
     the answers before it, and a filter of zCDP with a fixed limit is valid [3]_. So rho is counted
-    at points, as epsilon is, and where k stands in a sensitivity of epsilon, sqrt(k cap) stands in
-    rho. With cap in place of k cap, users with records in several slices would lose more than rho.
+    at points, as epsilon is, and where k stands in a sensitivity of epsilon, sqrt(k cap_c) stands
+    in rho. With cap in place of k cap, users with records in several slices would lose more than
+    rho; with the cap of one slice for cells of several, so would users with records in these.
+
+    With further axes a record also has a cell of each, a function of this record and of public
+    input, and lattice points are lattice cells with a cell of each axis. Parts of a cell are
+    disjoint sets of them, so a record is on one path of a layer, and layers add up as above.
 
     With regions, a record has a lattice cell and one lowest region, both a function of this record
     and of public input, and lattice points are these pairs in all of the above. Siblings are
@@ -158,7 +175,19 @@ class Curator:
         covariate: Covariate | None = None,
         boundary: Covariate | None = None,
         regions: Regions | None = None,
+        axes: tuple[Axis, ...] = (),
+        cap: SliceCap | None = None,
     ) -> None:
+        if axes and (regions is not None or [axis.name for axis in axes] != ["time"]):
+            raise ParameterError("axes must be time alone, without regions")
+        if axes and (
+            tally.slice is None
+            or (
+                len(tally.slice)
+                and not 0 <= tally.slice.min() <= tally.slice.max() < axes[0].size
+            )
+        ):
+            raise ParameterError("axes must be those that the tally was counted by")
         if regions is not None:
             counted = tally.region
             if counted is None or (
@@ -177,6 +206,8 @@ class Curator:
         self.covariate = covariate
         self.boundary = boundary
         self.regions = regions
+        self.axes = axes
+        self._cap = cap
         self.contributions = tally.contributions
         self._values = 0 if tally.values is None else tally.values.shape[1]
         self.noise = _noise_of(tally, budget.measure, squared_sensitivity)
@@ -200,6 +231,7 @@ class Curator:
                 loss=loss,
                 curve=growing.curve,
                 regions=None if growing.regions is None else growing.spans[nodes],
+                spans=growing.spans[nodes] if growing.axes else None,
             )
             for kind, growing, nodes, loss in self._questions
         )
@@ -216,13 +248,19 @@ class Curator:
         """
         self._declared[name] = value
 
-    def root(self) -> Cells:
-        """Start a layer: one cell, the domain. Costs nothing.
+    def root(self, axes: Sequence[str] = ()) -> Cells:
+        """Start a layer: one cell, the domain and all of some further axes. Costs nothing.
 
         A second layer overlaps the first, so its charges are added to those of the first.
         """
-        growing = GrowingTree(self.domain.lattice, layer=len(self._layers))
-        return self._start_layer(growing, Points(self._tally, QuadrantOrder(self.domain.lattice)))
+        spanned = tuple(axis for axis in self.axes if axis.name in axes)
+        if len(spanned) != len(axes):
+            names = ", ".join(axis.name for axis in self.axes) or "none"
+            raise ParameterError(f"axes must be those of the records, {names}, got {list(axes)}")
+        lattice = self.domain.lattice
+        growing = GrowingTree(lattice, layer=len(self._layers), axes=spanned)
+        cells = () if self._tally.slice is None or not spanned else (self._tally.slice,)
+        return self._start_layer(growing, Points(self._tally, QuadrantOrder(lattice), cells))
 
     def curve(self, order: int) -> Cells:
         """Start a layer along the Hilbert curve: one interval, all 4^order codes. Costs nothing.
@@ -249,16 +287,24 @@ class Curator:
         self._layers.append(layer)
         return growing.root()
 
-    def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
+    def cut(
+        self,
+        cells: Cells,
+        *,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        lines: Mapping[str, ArrayLike] | None = None,
+    ) -> Cells:
         """Cut cells at public lattice lines into up to four children each. Costs nothing.
 
         x, y: (n,) int64, lines inside each cell: parameters, or answers of earlier questions, so
-        public. An axis without lines, or whose line is on an edge, is not cut. Returns the
-        children, family by family, within a family by y then x.
+        public. An axis without lines, or whose line is on an edge, is not cut. `lines` are those of
+        the further axes of the layer, by name; at most two axes of a cell are cut. Returns the
+        children, family by family, within a family by the last axis first, so by y then x.
         """
         with self._lock:
             growing, points = self._layer_of(cells)
-            cut = growing.cut(cells, x=x, y=y)
+            cut = growing.cut(cells, x=x, y=y, lines=lines)
             points.cut(cut)
         return cut.cells
 
@@ -352,7 +398,10 @@ class Curator:
                 sums, whole = drawn.reshape(parts.shape), weight * values
                 noisy = (sums.sum(axis=(1, 2)) + whole // 2) // whole
             else:
-                noisy = self._sampler.draw(count_mechanism(self.noise, true, loss))
+                noisy = np.empty(len(cells), np.int64)
+                for noise, at in self._noises(growing, cells.nodes):
+                    drawn = self._sampler.draw(count_mechanism(noise, true[at], loss[at]))
+                    noisy[at] = drawn
             growing.measure(cells.nodes, noisy, loss, sums)
             counts[inside] = noisy
             return counts
@@ -407,7 +456,7 @@ class Curator:
             if len(cells):
                 ends = growing.boxes_of(cells.nodes)[:, [axis, axis + 2]]
                 scores = points.rank_scores(cells.nodes, ends, axis, p, q)
-                sensitivity = np.maximum(p, q - p) * self.noise.sensitivity
+                sensitivity = np.maximum(p, q - p) * self._sensitivity(growing, cells.nodes)
                 lines[inside] = self._select(scores, loss, sensitivity)
             return lines
 
@@ -458,9 +507,48 @@ class Curator:
                 boxes, lattice = growing.boxes_of(cells.nodes), (*growing.boxes[0, 2:].tolist(),)
                 grid = BinGrid(lattice=lattice, bins=bins)
                 scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
-                sensitivity = np.full(len(cells), 2 * self.noise.sensitivity)
+                sensitivity = 2 * self._sensitivity(growing, cells.nodes)
                 chosen[inside] = self._select(scores, loss, sensitivity)
             return chosen
+
+    def _noises(
+        self, growing: GrowingTree, nodes: Integers
+    ) -> Iterator[tuple[CountNoise, Integers]]:
+        """Noise of nodes of equally many slices, and the places of these nodes. Public.
+
+        A layer without the axis of time has the records of all slices in every cell.
+        """
+        slices = np.full(len(nodes), self.axes[0].size if self.axes else 1)
+        if growing.axes:
+            slices = growing.spans[nodes, 1] - growing.spans[nodes, 0]
+        yield from noises_by(self.noise, self._cap, slices)
+
+    def _sensitivity(self, growing: GrowingTree, nodes: Integers) -> Integers:
+        """Root of the squared sensitivity of each node, rounded up, (n,) int64. Public."""
+        sensitivity = np.empty(len(nodes), np.int64)
+        for noise, at in self._noises(growing, nodes):
+            sensitivity[at] = noise.sensitivity
+        return sensitivity
+
+    def noise_variance(self, cells: Cells, loss: ArrayLike) -> NDArray[np.float64]:
+        """Variance of the noise of the count of each cell for a loss, (n,). Costs nothing."""
+        growing, _ = self._layer_of(cells)
+        losses = np.broadcast_to(np.asarray(loss, np.int64), cells.nodes.shape)
+        variance = np.empty(len(cells))
+        for noise, at in self._noises(growing, cells.nodes):
+            variance[at] = noise.variance(losses[at])
+        return variance
+
+    def signal_to_noise(
+        self, cells: Cells, counts: NDArray[np.int64], loss: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Counts of cells beside the noise that a loss gives, see `CountNoise`. Costs nothing."""
+        growing, _ = self._layer_of(cells)
+        losses = np.broadcast_to(np.asarray(loss, np.int64), cells.nodes.shape)
+        signal = np.empty(len(cells))
+        for noise, at in self._noises(growing, cells.nodes):
+            signal[at] = noise.signal_to_noise(counts[at], losses[at])
+        return signal
 
     def _select(self, scores: Candidates, loss: Integers, sensitivity: Integers) -> Integers:
         """Draw selections that were charged."""
@@ -642,7 +730,7 @@ class Curator:
 
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: it has only answers and cuts."""
-        return self._layers[layer].growing.tree(self.noise)
+        return self._layers[layer].growing.tree(self.noise, self._cap)
 
 
 def _noise_of(tally: Tally, measure: LossMeasure, squared_sensitivity: int | None) -> CountNoise:

@@ -40,10 +40,8 @@ _CHUNK = 2**15
 
 _ENTRIES_PER_THREAD = 2**17
 
-LatticeCells = Callable[
-    [slice | NDArray[np.int64]], tuple[NDArray[np.integer], NDArray[np.integer]]
-]
-"""Gives the columns and rows of some entries."""
+LatticeCells = Callable[[slice | NDArray[np.int64]], tuple[NDArray[np.integer], ...]]
+"""Gives the columns and rows of some entries, and their cells of further axes."""
 
 
 class EntryNodes:
@@ -68,7 +66,8 @@ class EntryNodes:
 
         Returns (children,) int64, true counts, in the order of the numbers of the children.
         """
-        grids = _Grids(cuts, self._nodes) if len(cuts) > 1 else None
+        is_plane = cuts[0].spans is None
+        grids = _Grids(cuts, self._nodes) if len(cuts) > 1 and is_plane else None
         if grids is None or not grids.are_even:
             return np.concatenate([self._divide(_Quadrants(cut, self._nodes)) for cut in cuts])
         first, number = self._nodes, self._divide(grids)
@@ -111,23 +110,20 @@ class _Quadrants:
         self.children = cut.children
         self.is_cut = np.zeros(nodes, bool)
         self.is_cut[cut.nodes] = True
-        self._lines = np.zeros((2, nodes), np.int32)
+        self._lines = np.zeros((cut.lines.shape[1], nodes), np.int32)
         self._lines[:, cut.nodes] = cut.lines.T
-        child = np.zeros((nodes, 4), np.int32)
+        child = np.zeros((nodes, cut.child.shape[1]), np.int32)
         child[cut.nodes] = cut.child - nodes
         self._child = child.ravel()
 
-    def below(
-        self, node: NDArray[np.int32], columns: NDArray[np.integer], rows: NDArray[np.integer]
-    ) -> NDArray[np.int32]:
+    def below(self, node: NDArray[np.int32], *cells: NDArray[np.integer]) -> NDArray[np.int32]:
         """Child of each entry, 0 for the first one of the cut."""
         quadrant = node.astype(np.int64)
-        x, y = (lines.take(quadrant) for lines in self._lines)
-        # Two bits: north of the y line, then east of the x line.
-        quadrant <<= 1
-        quadrant |= rows >= y
-        quadrant <<= 1
-        quadrant |= columns >= x
+        lines = [each.take(quadrant) for each in self._lines]
+        # A bit for each axis, the last one first: north of the y line, then east of the x line.
+        for line, cell in zip(reversed(lines), reversed(cells), strict=True):
+            quadrant <<= 1
+            quadrant |= cell >= line
         below: NDArray[np.int32] = self._child.take(quadrant)
         return below
 
@@ -278,7 +274,8 @@ class Points:
     """The occupied lattice cells, sorted so that those of each node are contiguous. Private.
 
     tally: private; order: that of the lattice, public; or the code of each cell of the tally on a
-    curve, which is then its column on a line.
+    curve, which is then its column on a line. `others` are the cells of further axes, (n,) each,
+    private, that the nodes divide too.
 
     While a tree consists of repeated halves, the records of each node are a range of ranks in
     quadrant order, and cutting it is a search for the ends of the children. From the first cut
@@ -286,11 +283,16 @@ class Points:
     until a node is counted. From the first question about lines, the entries are sorted by node.
     """
 
-    def __init__(self, tally: Tally, order: QuadrantOrder | NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        tally: Tally,
+        order: QuadrantOrder | NDArray[np.int64],
+        others: tuple[NDArray[np.integer], ...] = (),
+    ) -> None:
         # The same cells with the sums of the weights of each value in place of counts.
         sums = () if tally.values is None else tally.values.T
         self.values = tuple(
-            Points(replace(tally, counts=column, values=None), order) for column in sums
+            Points(replace(tally, counts=column, values=None), order, others) for column in sums
         )
         self._halves: HalvedNodes | None = None
         # Computed when a question needs it, since the nodes of regions do not.
@@ -302,7 +304,18 @@ class Points:
         self._number: NDArray[np.int64] = np.zeros(0, np.int64)
         self._cuts: list[Cut] = []
         self._counted = 0  # cuts whose nodes are counted
-        if not isinstance(order, QuadrantOrder):
+        self._others = others
+        if others:
+            entries = self._sort_cells(tally, slice(None), (tally.columns, tally.rows))
+            cells = tally.columns, tally.rows, *others
+            self._number = np.array([self._counts.sum()])
+            self._nodes = EntryNodes(
+                lambda part: tuple(each[part] for each in cells),
+                self._counts,
+                np.zeros(entries, np.int32),
+                1,
+            )
+        elif not isinstance(order, QuadrantOrder):
             rows = np.zeros(len(order), np.int32)
             by_code = np.argsort(order) if tally.region is None else _order_of(tally.region)
             entries = self._sort_cells(tally, by_code, (order, rows))
@@ -340,11 +353,13 @@ class Points:
 
     def _unpack_codes(self) -> None:
         """Compute the occupied cells from their codes, and sort the entries by node."""
-        if self._frame is not None and self._nodes is not None:
-            self.start = np.searchsorted(self._region, self._frame.first)
-            self.stop = np.searchsorted(self._region, self._frame.stop)
+        if self._halves is None and self._nodes is not None:
+            if self._frame is not None:
+                self.start = np.searchsorted(self._region, self._frame.first)
+                self.stop = np.searchsorted(self._region, self._frame.stop)
             cells = self._columns.copy(), self._rows.copy()
             self._set_cells(*cells, self._counts.copy())
+            self._others = tuple(each.copy() for each in self._others)
         if self._halves is not None:
             distinct = self._codes.distinct()
             assert distinct.counts is not None  # `distinct` counts them
@@ -423,11 +438,13 @@ class Points:
         lengths = self.stop[cut.nodes] - self.start[cut.nodes]
         index = ranges(self.start[cut.nodes], lengths)
         lines = np.repeat(cut.lines.astype(self._columns.dtype), lengths, axis=0)
-        # Quadrants: 0 south-west, 1 south-east, 2 north-west, 3 north-east.
-        quadrant = (self._columns[index] >= lines[:, 0]).astype(np.int8)
-        quadrant += 2 * (self._rows[index] >= lines[:, 1]).astype(np.int8)
+        # Quadrants: 0 south-west, 1 south-east, 2 north-west, 3 north-east; a bit for each axis.
+        quadrant, parts = np.zeros(len(index), np.int16), cut.child.shape[1]
+        for axis, cells in enumerate((self._columns, self._rows, *self._others)):
+            quadrant += (cells[index] >= lines[:, axis]).astype(np.int16) << axis
         owner = np.repeat(np.arange(len(cut.nodes)), lengths)
-        sizes = np.bincount(owner * 4 + quadrant, minlength=4 * len(cut.nodes)).reshape(-1, 4)
+        sizes = np.bincount(owner * parts + quadrant, minlength=parts * len(cut.nodes))
+        sizes = sizes.reshape(-1, parts)
         self._reorder(index, quadrant, sizes)
         ends = self.start[cut.nodes, None] + np.cumsum(sizes, axis=1)
         filled = cut.child >= 0
@@ -435,7 +452,7 @@ class Points:
         self.stop = np.append(self.stop, ends[filled])
 
     def _reorder(
-        self, index: NDArray[np.int64], quadrant: NDArray[np.int8], sizes: NDArray[np.int64]
+        self, index: NDArray[np.int64], quadrant: NDArray[np.int16], sizes: NDArray[np.int64]
     ) -> None:
         """Sort the entries of nodes by quadrant; those of one quadrant keep their order.
 
@@ -443,14 +460,14 @@ class Points:
         go: no comparison is made.
         """
         # Where each quadrant of each node begins; its entries get the places from there, in order.
-        first = (np.cumsum(sizes) - sizes.ravel()).reshape(-1, 4)
+        first = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
         target = np.empty_like(index)
-        for number in range(4):
+        for number in range(sizes.shape[1]):
             entries, size = np.flatnonzero(quadrant == number), sizes[:, number]
             shift = first[:, number] - (np.cumsum(size) - size)
             target[entries] = np.arange(len(entries)) + np.repeat(shift, size)
         target = index[target]
-        for values in (self._columns, self._rows, self._counts):
+        for values in (self._columns, self._rows, *self._others, self._counts):
             values[target] = values[index]
         self._total = None
 

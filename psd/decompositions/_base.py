@@ -19,9 +19,12 @@ from psd.decompositions._constants import KD_SIGNAL, TOTAL_SECOND_SHARE, TOTAL_S
 from psd.privacy.budget import geometric_shares, split_total
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from psd.privacy.count_noise import CountNoise
+    from psd.space.axes import Axis
     from psd.space.box_tree import Tree
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
@@ -91,8 +94,15 @@ class Curator(Protocol):
     def regions(self) -> Regions | None:
         """Public hierarchy of regions; None without one."""
 
-    def root(self) -> Cells:
-        """Start a tree: one cell, the domain. A second tree adds to the charges."""
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Public axes beside the plane that a tree may divide, such as time."""
+
+    def root(self, axes: Sequence[str] = ()) -> Cells:
+        """Start a tree: one cell, the domain and all of these axes.
+
+        A second tree adds to the charges.
+        """
 
     def curve(self, order: int) -> Cells:
         """Start a tree of intervals of Hilbert codes: one cell, all 4^order codes."""
@@ -103,12 +113,28 @@ class Curator(Protocol):
     def mass(self, cells: Cells) -> NDArray[np.float64]:
         """Share of cells inside their region, times the mass of the covariate; 1 without both."""
 
-    def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cells:
+    def cut(
+        self,
+        cells: Cells,
+        *,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        lines: Mapping[str, ArrayLike] | None = None,
+    ) -> Cells:
         """Cut cells at public lattice lines into up to four children each. Costs nothing.
 
         Children come family by family, within a family by y then x. An axis without a line, or
-        whose line is on an edge of the cell, is not cut.
+        whose line is on an edge of the cell, is not cut. `lines` are those of further axes, by
+        name; at most two axes of a cell are cut.
         """
+
+    def noise_variance(self, cells: Cells, loss: ArrayLike) -> NDArray[np.float64]:
+        """Variance of the noise of the count of each cell for a loss. Public."""
+
+    def signal_to_noise(
+        self, cells: Cells, counts: NDArray[np.int64], loss: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Counts of cells beside the noise that a loss gives; see `CountNoise`. Public."""
 
     def count(self, cells: Cells, loss: ArrayLike) -> NDArray[np.int64]:
         """Noisy number of records in each cell; a cell can be counted once."""

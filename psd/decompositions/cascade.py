@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from psd.privacy.count_noise import CountNoise
     from psd.space.box_tree import Tree
 
-__all__ = ["Cascade", "method"]
+__all__ = ["Cascade", "family_roughness", "method"]
 
 # A cell with less of it inside its region is not divided further for that.
 _LEAST_INSIDE = 1 / 16
@@ -180,7 +180,7 @@ class Cascade:
             onward = np.flatnonzero(due)[plan.later[due] > 0]
             counts = counts[plan.later[due] > 0]
             variance = noise.variance(plan.now[onward])
-            rough = _roughness(counts, owner[onward], variance, weight[onward])
+            rough = family_roughness(counts, owner[onward], variance, weight[onward])
             rough *= _share_inside(curator, cells[onward])
             decided = self._plan(counts, plan.later[onward], rough, noise, 0, height - depth)
             cells = Cells.join([cells[~due], cells[onward]])
@@ -269,7 +269,7 @@ def _share_inside(curator: Curator, cells: Cells) -> NDArray[np.float64]:
     return np.clip(mass, _LEAST_INSIDE, 1.0)
 
 
-def _roughness(
+def family_roughness(
     counts: NDArray[np.int64],
     owner: NDArray[np.int64],
     variance: NDArray[np.float64],

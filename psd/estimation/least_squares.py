@@ -72,7 +72,7 @@ class Measurements:
 
 def measure_counts(tree: Hierarchy, scale: int) -> Measurements:
     """Measurements of noisy counts, to which one record or user adds `scale`."""
-    variance = tree.noise.variance(tree.loss) / scale**2
+    variance = tree.noise_variance() / scale**2
     return Measurements(value=tree.count / scale, variance=variance)
 
 

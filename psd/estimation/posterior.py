@@ -199,7 +199,7 @@ def posterior_counts_together(
 
 def _noisy_counts(tree: Hierarchy, scale: int, empty: NDArray[np.bool_] | None) -> NoisyCounts:
     """Noisy counts of a tree, those of empty leaves known."""
-    rate = tree.noise.rate(tree.loss, scale)
+    rate = tree.noise_rate(scale)
     if empty is not None:
         rate[empty] = _CERTAIN
     return NoisyCounts(count=tree.count / scale, rate=rate, noise=tree.noise)

@@ -117,6 +117,14 @@ class Hierarchy:
         ends = np.searchsorted(self.level, np.arange(int(self.level[-1]) + 2))
         return tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
 
+    def noise_variance(self) -> NDArray[np.float64]:
+        """Variance of each count by its noise, in records squared; infinite where not measured."""
+        return self.noise.variance(self.loss)
+
+    def noise_rate(self, scale: int = 1) -> NDArray[np.float64]:
+        """Parameter of the likelihood of each count; see `CountNoise.rate`."""
+        return self.noise.rate(self.loss, scale)
+
     @cached_property
     def max_path_loss(self) -> int:
         """Largest sum of losses from the root to a leaf, in parts of the measure."""

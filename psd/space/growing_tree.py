@@ -6,7 +6,7 @@ The curator keeps one growing tree per layer. What was charged to the nodes is k
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree, quadrants
+from psd.space.cube_tree import CubeTree, SliceCap, divide_cells
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
+    from psd.space.axes import Axis
     from psd.space.region_tree import RegionFrame, Regions
 
 __all__ = ["Cells", "Cut", "GrowingTree"]
@@ -41,6 +43,8 @@ class Cells:
         Node numbers in that tree.
     boxes : ndarray, shape (n, 4), int64
         West, south, east, north lattice lines of each cell.
+    spans : ndarray, shape (n, 2 A), int64, or None
+        Of a tree over A further axes: first cell of each axis, and the one after the last.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class Cells:
     layer: int
     nodes: NDArray[np.int64]
     boxes: NDArray[np.int64]
+    spans: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -64,7 +69,10 @@ class Cells:
         """Select cells by mask, index or slice."""
         if isinstance(which, np.ndarray) and which.dtype == bool and which.all():
             return self
-        return Cells(layer=self.layer, nodes=self.nodes[which], boxes=self.boxes[which])
+        spans = None if self.spans is None else self.spans[which]
+        return Cells(
+            layer=self.layer, nodes=self.nodes[which], boxes=self.boxes[which], spans=spans
+        )
 
     def middle(self, axis: int) -> NDArray[np.int64]:
         """Lattice line in the middle of each cell; its low edge if it is one line wide."""
@@ -74,10 +82,12 @@ class Cells:
     def join(parts: Iterable[Cells]) -> Cells:
         """Concatenate families of one layer."""
         parts = list(parts)
+        spans = [part.spans for part in parts if part.spans is not None]
         return Cells(
             layer=parts[0].layer,
             nodes=np.concatenate([part.nodes for part in parts]),
             boxes=np.concatenate([part.boxes for part in parts]),
+            spans=np.concatenate(spans) if spans else None,
         )
 
 
@@ -85,17 +95,19 @@ class Cells:
 class Cut:
     """One cut of many nodes: the lines, and the number of the child in each quadrant.
 
-    Its arrays are its own: nothing that is done with cells changes them.
+    Its arrays are its own: nothing that is done with cells changes them. D is the number of axes:
+    x, y and, of a tree over further axes, these.
     """
 
     layer: int
     nodes: NDArray[np.int64]  # (n,) int64; nodes that were cut
     boxes: NDArray[np.int64]  # (n, 4) int64; their boxes
-    # (n, 2) int64; the x line and the y line of each; the far edge where an axis is not cut.
+    # (n, D) int64; the x line, the y line, ... of each; the far edge where an axis is not cut.
     lines: NDArray[np.int64]
-    # (n, 4) int64; child south-west, south-east, north-west, north-east of the lines; -1 where
-    # empty.
+    # (n, 2^D) int64; child south-west, south-east, north-west, north-east of the lines, and so on,
+    # see `psd.space.cube_tree.divide_cells`; -1 where empty.
     child: NDArray[np.int64]
+    spans: NDArray[np.int64] | None = None  # (n, 2 A) int64; their spans of further axes
 
     @property
     def children(self) -> int:
@@ -105,6 +117,18 @@ class Cut:
     @property
     def cells(self) -> Cells:
         """The children, family by family, within a family by y then x; new arrays."""
+        if self.spans is not None:
+            low = np.concatenate([self.boxes[:, :2], self.spans[:, 0::2]], axis=1)
+            high = np.concatenate([self.boxes[:, 2:], self.spans[:, 1::2]], axis=1)
+            filled, edges = divide_cells(low, high, self.lines)
+            axes = low.shape[1]
+            spans = np.stack([edges[:, 2:axes], edges[:, axes + 2 :]], axis=2)
+            return Cells(
+                layer=self.layer,
+                nodes=self.child[filled],
+                boxes=edges[:, [0, 1, axes, axes + 1]],
+                spans=spans.reshape(len(edges), -1),
+            )
         filled, boxes = self.child >= 0, quadrants(self.boxes, self.lines)
         boxes = boxes.reshape(-1, 4) if filled.all() else boxes[filled]
         return Cells(layer=self.layer, nodes=self.child[filled], boxes=boxes)
@@ -117,6 +141,7 @@ class Cut:
             boxes=self.boxes[which],
             lines=self.lines[which],
             child=self.child[which],
+            spans=None if self.spans is None else self.spans[which],
         )
 
 
@@ -124,14 +149,22 @@ class GrowingTree:
     """A tree under construction: boxes, parents and noisy counts of its nodes.
 
     `layer` is the number of this tree among those of one curator. `curve` is the order of the
-    Hilbert curve whose codes are the columns; 0 for the lattice itself.
+    Hilbert curve whose codes are the columns; 0 for the lattice itself. `axes` are further ones
+    that it spans.
 
     P1. Children tile their parent; a node is cut once.
     """
 
-    def __init__(self, lattice: tuple[int, int], layer: int = 0, curve: int = 0) -> None:
+    def __init__(
+        self,
+        lattice: tuple[int, int],
+        layer: int = 0,
+        curve: int = 0,
+        axes: tuple[Axis, ...] = (),
+    ) -> None:
         self.layer = layer
         self.curve = curve
+        self.axes = axes
         # Codes of a curve have up to 60 bits, lattice lines 31.
         self.boxes: NDArray[np.int32 | np.int64] = np.array(
             [[0, 0, *lattice]], np.int64 if curve else np.int32
@@ -141,7 +174,8 @@ class GrowingTree:
         self.count = np.array([0])
         self.loss = np.array([0])
         self._sums: NDArray[np.int64] | None = None  # (at most n, V, 2), see `measure`
-        self.spans = np.array([[0, 0]])
+        # (n, 2 A), of the further axes; or (n, 2), first lowest region and the one after the last.
+        self.spans = np.array([[edge for axis in axes for edge in (0, axis.size)]], np.int64)
         self.regions: Regions | None = None
         # Shares inside the region, of the nodes for which they were computed; else NaN.
         self._inside = np.array([np.nan])
@@ -149,7 +183,8 @@ class GrowingTree:
 
     def cells(self, nodes: NDArray[np.int64]) -> Cells:
         """Give nodes as cells."""
-        return Cells(layer=self.layer, nodes=nodes, boxes=self.boxes_of(nodes))
+        spans = np.take(self.spans, nodes, axis=0) if self.axes else None
+        return Cells(layer=self.layer, nodes=nodes, boxes=self.boxes_of(nodes), spans=spans)
 
     def boxes_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Boxes of nodes, shape (n, 4), int64; a copy."""
@@ -157,21 +192,38 @@ class GrowingTree:
 
     def root(self) -> Cells:
         """Give the root: one cell, the domain."""
-        return Cells(layer=self.layer, nodes=np.array([0]), boxes=self.boxes_of(np.array([0])))
+        return self.cells(np.array([0]))
 
     def is_cut(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether nodes were cut already."""
         return self._is_cut[nodes]
 
-    def cut(self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None) -> Cut:
+    def cut(
+        self,
+        cells: Cells,
+        *,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        lines: Mapping[str, ArrayLike] | None = None,
+    ) -> Cut:
         """Cut cells, each once, at lattice lines into up to four children each.
 
         x, y: (n,) int, a line per cell; an axis without lines, or with a line on an edge, is not
-        divided.
+        divided. `lines` are those of further axes, by name; at most two axes of a cell are divided.
         """
         nodes, boxes = np.array(cells.nodes), self.boxes_of(cells.nodes)
-        lines = np.stack(
-            [boxes[:, 0] if x is None else x, boxes[:, 1] if y is None else y], axis=1
+        low, high, spans = boxes[:, :2], boxes[:, 2:], None
+        given = [x, y]
+        if self.axes:
+            spans = np.take(self.spans, nodes, axis=0)
+            low = np.concatenate([low, spans[:, 0::2]], axis=1)
+            high = np.concatenate([high, spans[:, 1::2]], axis=1)
+            given += [(lines or {}).get(axis.name) for axis in self.axes]
+        unknown = (lines or {}).keys() - {axis.name for axis in self.axes}
+        if unknown:
+            raise ParameterError(f"lines must be those of an axis of the layer, got {min(unknown)}")
+        at = np.stack(
+            [low[:, a] if line is None else line for a, line in enumerate(given)], axis=1
         ).astype(np.int64)
         named = np.zeros(len(self.parent), bool)
         named[nodes] = True
@@ -179,19 +231,27 @@ class GrowingTree:
             raise ParameterError(
                 "a cell is cut twice; start another layer, which is charged on top"
             )
-        if (lines < boxes[:, :2]).any() or (lines > boxes[:, 2:]).any():
+        if (at < low).any() or (at > high).any():
             raise ParameterError("a cut line lies outside its cell")
         # An axis that is not divided has its line at the far edge.
-        lines = np.where(lines <= boxes[:, :2], boxes[:, 2:], lines)
-        # Which quadrants around the lines are not empty, shape (n, 4).
-        east, north = (lines < boxes[:, 2:]).T
-        is_filled = np.stack([np.ones_like(east), east, north, east & north], axis=1)
+        at = np.where(at <= low, high, at)
+        if self.axes:
+            if ((at < high).sum(axis=1) > 2).any():
+                raise ParameterError("a cut must divide at most two axes of a cell")
+            is_filled = divide_cells(low, high, at)[0]
+        else:
+            # Which quadrants around the lines are not empty, shape (n, 4).
+            east, north = (at < high).T
+            is_filled = np.stack([np.ones_like(east), east, north, east & north], axis=1)
         number = np.cumsum(is_filled).reshape(is_filled.shape) - 1 + len(self.parent)
         child = np.where(is_filled, number, -1)
-        cut = Cut(layer=self.layer, nodes=nodes, boxes=boxes, lines=lines, child=child)
+        cut = Cut(layer=self.layer, nodes=nodes, boxes=boxes, lines=at, child=child, spans=spans)
         self._is_cut[nodes] = True
         parent = np.repeat(nodes, is_filled.sum(axis=1))
-        self._append(parent, cut.cells.boxes, self.level[parent] + 1)
+        parts = cut.cells
+        self._append(parent, parts.boxes, self.level[parent] + 1)
+        if parts.spans is not None:
+            self.spans = np.concatenate([self.spans, parts.spans])
         if self.regions is not None:
             # A part of a node is in its region, and inside of it where all of the node is.
             is_inside = np.where(self._inside[parent] == 1, 1.0, np.nan)
@@ -200,14 +260,14 @@ class GrowingTree:
 
     def cut_regions(self, regions: Regions, frame: RegionFrame) -> None:
         """Cut the root, which has no children yet, into the nodes of a public hierarchy."""
-        if len(self.parent) > 1 or self.curve:
+        if len(self.parent) > 1 or self.curve or self.axes:
             raise ParameterError(
                 "only the root can be cut into regions, before any other cut; start another layer, "
                 "which is charged on top"
             )
         spans = np.stack([frame.first, frame.stop], axis=1)
         self._append(frame.parent[1:], frame.boxes[1:], frame.level[1:])
-        self.spans[0] = spans[0]
+        self.spans = spans[:1]
         self._append_to_regions(spans[1:], np.full(len(spans) - 1, np.nan))
         self._is_cut[: frame.lowest[0]] = True
         self.regions = regions
@@ -282,12 +342,15 @@ class GrowingTree:
                 self._sums = np.pad(self._sums, ((0, grown), (0, 0), (0, 0)))
             self._sums[nodes] = sums
 
-    def tree(self, noise: CountNoise = _NOISE) -> Tree:
-        """Sort the nodes into level order, each family together; their counts have this noise."""
+    def tree(self, noise: CountNoise = _NOISE, cap: SliceCap | None = None) -> Tree:
+        """Sort the nodes into level order, each family together; their counts have this noise.
+
+        cap: of a tree over further axes whose losses are in rho.
+        """
         if self.curve:
             raise ParameterError("a tree of a curve has no boxes; count squares on a lattice")
         boxes, parent, level = self.boxes, self.parent, self.level
-        count, loss, sums = self.count, self.loss, self._sums
+        count, loss, sums, spans = self.count, self.loss, self._sums, self.spans
         if sums is not None:
             sums = np.pad(sums, ((0, len(parent) - len(sums)), (0, 0), (0, 0)))
         # Whether the nodes are in level order, each family together.
@@ -297,6 +360,7 @@ class GrowingTree:
             rank[order] = np.arange(len(order))
             boxes, level, count, loss = boxes[order], level[order], count[order], loss[order]
             sums = None if sums is None else sums[order]
+            spans = spans[order] if self.axes else spans
             parent = np.where(parent[order] < 0, -1, rank[parent[order]])
         arrays: dict[str, Any] = {
             "boxes": boxes,
@@ -307,6 +371,8 @@ class GrowingTree:
             "noise": noise,
             "sums": sums,
         }
+        if self.axes:
+            return CubeTree(**arrays, spans=spans.astype(np.int32), axes=self.axes, cap=cap)
         return (
             Tree(**arrays) if self.regions is None else RegionTree(**arrays, regions=self.regions)
         )

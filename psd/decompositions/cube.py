@@ -1,0 +1,352 @@
+"""Cube: one cascade over space and time, and a small one over space alone.
+
+References
+----------
+.. [1] Qardaji, Yang, Li. "Differentially Private Grids for Geospatial Data." ICDE 2013,
+   sections IV-A and IV-B: cells sized by a noisy count, which is a measurement as well.
+   https://doi.org/10.1109/ICDE.2013.6544872
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.declared_parameters import check_parameters, integer_between, public_field
+from psd.decompositions._constants import (
+    AUTO_CELLS,
+    CASCADE_SIGNAL,
+    CUBE_FIRST_BITS,
+    CUBE_LAST_BITS,
+    CUBE_PLANE_SHARE,
+    CUBE_PLANE_SIGNAL,
+    CUBE_STEP_SHARE,
+    CUBE_TIME_FIRST,
+    CUBE_TIME_OFFSET,
+    TOTAL_SHARE,
+)
+from psd.decompositions.cascade import Cascade, family_roughness
+from psd.errors import ParameterError
+from psd.privacy.budget import share, split_total
+from psd.release.post_processing import PostProcessing
+from psd.space.growing_tree import Cells
+
+if TYPE_CHECKING:
+    from psd.decompositions._base import Curator
+    from psd.space.box_tree import Tree
+
+__all__ = ["Cube", "method"]
+
+# Halvings of one tier at most.
+_MOST_BITS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cube:
+    """One adaptive tree over space and time, and a small one over space alone.
+
+    The tree over space and time is a cascade [1]_: a node with a noisy count n and an epsilon e
+    left can afford B = log2(n e / signal) halvings. If B is at most 6, its parts B halvings below
+    are counted with all of e; otherwise those ceil(B / 2) below are, with a share of e, and each
+    decides again. A halving of time costs one, and one of both sides of a cell two. They go to the
+    axis that is longest beside the whole domain, and time is ahead by four halvings. If a slice has
+    many records beside its noise, time is cut first.
+
+    The tree over space alone is a `Cascade` with a small share of epsilon. As it sums over all of
+    time its cells are smaller, so it says where records lie inside the cells of the other tree.
+
+    Without time slices there is the tree over space alone, with all of epsilon.
+
+    Guarantees
+    ----------
+    - The schedule reads noisy counts and public numbers only. Every path of the tree over space and
+      time and every path of the tree over space together spend exactly epsilon.
+
+    Parameters
+    ----------
+    signal : int
+        n e in a finished cell, 1 to 1,000,000; see `Cascade`. Public.
+    step_share : decimal in [0, 1)
+        Share of the epsilon left that a tier before the last one takes. Public.
+    total_share : decimal in (0, 1)
+        Share of epsilon for the total, which is the count of the root of the tree over space.
+        Public.
+    cells : int
+        About how many finished cells each tree has at most, 1 to 100 million. Public.
+
+    Notes
+    -----
+    With s = n e / T, the expected records of one of T slices over the scale of the noise, the tree
+    over space has the share 0.05 (800 / s)^(1/3) of what the total leaves, limited to 0.05 to 0.2;
+    time is cut first from s = 100. Axes are not chosen by how uneven the counts are: space is
+    rougher than time at every scale, so single slices would never be told apart.
+
+    References
+    ----------
+    .. [1] Qardaji, Yang, Li, ICDE 2013, section IV-B; see `Cascade`.
+
+    Examples
+    --------
+    >>> Cube().step_share
+    Decimal('0.1')
+    """
+
+    signal: int = public_field(
+        CASCADE_SIGNAL,
+        integer_between(1, 1_000_000),
+        "expected count of a finished cell over the scale of its noise",
+    )
+    step_share: Decimal = public_field(CUBE_STEP_SHARE, share, "share of a tier before the last")
+    total_share: Decimal = public_field(TOTAL_SHARE, share, "share of epsilon for the total")
+    cells: int = public_field(
+        AUTO_CELLS, integer_between(1, 10**8), "about how many finished cells at most"
+    )
+
+    name: ClassVar[str] = "cube"
+    post_processing: ClassVar[PostProcessing] = PostProcessing(
+        estimate="posterior", density="smooth"
+    )
+    picks: ClassVar[tuple[str, ...]] = ("plane_share", "time_first")
+    paper: ClassVar[str] = "after Qardaji et al., ICDE 2013, over space and time"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_parameters(self)
+        if self.total_share == 0:
+            raise ParameterError("total_share must be above 0; the trees follow from the total")
+
+    def build(self, curator: Curator) -> Tree:
+        """Count the total, divide space by a share, then space and time by the rest.
+
+        The layer of the plane is the first of the curator, and the one over all axes the second.
+        """
+        left, total, root = curator.loss, 0, curator.root()
+        if left > 1:
+            left, paid = split_total(left, self.total_share)
+            total = int(curator.count(root, paid)[0])
+        totals, noise = np.array([total]), curator.noise
+        if not curator.axes:
+            self._divide_plane(curator, root, totals, left)
+            return curator.tree()
+
+        # The share of the plane, and whether time goes first, by the records of a slice.
+        slices = int(np.prod([axis.size for axis in curator.axes]))
+        of_slice = noise.signal_to_noise(total, left) / slices
+        least, most = CUBE_PLANE_SHARE
+        part = least * (CUBE_PLANE_SIGNAL / max(of_slice, 1e-9)) ** (1 / 3)
+        plane = max(int(left * Fraction(round(min(max(part, least), most), 3))), 1)
+        is_first = of_slice >= CUBE_TIME_FIRST
+        curator.declare("plane_share", f"{min(max(part, least), most):.3f}")
+        curator.declare("time_first", "yes" if is_first else "no")
+        if left > plane:
+            self._divide_plane(curator, root, totals, plane)
+            joint = curator.root([axis.name for axis in curator.axes])
+            self._divide(curator, joint, totals, left - plane, is_first=is_first)
+        else:  # a loss of a part or two
+            curator.count(curator.root([axis.name for axis in curator.axes]), left)
+        return curator.tree(1)
+
+    def _divide_plane(
+        self, curator: Curator, root: Cells, totals: NDArray[np.int64], loss: int
+    ) -> None:
+        """Divide the plane by a cascade."""
+        Cascade(signal=self._signal(curator, totals, loss)).descend(
+            curator, root, totals=totals, loss=loss
+        )
+
+    def _signal(self, curator: Curator, totals: NDArray[np.int64], loss: int) -> int:
+        """Records of a finished cell over their noise, so that cells are not too many."""
+        expected = curator.noise.signal_to_noise(int(totals[0]), loss)
+        return min(max(self.signal, math.ceil(expected / self.cells)), 1_000_000)
+
+    def _divide(
+        self,
+        curator: Curator,
+        cells: Cells,
+        totals: NDArray[np.int64],
+        loss: int,
+        *,
+        is_first: bool,
+    ) -> None:
+        """Divide space and time tier by tier, and count each tier when it is reached."""
+        schedule = _Schedule(
+            signal=self._signal(curator, totals, loss),
+            step=Fraction(self.step_share),
+            offset=math.inf if is_first else CUBE_TIME_OFFSET,
+        )
+        left, rough = np.full(len(cells), loss), np.ones(len(cells))
+        plan = schedule.plan(curator, cells, totals, left, rough, CUBE_FIRST_BITS)
+        while len(cells):
+            cells, owner = _cut_once(curator, cells, plan)
+            plan = plan.below(owner)
+            # Cells in which no record can be are counted with all that is left.
+            weight = np.ones(len(cells))
+            is_open = plan.is_open
+            weight[is_open] = curator.mass(cells[is_open])
+            plan = plan.ended_at(weight == 0)
+            due = plan.is_due
+            counts = curator.count(cells[due], plan.now[due])
+            goes_on = plan.later[due] > 0
+            onward, counts = np.flatnonzero(due)[goes_on], counts[goes_on]
+            open_cells, later = cells[onward], plan.later[onward]
+            spent = curator.noise_variance(open_cells, plan.now[onward])
+            weight = weight[onward] * _volumes(open_cells)
+            rough = family_roughness(counts, plan.tier[onward], spent, weight)
+            decided = schedule.plan(curator, open_cells, counts, later, rough, 0)
+            decided = decided.numbered(int(plan.tier.max(initial=0)) + 1)
+            cells = Cells.join([cells[~due], open_cells])
+            plan = _Plan.join([plan[~due], decided])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Schedule:
+    """How a node divides its halvings among space and time."""
+
+    signal: int
+    step: Fraction  # share of a tier before the last
+    offset: float  # halvings by which time is ahead of space
+
+    def plan(
+        self,
+        curator: Curator,
+        cells: Cells,
+        counts: NDArray[np.int64],
+        left: NDArray[np.int64],
+        rough: NDArray[np.float64],
+        least: int,
+    ) -> _Plan:
+        """Halvings of time and of space to the next tier of each cell, its loss, and the rest."""
+        signal = curator.signal_to_noise(cells, counts, left)
+        bits = np.log2(np.maximum(signal / (self.signal * rough), 0.25))
+        bits = np.maximum(bits, least)
+        values, index = np.unique(left, return_inverse=True)
+        now = np.array([int(e * self.step) for e in values.tolist()], np.int64)[index]
+        last = (bits <= CUBE_LAST_BITS) | (now == 0)
+        wanted = np.minimum(np.where(last, bits, np.ceil(bits / 2)), _MOST_BITS)
+        halves, quads = self._allocate(curator, cells, wanted)
+        # A cell that cannot be divided further is counted once, with all that is left.
+        last |= (halves == 0) & (quads == 0)
+        return _Plan(
+            halves=halves,
+            quads=quads,
+            now=np.where(last, left, now),
+            later=np.where(last, 0, left - now),
+            tier=np.arange(len(cells)),
+        )
+
+    def _allocate(
+        self, curator: Curator, cells: Cells, bits: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Halvings of time and of both sides, one after another to the axis that is longest."""
+        assert cells.spans is not None  # of a layer over time
+        step = np.array(curator.domain.cell_step)
+        sides = (cells.boxes[:, 2:] - cells.boxes[:, :2]).astype(np.float64)
+        lengths = (cells.spans[:, 1] - cells.spans[:, 0]).astype(np.float64)
+        whole, slices = np.array(curator.domain.lattice), curator.axes[0].size
+        halves, quads = np.zeros((2, len(cells)), np.int64)
+        while True:
+            of_time = np.where(lengths > 1, np.log2(lengths / slices) + self.offset, -np.inf)
+            is_wide = (sides >= 2 * step).any(axis=1)
+            of_space = np.where(is_wide, np.log2((sides / whole).max(axis=1)), -np.inf)
+            is_time = of_time >= of_space
+            # The last halving is made if at least half of its price is left.
+            price = np.where(is_time, 1, 2)
+            made = (np.maximum(of_time, of_space) > -np.inf) & (bits >= price / 2)
+            if not made.any():
+                return halves, quads
+            halves += made & is_time
+            quads += made & ~is_time
+            lengths = np.where(made & is_time, lengths / 2, lengths)
+            sides = np.where((made & ~is_time)[:, None], np.maximum(sides / 2, 1), sides)
+            bits = np.where(made, bits - price, bits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Plan:
+    """For each open cell: halvings to its next tier, the loss of that tier, and the rest."""
+
+    halves: NDArray[np.int64]  # of time
+    quads: NDArray[np.int64]  # of both sides
+    now: NDArray[np.int64]
+    later: NDArray[np.int64]
+    tier: NDArray[np.int64]  # number of the cell of the tier above
+
+    def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> _Plan:
+        return _Plan(**{name: getattr(self, name)[which] for name in _FIELDS})
+
+    @property
+    def is_due(self) -> NDArray[np.bool_]:
+        """Which cells are to be counted."""
+        return (self.halves == 0) & (self.quads == 0)
+
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """About which cells something is left to decide."""
+        return ~self.is_due | (self.later > 0)
+
+    def below(self, owner: NDArray[np.int64]) -> _Plan:
+        """Plan of children, one cut down; ``owner`` has the index of each one's parent."""
+        above = self[owner]
+        return _Plan(
+            halves=np.maximum(above.halves - 1, 0),
+            quads=np.where(above.halves > 0, above.quads, np.maximum(above.quads - 1, 0)),
+            now=above.now,
+            later=above.later,
+            tier=above.tier,
+        )
+
+    def ended_at(self, which: NDArray[np.bool_]) -> _Plan:
+        """Plan in which the selected cells spend all that is left at once."""
+        return _Plan(
+            halves=np.where(which, 0, self.halves),
+            quads=np.where(which, 0, self.quads),
+            now=np.where(which, self.now + self.later, self.now),
+            later=np.where(which, 0, self.later),
+            tier=self.tier,
+        )
+
+    def numbered(self, first: int) -> _Plan:
+        """Plan whose tiers have numbers of their own."""
+        arrays = {name: getattr(self, name) for name in _FIELDS}
+        return _Plan(**arrays | {"tier": self.tier + first})
+
+    @staticmethod
+    def join(plans: list[_Plan]) -> _Plan:
+        """Concatenate plans."""
+        return _Plan(**{n: np.concatenate([getattr(p, n) for p in plans]) for n in _FIELDS})
+
+
+_FIELDS = ("halves", "quads", "now", "later", "tier")
+
+
+def _cut_once(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, NDArray[np.int64]]:
+    """Halve time, or both sides, of each cell, or give it one child; and each child's parent."""
+    assert cells.spans is not None  # of a layer over time
+    low, high = cells.boxes[:, :2], cells.boxes[:, 2:]
+    first, stop = cells.spans.T
+    is_time = plan.halves > 0
+    # An axis is divided only if both halves keep the smallest cell.
+    divided = (~is_time & (plan.quads > 0))[:, None]
+    divided = divided & (high - low >= 2 * np.array(curator.domain.cell_step))
+    lines = [np.where(divided[:, a], cells.middle(a), low[:, a]) for a in (0, 1)]
+    middle = np.where(is_time, (first + stop) // 2, first)
+    parts = 1 + np.stack([lines[0] > low[:, 0], lines[1] > low[:, 1], middle > first])
+    owner = np.repeat(np.arange(len(cells)), parts.prod(axis=0))
+    name = curator.axes[0].name
+    return curator.cut(cells, x=lines[0], y=lines[1], lines={name: middle}), owner
+
+
+def _volumes(cells: Cells) -> NDArray[np.float64]:
+    """Slices of cells, by which their expected counts differ in a family of one area."""
+    assert cells.spans is not None  # of a layer over time
+    volumes: NDArray[np.float64] = (cells.spans[:, 1] - cells.spans[:, 0]).astype(np.float64)
+    return volumes
+
+
+method = Cube

@@ -1,0 +1,95 @@
+"""Axes beside the plane: time, cut into the public slices of a release.
+
+A cell of a cube is a box of the plane and a span of each further axis. An axis is public: its cells
+are a list of the caller, never one of the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Integers
+from psd.errors import ParameterError
+from psd.space.time_slices import TimeSlices
+
+__all__ = ["Axis", "TimeAxis"]
+
+
+class Axis(Protocol):
+    """A public list of cells in an order, beside the two axes of the plane.
+
+    P1. A record has one cell of the axis or is dropped. Which one is a public function of this
+    record alone.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the axis, such as ``time``."""
+
+    @property
+    def size(self) -> int:
+        """Number of its cells."""
+
+    def cells_of(self, values: NDArray[Any]) -> Integers:
+        """Cell of each value, (n,) int64, -1 for values outside; values and cells are private."""
+
+    def label(self, first: int, stop: int) -> str:
+        """Name of the cells `first` to `stop` - 1."""
+
+    def span_of(self, text: str) -> tuple[int, int]:
+        """First cell of a text, and the one after its last."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAxis:
+    """The time slices of a release as an axis.
+
+    Parameters
+    ----------
+    slices : TimeSlices
+        Public list of the slices.
+
+    Examples
+    --------
+    >>> axis = TimeAxis(TimeSlices.parse("hour", "2024-01-31T00..2024-01-31T23"))
+    >>> axis.size, axis.label(7, 9), axis.span_of("2024-01-31T07..2024-01-31T08")
+    (24, '2024-01-31T07..2024-01-31T08', (7, 9))
+    """
+
+    slices: TimeSlices
+
+    @property
+    def name(self) -> str:
+        """The word for this axis in texts and files."""
+        return "time"
+
+    @property
+    def size(self) -> int:
+        """Number of slices."""
+        return len(self.slices)
+
+    def cells_of(self, values: NDArray[np.datetime64]) -> Integers:
+        """Slice of each local time, -1 outside of all slices."""
+        return self.slices.index(values)
+
+    def label(self, first: int, stop: int) -> str:
+        """Name of a slice, or ``FIRST..LAST`` of several."""
+        names = self.slices.names
+        return names[first] if stop - first == 1 else f"{names[first]}..{names[stop - 1]}"
+
+    def span_of(self, text: str) -> tuple[int, int]:
+        """Slices of a window without a gap.
+
+        Raises
+        ------
+        ParameterError
+            If it does not begin and end where slices do.
+        """
+        numbers = self.slices.window(text)
+        if numbers[-1] - numbers[0] + 1 != len(numbers):
+            raise ParameterError(f"when must have no gap, got {text[:80]!r}", name="when")
+        return numbers[0], numbers[-1] + 1

@@ -1,0 +1,179 @@
+"""A tree over the plane and further axes: every node is a box and a span of each axis.
+
+Children tile their parent as in the plane: a family divides one axis or two, so no node has more
+than four children. Least squares and posterior medians read it as any other hierarchy.
+
+Noise of a law in rho depends on how many records of one unit a cell can hold. Where a unit has at
+most M records in each time slice and k in all, a cell of t slices holds at most min(k, M t) of
+them (`SliceCap`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd._util.arrays import Floats, Integers, read_only_copy
+from psd.privacy.count_noise import CountNoise
+from psd.space.axes import Axis
+from psd.space.box_tree import Tree, box_rules, refuse_broken
+
+__all__ = ["CubeTree", "SliceCap", "check_cube", "divide_cells", "noises_by"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceCap:
+    """Most records of one unit in a cell of several time slices. Public."""
+
+    most: int  # k, in all slices together
+    per_slice: int  # M, in each slice
+
+    def squared_sensitivity(self, slices: int) -> int:
+        """S^2 = k min(k, M t) of a cell of t slices; `psd.curator.curator.Curator` has the proof.
+
+        >>> SliceCap(most=10, per_slice=2).squared_sensitivity(3)
+        60
+        """
+        return self.most * min(self.most, self.per_slice * slices)
+
+
+def divide_cells(
+    low: Integers, high: Integers, lines: Integers
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Parts of cells that are divided at one line of each axis, those that are not empty.
+
+    low, high: (n, D) int64, edges of the cells; lines: (n, D) int64, inside of them, or `high` of
+    an axis that is not divided. Returns which of the (n, 2^D) parts there are, and the low and high
+    edges of these, (m, 2 D), cell by cell; bit a of the number of a part says that it lies above
+    the line of axis a.
+    """
+    axes = low.shape[1]
+    bits = (np.arange(2**axes)[:, None] >> np.arange(axes)) & 1  # (parts, axes)
+    is_filled = ((lines < high)[:, None] | (bits == 0)).all(axis=2)
+    cell, part = np.nonzero(is_filled)
+    above = bits[part] == 1
+    edges = np.where(above, lines[cell], low[cell]), np.where(above, high[cell], lines[cell])
+    return is_filled, np.concatenate(edges, axis=1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CubeTree(Tree):
+    """A hierarchy of boxes with a span of each further axis; arrays are read-only.
+
+    Parameters
+    ----------
+    spans : ndarray, shape (n, 2 A), int32
+        First cell of each of the A axes, and the one after the last, axis by axis.
+    axes : tuple of Axis
+        The further axes. Public.
+    cap : SliceCap, optional
+        Of noise in rho, by which the noise of a node depends on its slices; `noise` is then that
+        of a cell of all slices.
+    """
+
+    spans: NDArray[np.int32]
+    axes: tuple[Axis, ...]
+    cap: SliceCap | None = None
+
+    def __post_init__(self) -> None:
+        """Give every array its type and make it read-only."""
+        super().__post_init__()
+        object.__setattr__(self, "spans", read_only_copy(self.spans, "int32"))
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Cells of each axis in each node, shape (n, A)."""
+        return np.subtract(self.spans[:, 1::2], self.spans[:, 0::2], dtype=np.int64)
+
+    @cached_property
+    def volume(self) -> Floats:
+        """Lattice cells times cells of the axes in each node, shape (n,)."""
+        volume: Floats = self.area.astype(np.float64) * self.lengths.prod(axis=1)
+        return volume
+
+    def noises(self, nodes: Integers) -> Iterator[tuple[CountNoise, Integers]]:
+        """Noise of nodes of equally many slices, and the places of these nodes; see `noises_by`."""
+        yield from noises_by(self.noise, self.cap, self.lengths[nodes, 0])
+
+    def noise_variance(self) -> Floats:
+        """Variance of each count by its noise, in records squared; infinite where not measured."""
+        variance = np.empty(len(self))
+        for noise, at in self.noises(np.arange(len(self))):
+            variance[at] = noise.variance(self.loss[at])
+        return variance
+
+    def noise_rate(self, scale: int = 1) -> Floats:
+        """Parameter of the likelihood of each count; see `CountNoise.rate`."""
+        rate = np.empty(len(self))
+        for noise, at in self.noises(np.arange(len(self))):
+            rate[at] = noise.rate(self.loss[at], scale)
+        return rate
+
+
+def noises_by(
+    noise: CountNoise, cap: SliceCap | None, slices: Integers
+) -> Iterator[tuple[CountNoise, Integers]]:
+    """Noise of cells of each number of slices, and the places of these cells.
+
+    noise: of a cell of all slices; slices: (n,) int64. Curator, estimates and plans all take the
+    noise of a cell from here.
+    """
+    if cap is None:
+        yield noise, np.arange(len(slices))
+        return
+    for number in np.unique(slices).tolist():
+        of_cell = replace(noise, squared_sensitivity=cap.squared_sensitivity(number))
+        yield of_cell, np.flatnonzero(slices == number)
+
+
+def check_cube(tree: CubeTree, lattice: tuple[int, int]) -> None:
+    """Refuse arrays that are not a tree of cells over the plane and the axes.
+
+    P1. The root is the whole lattice and all of each axis; the children of a node, at most four,
+    tile it and divide one axis or two; levels, parents and counts as in every tree.
+    """
+    refuse_broken("tree of cells", _rules(tree, lattice))
+
+
+def _rules(tree: CubeTree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool]]:
+    """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold."""
+    yield from box_rules(tree, lattice)
+    yield "its spans are not those of the axes", tree.spans.shape == (len(tree), 2 * len(tree.axes))
+    whole = [edge for axis in tree.axes for edge in (0, axis.size)]
+    yield "the root is not all of each axis", tree.spans[0].tolist() == whole
+    yield "a span is empty", bool((tree.lengths > 0).all())
+    yield "the children of a node do not tile it", _children_tile(tree)
+
+
+def _children_tile(tree: CubeTree) -> bool:
+    """Whether children lie inside their parent, divide one axis or two, and tile it.
+
+    Two parts of a family that differ in no more than their low and high half of an axis tile it if
+    the family has as many parts as there are halves, each of them once.
+    """
+    parent = tree.parent[1:].astype(np.int64)
+    if not len(parent):
+        return True
+    low = np.concatenate([tree.boxes[:, :2], tree.spans[:, 0::2]], axis=1).astype(np.int64)
+    high = np.concatenate([tree.boxes[:, 2:], tree.spans[:, 1::2]], axis=1).astype(np.int64)
+    first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family, its place in `parent`
+    family = np.cumsum(np.diff(parent, prepend=-1) != 0) - 1
+    up, below, above = parent[first], low[1:], high[1:]
+    # The line of each axis in a family is where its first child ends.
+    line = above[first][family]
+    is_low = (below == low[parent]) & (above == line)
+    is_high = (below == line) & (above == high[parent]) & (line < high[parent])
+    is_whole = (below == low[parent]) & (above == high[parent])
+    divided = line < high[parent]
+    if not np.where(divided, is_low | is_high, is_whole).all() or (line <= low[parent]).any():
+        return False
+    axes = divided[first].sum(axis=1)
+    number = (is_high * 2 ** np.arange(low.shape[1])).sum(axis=1)
+    # In a family the numbers of the halves ascend, so none is there twice.
+    again = (np.diff(number) <= 0) & (np.diff(family) == 0)
+    size = tree.children[up]
+    return bool((axes <= 2).all() and not again.any() and (size == 2**axes).all())
