@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from psd.estimation.fit_cache import fit_cache
 from psd.query.index import QueryIndex, fitted
+from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def fitted_slices(release: Release) -> Iterator[Release]:
     Small ones are fitted together, and nothing is kept of a slice when the next one is asked for.
     """
     if not isinstance(release.record, SeriesRecord):
-        yield release
+        yield from [release] if release.slices is None else map(release.__getitem__, release)
         return
     for index in fitted([QueryIndex(record=r, is_kept=False) for r in release.record.releases]):
         made = type(release)(index.record)
@@ -35,7 +36,7 @@ def with_cache(release: Release) -> Release:
     Another process then does not compute it again. Answers are the same, to the bit, and the folder
     has public numbers only; see `psd.estimation.fit_cache`. With time slices nothing is kept.
     """
-    if isinstance(release.record, SeriesRecord):
+    if not isinstance(release.record, ReleaseRecord):
         return release
     made = type(release)(release.record)
     cache = fit_cache(release.record, release.digest)

@@ -20,8 +20,9 @@ from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
 from psd.query.index import MOST_KEPT, QueryIndex
-from psd.release import file, series_file
+from psd.release import cube_file, file, series_file
 from psd.release.about import about_from_mapping
+from psd.release.cube import CubeRecord
 from psd.release.node_reader import MAX_NODES
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord, guarantee_note, record_from_counts
@@ -54,7 +55,7 @@ class Publication:
         The published fields, or those of time slices.
     """
 
-    record: ReleaseRecord | SeriesRecord
+    record: ReleaseRecord | SeriesRecord | CubeRecord
     _note_saved: Callable[[str | os.PathLike[str]], None] | None = None
 
     def __repr__(self) -> str:
@@ -184,9 +185,12 @@ class Publication:
         ...     len(psd.load(folder + "/r.psd.parquet").tree)
         2
         """
-        record: ReleaseRecord | SeriesRecord
-        if os.path.isfile(path) and series_file.is_series(path):  # a pipe may not end
+        record: ReleaseRecord | SeriesRecord | CubeRecord
+        is_file = os.path.isfile(path)  # a pipe may not end
+        if is_file and series_file.is_series(path):
             record, digest = series_file.read_series(path, max_nodes=max_nodes)
+        elif is_file and cube_file.is_cube(path):
+            record, digest = cube_file.read_cube(path, max_nodes=max_nodes)
         else:
             record, digest = file.read_release(path, max_nodes=max_nodes)
         release = cls(record)
@@ -207,6 +211,8 @@ class Publication:
         check_release_name(path, "path")
         if isinstance(self.record, SeriesRecord):
             series_file.write_series(self.record, path, overwrite=overwrite)
+        elif isinstance(self.record, CubeRecord):
+            cube_file.write_cube(self.record, path, overwrite=overwrite)
         else:
             file.write_release(self.record, path, overwrite=overwrite)
         if self._note_saved is not None:
@@ -250,6 +256,12 @@ class Publication:
         if isinstance(self.record, SeriesRecord):
             records = tuple(dataclasses.replace(each, **fields) for each in self.record.releases)
             return type(self)(dataclasses.replace(self.record, releases=records))
+        if isinstance(self.record, CubeRecord):
+            layers = {
+                name: dataclasses.replace(getattr(self.record, name), **fields)
+                for name in ("joint", "plane")
+            }
+            return type(self)(dataclasses.replace(self.record, **layers))
         return type(self)(dataclasses.replace(self.record, **fields))
 
     # --- time -------------------------------------------------------------------------------
@@ -257,7 +269,7 @@ class Publication:
     @property
     def slices(self) -> TimeSlices | None:
         """Time slices, in the order of time; None for a release without time."""
-        return self.record.slices if isinstance(self.record, SeriesRecord) else None
+        return None if isinstance(self.record, ReleaseRecord) else self.record.slices
 
     @cached_property
     def _releases(self) -> tuple[Self, ...]:
@@ -356,7 +368,7 @@ class Publication:
 
     def _one(self) -> ReleaseRecord:
         """Published fields of a release without time."""
-        if isinstance(self.record, SeriesRecord):
+        if not isinstance(self.record, ReleaseRecord):
             names = self.record.slices.names
             raise ParameterError(
                 f"release must be one time slice for this, got {len(names):,}; take one of them, "
@@ -367,6 +379,8 @@ class Publication:
     @property
     def _first(self) -> ReleaseRecord:
         """Published fields of the release, or of its first slice."""
+        if isinstance(self.record, CubeRecord):
+            return self.record.plane
         return self.record.releases[0] if isinstance(self.record, SeriesRecord) else self.record
 
     # --- what the file states -----------------------------------------------------------------
@@ -410,7 +424,7 @@ class Publication:
         if not isinstance(self.record, SeriesRecord):
             # What may not be saved has no file, and so no digest.
             has_file = self.record.source in ("curator", "given", "local")
-            return release_metadata(self.record, self.digest if has_file else "")
+            return release_metadata(self._first, self.digest if has_file else "")
         facts = {**self._releases[0].metadata, "epsilon": epsilon_text(self.record.epsilon)}
         unit = facts["unit_of_privacy"] + self.record.bound_text
         return {**facts, "unit_of_privacy": unit, "digest": self.digest}
@@ -420,6 +434,8 @@ class Publication:
         """SHA-256 of the content: of the file it was read from, or will be saved to."""
         if isinstance(self.record, SeriesRecord):
             return series_file.digest_of(self.record)
+        if isinstance(self.record, CubeRecord):
+            return cube_file.digest_of(self.record)
         return file.digest_of(self.record)
 
     def catalogue(

@@ -290,10 +290,11 @@ class Curator:
     def cut(
         self,
         cells: Cells,
+        lines: Mapping[str, ArrayLike] | None = None,
+        /,
         *,
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
-        lines: Mapping[str, ArrayLike] | None = None,
     ) -> Cells:
         """Cut cells at public lattice lines into up to four children each. Costs nothing.
 
@@ -304,7 +305,7 @@ class Curator:
         """
         with self._lock:
             growing, points = self._layer_of(cells)
-            cut = growing.cut(cells, x=x, y=y, lines=lines)
+            cut = growing.cut(cells, lines, x=x, y=y)
             points.cut(cut)
         return cut.cells
 

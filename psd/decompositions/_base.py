@@ -116,10 +116,11 @@ class Curator(Protocol):
     def cut(
         self,
         cells: Cells,
+        lines: Mapping[str, ArrayLike] | None = None,
+        /,
         *,
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
-        lines: Mapping[str, ArrayLike] | None = None,
     ) -> Cells:
         """Cut cells at public lattice lines into up to four children each. Costs nothing.
 
@@ -169,12 +170,13 @@ class Curator(Protocol):
 class Decomposition(Protocol):
     """A method: it cuts space into cells and divides epsilon among them.
 
-    A frozen dataclass whose fields are made by `psd._util.declared_parameters.public_field`. Three
+    A frozen dataclass whose fields are made by `psd._util.declared_parameters.public_field`. Four
     members are optional: ``post_processing``, the default
     `psd.release.post_processing.PostProcessing`; ``step``, a function from the lattice to the
     columns and rows of it that the method never divides, for methods that are not limited by the
-    smallest cell of the domain; and ``picks``, names under which it declares what it picked, see
-    `Curator.declare`.
+    smallest cell of the domain; ``picks``, names under which it declares what it picked, see
+    `Curator.declare`; and ``axes``, names of further axes that it divides, whose first tree is that
+    of the plane.
 
     Guarantees
     ----------

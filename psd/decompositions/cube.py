@@ -109,6 +109,7 @@ class Cube:
     )
 
     name: ClassVar[str] = "cube"
+    axes: ClassVar[tuple[str, ...]] = ("time",)
     post_processing: ClassVar[PostProcessing] = PostProcessing(
         estimate="posterior", density="smooth"
     )
@@ -283,7 +284,8 @@ class _Plan:
     @property
     def is_due(self) -> NDArray[np.bool_]:
         """Which cells are to be counted."""
-        return (self.halves == 0) & (self.quads == 0)
+        is_due: NDArray[np.bool_] = (self.halves == 0) & (self.quads == 0)
+        return is_due
 
     @property
     def is_open(self) -> NDArray[np.bool_]:
@@ -339,7 +341,7 @@ def _cut_once(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, NDArr
     parts = 1 + np.stack([lines[0] > low[:, 0], lines[1] > low[:, 1], middle > first])
     owner = np.repeat(np.arange(len(cells)), parts.prod(axis=0))
     name = curator.axes[0].name
-    return curator.cut(cells, x=lines[0], y=lines[1], lines={name: middle}), owner
+    return curator.cut(cells, {name: middle}, x=lines[0], y=lines[1]), owner
 
 
 def _volumes(cells: Cells) -> NDArray[np.float64]:

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Dispersion",
     "Divisions",
+    "Moments",
     "cell_ceiling",
     "children_of",
     "divisions",
     "family_batches",
+    "family_moments",
     "fit_dispersion",
     "join_parts",
     "nonuniformity_variance",
@@ -199,7 +201,7 @@ class Dispersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Moments:
+class Moments:
     """Families whose children are all measured: arrays by family."""
 
     node: Integers  # the parent
@@ -244,8 +246,8 @@ def fit_dispersion(
     coarse lattice all of its records may be at one point. Boxes between lines do not cut it.
     """
     moments = join_parts(
-        _Moments,
-        [_moments_of(tree, estimates, share, parents) for parents in family_batches(tree)],
+        Moments,
+        [family_moments(tree, estimates, share, parents) for parents in family_batches(tree)],
     )
     cluster_size = _fit_cluster_size(moments, len(tree.levels))
     excess = moments.excess - cluster_size * moments.parts * moments.count
@@ -278,7 +280,7 @@ def fit_dispersion(
     )
 
 
-def _moments_of(tree: Tree, estimates: Estimates, share: Floats, parents: Integers) -> _Moments:
+def family_moments(tree: Tree, estimates: Estimates, share: Floats, parents: Integers) -> Moments:
     """Moments of some families."""
     child, owner = children_of(tree, parents)
     g, value, variance = share[child], estimates.upward[child], estimates.upward_variance[child]
@@ -294,7 +296,7 @@ def _moments_of(tree: Tree, estimates: Estimates, share: Floats, parents: Intege
     squares = sum_by(owner, (value - g * count[owner]) ** 2, size)
     first = tree.boxes[tree.first_child[parents]]
     narrower = (first[:, 2:] - first[:, :2]) < (tree.boxes[parents, 2:] - tree.boxes[parents, :2])
-    return _Moments(
+    return Moments(
         node=parents[used],
         level=tree.level[parents[used]].astype(np.int64),
         excess=(squares - added)[used],
@@ -307,7 +309,7 @@ def _moments_of(tree: Tree, estimates: Estimates, share: Floats, parents: Intege
     )
 
 
-def _fit_cluster_size(moments: _Moments, levels: int) -> float:
+def _fit_cluster_size(moments: Moments, levels: int) -> float:
     """Variance per point, by weighted least squares with a prior."""
     level = moments.level
     points, squares = moments.parts * moments.count, moments.parts * moments.square

@@ -162,8 +162,9 @@ class Tally:
         return QuadrantCodes.of_ascending(order, numbers[by_code], self.counts[by_code])
 
     def in_blocks(self, blocks: Blocks) -> Tally:
-        """Counts by blocks of lattice cells, of a tally without slices."""
-        if self.region is not None:  # a block has an entry for each of its cells
+        """Counts by blocks of lattice cells."""
+        # A block has an entry for each of its cells.
+        if self.region is not None or self.slice is not None:
             columns, rows = blocks.to_blocks(self.columns, 0), blocks.to_blocks(self.rows, 1)
             return replace(self, columns=columns, rows=rows)
         if self.values is not None:  # codes have no place for sums of values

@@ -21,6 +21,7 @@ __all__ = [
     "counted_unit",
     "privacy_unit",
     "squared_sensitivity",
+    "unit_of_all_slices",
 ]
 
 MAX_CONTRIBUTIONS = 10**9
@@ -235,6 +236,18 @@ def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:
             "within a slice already"
         )
     return PrivacyUnit(kind="user-slice", max_contributions=unit.max_contributions)
+
+
+def unit_of_all_slices(unit: PrivacyUnit, scope: ContributionScope, slices: int) -> PrivacyUnit:
+    """The same unit with a bound that holds in all slices together.
+
+    At most m records in each of T slices are at most T m in all.
+    """
+    if scope == "series":
+        return unit
+    counted_unit(unit, scope)
+    bound = unit.max_contributions
+    return PrivacyUnit(kind="user", max_contributions=bound * slices, max_per_slice=bound)
 
 
 def squared_sensitivity(unit: PrivacyUnit, scope: ContributionScope, slices: int) -> int:

@@ -20,26 +20,40 @@ from psd.mechanisms.base import Sampler
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import STATEMENTS, Budget, method_parameters
 from psd.privacy.loss import epsilon_text
-from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit, squared_sensitivity
+from psd.privacy.unit import (
+    ContributionScope,
+    PrivacyUnit,
+    counted_unit,
+    squared_sensitivity,
+    unit_of_all_slices,
+)
 from psd.publish.insecure import SeededSampler
 from psd.publish.public_inputs import PublicInputs, default_post_processing
+from psd.release.cube import CubeRecord
 from psd.release.record import CountSource, ReleaseRecord
 from psd.release.series import SeriesRecord
+from psd.space.axes import TimeAxis
+from psd.space.cube_tree import SliceCap
 
 if TYPE_CHECKING:
+    from psd.privacy.loss import LossMeasure
     from psd.privacy.values import Value
     from psd.publish.counting import CountedRows
     from psd.publish.request import BuildRequest
     from psd.regions.hierarchy import RegionHierarchy
     from psd.release.about import About
     from psd.release.post_processing import PostProcessing
+    from psd.space.axes import Axis
     from psd.space.boundary import Boundary
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
 __all__ = [
+    "cube_terms",
+    "divides_time",
     "draw_counts",
+    "draw_cube",
     "draw_release",
     "draw_series",
     "rows_in_slices",
@@ -75,6 +89,8 @@ def draw_counts(
     if request.slices is None:
         squared = squared_of(budget, common["unit"], scope, None)
         return draw_release(counted.tally, counted.domain, squared_sensitivity=squared, **common)
+    if divides_time(request.method):
+        return draw_cube(counted.tally, counted.domain, request.slices, scope=scope, **common)
     return draw_series(
         counted.tally, counted.domain, request.slices, scope=scope, on_slice=on_slice, **common
     )
@@ -109,6 +125,43 @@ def draw_release(
 
     P2. It holds the noisy answers, public parameters and nothing else.
     """
+    [record] = _draw_layers(
+        counts,
+        domain,
+        budget=budget,
+        method=method,
+        unit=unit,
+        squared_sensitivity=squared_sensitivity,
+        post_processing=post_processing,
+        covariate=covariate,
+        boundary=boundary,
+        regions=regions,
+        about=about,
+        values=values,
+        sampler=sampler,
+    )
+    return Release(record)
+
+
+def _draw_layers(
+    counts: Tally,
+    domain: Domain,
+    *,
+    budget: Budget,
+    method: Decomposition,
+    unit: PrivacyUnit,
+    squared_sensitivity: int | None,
+    post_processing: PostProcessing | None = None,
+    covariate: Covariate | None,
+    boundary: Boundary | None,
+    regions: RegionHierarchy | None,
+    about: About | None,
+    values: tuple[Value, ...],
+    sampler: Sampler | None,
+    axes: tuple[Axis, ...] = (),
+    cap: SliceCap | None = None,
+) -> list[ReleaseRecord]:
+    """Draw the layers of a release: one, or with axes that of the plane and that over all axes."""
     if counts.contributions != unit.contributions:
         raise ParameterError(
             f"unit must be that of the tally, {counts.contributions} contributions, got "
@@ -139,12 +192,17 @@ def draw_release(
         covariate=weights,
         boundary=mask,
         regions=regions,
+        axes=axes,
+        cap=cap,
     )
-    tree, picks = method.build(curator), curator.declared
-    del curator  # with the records and all that the tree was made of
+    trees, picks = [method.build(curator)], curator.declared
+    if axes:  # the plane is the first layer of such a method
+        trees.insert(0, curator.tree())
+    del curator  # with the records and all that the trees were made of
     if blocks is not None:
-        tree = replace(tree, boxes=blocks.to_fine(tree.boxes).astype(np.int32))
-    if not published.blocks.keeps(tree.boxes):  # explicit sizes divide as the caller told them to
+        trees = [replace(t, boxes=blocks.to_fine(t.boxes).astype(np.int32)) for t in trees]
+    # Explicit sizes divide as the caller told them to.
+    if not all(published.blocks.keeps(tree.boxes) for tree in trees):
         published = replace(published, min_cell=None)
 
     # Only noise of the secure sampler may be published.
@@ -155,21 +213,70 @@ def draw_release(
     if not budget.measure.is_pure:  # then that of the whole release, with delta and rho
         whole = budget.loss
         loss = {"epsilon": whole.epsilon, "delta": whole.delta, "rho": whole.rho}
-    record = ReleaseRecord(
-        tree=tree,
-        domain=published,
-        **loss,
-        method=method.name,
-        parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(picks),
-        unit=unit,
-        post_processing=inputs.post_processing,
-        covariate=inputs.release_covariate,
-        boundary=boundary is not None,
-        source=source,
-        about=about,
-        values=values,
-    )
-    return Release(record)
+    return [
+        ReleaseRecord(
+            tree=tree,
+            domain=published,
+            **loss,
+            method=method.name,
+            parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(picks),
+            unit=unit,
+            post_processing=inputs.post_processing,
+            covariate=inputs.release_covariate,
+            boundary=boundary is not None,
+            source=source,
+            about=about,
+            values=values,
+        )
+        for tree in trees
+    ]
+
+
+def draw_cube(
+    counts: Tally,
+    domain: Domain,
+    slices: TimeSlices,
+    *,
+    scope: ContributionScope = "series",
+    budget: Budget,
+    unit: PrivacyUnit,
+    **common: Any,
+) -> Release:
+    """Draw the cube of records that were tallied by slice: one build over space and time.
+
+    counts: exact, with the slice of each, bounded by `counted_unit`, private; all else public.
+    `common` are arguments of `draw_release`; the method divides time.
+
+    P4. The cube is epsilon-differentially private for adding or removing one unit; in rho it is
+    rho-zCDP. One curator answers all questions of both layers, so its proof is that of the cube. A
+    bound for each slice is one of all slices together, T times as large, in which each slice holds
+    at most the bound (`psd.privacy.unit.unit_of_all_slices`).
+    """
+    if counts.slice is None or counts.slice.max(initial=0) >= len(slices):
+        raise ParameterError("slices must be those that the tally was counted with")
+    whole, terms = cube_terms(unit, scope, slices, budget.measure)
+    counts = replace(counts, contributions=whole.contributions)
+    plane, joint = _draw_layers(counts, domain, budget=budget, unit=whole, **terms, **common)
+    return Release(CubeRecord(slices=slices, joint=joint, plane=plane))
+
+
+def divides_time(method: Decomposition) -> bool:
+    """Whether a method divides time itself, so that slices are one axis of a cube."""
+    axes: tuple[str, ...] = getattr(method, "axes", ())
+    return "time" in axes
+
+
+def cube_terms(
+    unit: PrivacyUnit, scope: ContributionScope, slices: TimeSlices, measure: LossMeasure
+) -> tuple[PrivacyUnit, dict[str, Any]]:
+    """Unit of a cube, and arguments of its curator: axes and how its noise follows from slices."""
+    whole = unit_of_all_slices(unit, scope, len(slices))
+    terms: dict[str, Any] = {"axes": (TimeAxis(slices),), "cap": None, "squared_sensitivity": None}
+    if not measure.is_pure:
+        most = whole.contributions
+        terms["cap"] = SliceCap(most=most, per_slice=whole.max_per_slice or most)
+        terms["squared_sensitivity"] = terms["cap"].squared_sensitivity(len(slices))
+    return whole, terms
 
 
 def slice_budgets(

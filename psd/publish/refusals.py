@@ -54,7 +54,7 @@ from psd.errors import (
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import counted_unit
 from psd.publish.counting import allot_shares
-from psd.publish.drawing import slice_budgets, slice_tally, squared_of
+from psd.publish.drawing import cube_terms, divides_time, slice_budgets, slice_tally, squared_of
 from psd.publish.insecure import SeededSampler
 
 if TYPE_CHECKING:
@@ -134,7 +134,12 @@ def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) 
     squared = squared_of(budget, request.unit, request.contribution_scope, request.slices)
     how: dict[str, Any] = {"slices": request.slices, "strata": regions, "values": request.values}
     counts = TallyBuilder(domain, unit=unit, **how).build()
-    if request.slices is not None:
+    layers: dict[str, Any] = {"squared_sensitivity": squared}
+    if request.slices is not None and divides_time(request.method):
+        scope = request.contribution_scope
+        unit, layers = cube_terms(request.unit, scope, request.slices, budget.measure)
+        counts = replace(counts, contributions=unit.contributions)
+    elif request.slices is not None:
         shares = (len(request.slices), request.unit, request.contribution_scope)
         counts, budget = slice_tally(counts, 0), slice_budgets(budget, *shares)[0]
     curator = Curator(
@@ -142,9 +147,9 @@ def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) 
         domain,
         budget=budget,
         sampler=SeededSampler(0),
-        squared_sensitivity=squared,
         covariate=inputs.method_covariate,
         boundary=inputs.mask,
         regions=regions,
+        **layers,
     )
     request.method.build(curator)

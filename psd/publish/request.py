@@ -247,6 +247,13 @@ class BuildTerms:
             if self.regions.domain != self.domain:
                 raise ParameterError("regions must be those of the domain of the release")
 
+        if self.slices is not None and self.values and getattr(self.method, "axes", None):
+            raise ParameterError(
+                f"values must be left out with slices of method {self.method.name}; other methods "
+                "have sums and means of each slice",
+                name="values",
+            )
+
         stated: PostProcessing | None = self.post_processing
         if stated is None:
             object.__setattr__(self, "post_processing", self.default_post_processing)

@@ -22,16 +22,19 @@ from psd.privacy.unit import PrivacyUnit
 from psd.privacy.values import Value
 from psd.regions.hierarchy import KINDS, RegionHierarchy, RegionLevel
 from psd.release.about import About
+from psd.release.cube import CubeRecord
 from psd.release.post_processing import PostProcessing
 from psd.release.record import LocalReports, ReleaseRecord, is_method_name
 from psd.release.series import SeriesRecord
+from psd.space.axes import TimeAxis
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
+from psd.space.cube_tree import CubeTree, SliceCap
 from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["check_release", "check_series"]
+__all__ = ["check_cube_record", "check_release", "check_series"]
 
 _ARRAYS = {
     "boxes": "int32",
@@ -42,7 +45,7 @@ _ARRAYS = {
 }
 
 _TYPES: dict[str, tuple[type, ...]] = {
-    "tree": (Tree, RegionTree),
+    "tree": (Tree, RegionTree, CubeTree),
     "domain": (Domain,),
     "epsilon": (int,),
     "method": (str,),
@@ -113,6 +116,21 @@ def check_series(record: SeriesRecord) -> None:
         _check_exact(name, getattr(record, name), (kind,))
     for release in record.releases:
         check_release(release)
+
+
+def check_cube_record(record: CubeRecord) -> None:
+    """Refuse a cube that holds anything but public values; see `check_release`."""
+    _check_exact("the record", record, (CubeRecord,))
+    _check_exact("slices", record.slices, (TimeSlices,))
+    for release in (record.plane, record.joint):
+        check_release(release)
+    tree = record.joint.tree
+    assert isinstance(tree, CubeTree)  # `CubeRecord` checks it
+    if type(tree.spans) is not np.ndarray or tree.spans.dtype != "int32":
+        raise ParameterError("spans of the tree must be an array of int32")
+    for axis in tree.axes:
+        _check_exact("axis", axis, (TimeAxis,))
+    _check_exact("cap", tree.cap, (SliceCap, NoneType))
 
 
 def _check_exact(name: str, value: object, types: tuple[type, ...]) -> None:

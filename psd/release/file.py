@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from psd.space.covariate import Covariate
 
 __all__ = [
+    "CUBE_KEY",
     "DIGEST_KEY",
     "KEY",
     "NODES",
@@ -142,7 +143,9 @@ def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes) -> str:
     types = {"boxes": "<i4", "parent": "<i4", "level": "<i2", "count": "<i8", "loss": "<i8"}
     # A missing count is 0.
     nodes = (np.ascontiguousarray(getattr(tree, name), kept) for name, kept in types.items())
-    return _digest(kind, canonical_json(header), *nodes, *columns_of_sums(tree))
+    spans = getattr(tree, "spans", None)  # of the axes of a cube
+    others = [] if spans is None else [np.ascontiguousarray(spans, "<i4")]
+    return _digest(kind, canonical_json(header), *nodes, *columns_of_sums(tree), *others)
 
 
 def slice_digest(name: str, tree: Nodes) -> str:
@@ -171,7 +174,7 @@ PARQUET: dict[str, Any] = {
     "store_schema": False,
     "use_dictionary": ["level", "loss"],
     "column_encoding": dict.fromkeys(
-        ("x0", "y0", "x1", "y1", "parent", "count"), "DELTA_BINARY_PACKED"
+        ("x0", "y0", "x1", "y1", "t0", "t1", "parent", "count"), "DELTA_BINARY_PACKED"
     ),
 }
 """Layout of the columns; neighbouring nodes differ little, so differences are packed."""
@@ -186,6 +189,7 @@ PLAIN: dict[str, Any] = {
 
 KEY = b"psd"
 SERIES_KEY = b"psd-series"
+CUBE_KEY = b"psd-cube"
 DIGEST_KEY = b"psd-digest"
 
 _MAX_REGIONS = 2**25 - 2**22
@@ -391,17 +395,15 @@ def explain_read_errors(name: str) -> Iterator[None]:
 def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
     """Footer of a release or of a series, after its keys were checked."""
     footer: dict[bytes, bytes] = file.metadata.metadata or {}
-    other, message = _OTHERS[key]
     if key not in footer:
         if any(name.startswith(b"PRIVATE") for name in footer):
             raise ReleaseFormatError(
                 "it is a PRIVATE tally of exact counts and not a release; do not share it; psd "
                 "build makes a release of it"
             )
+        found = [message for other, message in _OTHERS.items() if other in footer]
         raise ReleaseFormatError(
-            message
-            if other in footer
-            else "it has no psd header; it was not written by this library"
+            found[0] if found else "it has no psd header; it was not written by this library"
         )
     if not footer.keys() <= {key, DIGEST_KEY, COVARIATE_KEY, REGIONS_KEY, ARROW_KEY}:
         raise ReleaseFormatError("its footer has keys that a release does not have")
@@ -409,12 +411,10 @@ def read_footer(file: pq.ParquetFile, key: bytes) -> dict[bytes, bytes]:
 
 
 _OTHERS = {
-    KEY: (
-        SERIES_KEY,
-        "it is a series of time slices and not a single release; load it with psd.load and take "
-        "one slice",
-    ),
-    SERIES_KEY: (KEY, "it is a single release and not a series of time slices"),
+    SERIES_KEY: "it is a series of time slices and not a single release; load it with psd.load and "
+    "take one slice",
+    CUBE_KEY: "it is a cube over space and time and not a single release; load it with psd.load",
+    KEY: "it is a single release and not one of time slices",
 }
 
 

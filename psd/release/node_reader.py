@@ -29,6 +29,7 @@ __all__ = [
     "check_node_count",
     "max_file_bytes",
     "nodes_of",
+    "read_layers",
     "read_trees",
 ]
 
@@ -37,10 +38,12 @@ _ROWS_PER_BATCH = 2**16
 
 _SIDES = ("x0", "y0", "x1", "y1")
 
+_SPANS = ("t0", "t1")
+
 SUMS = ("upper", "lower")
 """Names of the columns of sums of a value, towards its two bounds, before its number."""
 
-_SLICES = "its nodes are not sorted by slice, or a slice has none"
+_PARTS = "its nodes are not sorted by {0}, or a {0} has none"
 
 
 def read_trees(
@@ -52,36 +55,63 @@ def read_trees(
     sizes were checked. Nodes that are not those of trees are refused at the first part that is not,
     and so is a number of rows that is not that of the footer.
     """
+    nodes = _Nodes.empty(file.metadata.num_rows, noise, values)
+    return [nodes.tree(*rows) for rows in _read_parts(file, nodes, "slice", slices)]
+
+
+def read_layers(
+    file: pq.ParquetFile, noise: CountNoise, layers: int
+) -> list[tuple[Tree, NDArray[np.int32]]]:
+    """Read the tree of each layer of a cube in order, and the spans of its nodes, (n, 2) int32.
+
+    As `read_trees`, of the columns of `psd.release.cube_file.CUBE_SCHEMA`. Whether the spans are
+    those of a tree is not checked.
+    """
+    nodes = _Nodes.empty(file.metadata.num_rows, noise, 0, has_spans=True)
+    assert nodes.spans is not None  # asked for
+    parts = _read_parts(file, nodes, "layer", layers)
+    nodes.spans.flags.writeable = False
+    return [(nodes.tree(first, stop), nodes.spans[first:stop]) for first, stop in parts]
+
+
+def _read_parts(
+    file: pq.ParquetFile, nodes: _Nodes, column: str, parts: int | None
+) -> list[tuple[int, int]]:
+    """Read and check the nodes of a file; the first row of each tree, and the one after its last.
+
+    column: has the number of the tree, if there are several.
+    """
     rows = file.metadata.num_rows
-    nodes = _Nodes.empty(rows, noise, values)
     starts, stop = [0], 0
     for batch in file.iter_batches(_ROWS_PER_BATCH):
         start, stop = stop, stop + len(batch)
         if stop > rows:
             break
         nodes.put(start, batch)
-        begun = [] if slices is None else _trees_begun(batch["slice"], start, len(starts), slices)
+        begun = []
+        if parts is not None:
+            begun = _trees_begun(batch[column], start, len(starts), parts, column)
         edges = sorted({start, *begun, stop})
         for first, end in pairwise(edges):
             starts += [first] if first in begun else []
             nodes.check(starts[-1], first, end)
     if stop != rows:
         raise ReleaseFormatError("its rows are not as many as its footer says; it is damaged")
-    if len(starts) != (slices or 1):
-        raise ReleaseFormatError(_SLICES)
-    return [nodes.tree(first, end) for first, end in pairwise([*starts, rows])]
+    if len(starts) != (parts or 1):
+        raise ReleaseFormatError(_PARTS.format(column))
+    return list(pairwise([*starts, rows]))
 
 
-def _trees_begun(column: pa.Array, start: int, trees: int, slices: int) -> list[int]:
-    """Rows of a part at which further slices begin; slices stand together and in order."""
-    # The part goes on with the slice of the last tree, so a step of 1 begins the next one.
+def _trees_begun(column: pa.Array, start: int, trees: int, parts: int, name: str) -> list[int]:
+    """Rows of a part at which further trees begin; their nodes stand together and in order."""
+    # The part goes on with the nodes of the last tree, so a step of 1 begins the next one.
     numbers = from_arrow(column)
     steps = np.diff(numbers, prepend=trees - 1)
-    if not ((steps == 0) | (steps == 1)).all() or numbers[-1] >= slices:
-        raise ReleaseFormatError(_SLICES)
+    if not ((steps == 0) | (steps == 1)).all() or numbers[-1] >= parts:
+        raise ReleaseFormatError(_PARTS.format(name))
     begun = [start + int(row) for row in np.flatnonzero(steps)]
-    if begun and begun[0] == 0:  # the first row of a file is of slice 0, which has begun
-        raise ReleaseFormatError(_SLICES)
+    if begun and begun[0] == 0:  # the first row of a file is of the first tree, which has begun
+        raise ReleaseFormatError(_PARTS.format(name))
     return begun
 
 
@@ -113,10 +143,13 @@ class _Nodes(StoredNodes):
     """Nodes of one tree or of several, one after another."""
 
     sums: NDArray[np.int64] | None
+    spans: NDArray[np.int32] | None
     noise: CountNoise
 
     @classmethod
-    def empty(cls, rows: int, noise: CountNoise, values: int) -> _Nodes:
+    def empty(
+        cls, rows: int, noise: CountNoise, values: int, *, has_spans: bool = False
+    ) -> _Nodes:
         """Arrays for this number of nodes; the system allocates memory when they are written."""
         return cls(
             boxes=np.empty((rows, len(_SIDES)), np.int32),
@@ -125,6 +158,7 @@ class _Nodes(StoredNodes):
             count=np.empty(rows, np.int64),
             loss=np.empty(rows, np.int64),
             sums=np.empty((rows, values, len(SUMS)), np.int64) if values else None,
+            spans=np.empty((rows, len(_SPANS)), np.int32) if has_spans else None,
             noise=noise,
         )
 
@@ -133,6 +167,9 @@ class _Nodes(StoredNodes):
         rows = slice(start, start + len(batch))
         for side, name in enumerate(_SIDES):
             self.boxes[rows, side] = from_arrow(batch[name])
+        if self.spans is not None:
+            for side, name in enumerate(_SPANS):
+                self.spans[rows, side] = from_arrow(batch[name])
         for name in ("parent", "level", "loss"):
             getattr(self, name)[rows] = from_arrow(batch[name])
         self.count[rows] = self._measured(batch["count"], rows)

@@ -27,7 +27,7 @@ class Cutter(Protocol):
     """Anything that cuts cells at lines: `Curator.cut`, or a growing tree without data."""
 
     def __call__(
-        self, cells: Cells, *, x: ArrayLike | None = None, y: ArrayLike | None = None
+        self, cells: Cells, /, *, x: ArrayLike | None = None, y: ArrayLike | None = None
     ) -> Cells:
         """Cut the cells; return their children."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from psd.space.axes import Axis
     from psd.space.region_tree import RegionFrame, Regions
 
-__all__ = ["Cells", "Cut", "GrowingTree"]
+__all__ = ["Cells", "Cut", "GrowingTree", "refine_plane"]
 
 _NOISE = CountNoise()
 
@@ -201,10 +201,11 @@ class GrowingTree:
     def cut(
         self,
         cells: Cells,
+        lines: Mapping[str, ArrayLike] | None = None,
+        /,
         *,
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
-        lines: Mapping[str, ArrayLike] | None = None,
     ) -> Cut:
         """Cut cells, each once, at lattice lines into up to four children each.
 
@@ -377,6 +378,14 @@ class GrowingTree:
             Tree(**arrays) if self.regions is None else RegionTree(**arrays, regions=self.regions)
         )
 
+    @property
+    def rank(self) -> NDArray[np.int64]:
+        """Number of each node in the tree of `tree`."""
+        order = self._level_order()
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return rank
+
     def _level_order(self) -> NDArray[np.int64]:
         """Numbers of the nodes in level order, each family together."""
         rank = np.zeros(len(self.parent), np.int64)
@@ -388,3 +397,66 @@ class GrowingTree:
             by_level[depth] = nodes[np.argsort(rank[self.parent[nodes]], kind="stable")]
             rank[by_level[depth]] = np.arange(len(nodes))
         return np.concatenate(by_level)
+
+
+def refine_plane(
+    joint: CubeTree, plane: Tree
+) -> tuple[Tree, NDArray[np.int64], NDArray[np.int64]]:
+    """The tree of the plane with all boxes of a joint tree, and the node of each joint node.
+
+    Nodes that are added have no count. Returns the tree; in it the number of each node of the
+    plane, (m,) int64; and that of the node with the box of each joint node, (n,) int64.
+
+    Raises
+    ------
+    ParameterError
+        If a family of the joint tree divides a box elsewhere than the plane does, or another
+        family.
+    """
+    lattice = int(plane.boxes[0, 2]), int(plane.boxes[0, 3])
+    growing = GrowingTree(lattice)
+    growing.boxes, growing.parent = plane.boxes.astype(np.int64), plane.parent.astype(np.int64)
+    growing.level = plane.level.astype(np.int64)
+    growing.count, growing.loss = plane.count.copy(), plane.loss.copy()
+    growing._is_cut = ~plane.is_leaf
+    child = np.full((len(plane), 4), -1)
+    place = np.arange(1, len(plane)) - plane.first_child[plane.parent[1:]]
+    child[plane.parent[1:], place] = np.arange(1, len(plane))
+
+    # A node with one child is the same cell as this child, which may be divided.
+    deepest = np.arange(len(plane))
+    for level in reversed(plane.levels):
+        single = level.start + np.flatnonzero(plane.children[level] == 1)
+        deepest[single] = deepest[plane.first_child[single]]
+
+    node = np.zeros(len(joint), np.int64)
+    node[0] = deepest[0]
+    for level in joint.levels[1:]:
+        at, boxes = node[joint.parent[level]], joint.boxes[level].astype(np.int64)
+        smaller = np.flatnonzero((growing.boxes[at] != boxes).any(axis=1))
+        # Leaves of the plane that are divided are cut as the first family that divides them is.
+        cut, first = np.unique(at[smaller], return_index=True)
+        is_leaf = ~growing.is_cut(cut)
+        cut, first = cut[is_leaf], smaller[first[is_leaf]]
+        if len(cut):
+            # The first child of a family is its south-west part.
+            made = growing.cut(growing.cells(cut), x=boxes[first, 2], y=boxes[first, 3])
+            child = np.concatenate([child, np.full((made.children, 4), -1)])
+            deepest = np.append(deepest, np.arange(len(deepest), len(child)))
+            child[cut] = made.child
+        above = at[smaller]
+        found = np.full(len(smaller), -1)
+        for each in child[above].T:
+            same = (growing.boxes[each] == boxes[smaller]).all(axis=1) & (each >= 0)
+            found[same] = deepest[each[same]]
+        if (found < 0).any():
+            raise ParameterError("the cells of a cube must be cut where its plane is cut")
+        at[smaller] = found
+        node[level] = at
+    # Of nodes that are the same cell, the highest, which every traversal meets first.
+    highest = np.arange(len(child))
+    for level in plane.levels[:-1]:
+        single = level.start + np.flatnonzero(plane.children[level] == 1)
+        highest[plane.first_child[single]] = highest[single]
+    rank = growing.rank
+    return growing.tree(plane.noise), rank[: len(plane)], rank[highest[node]]

@@ -30,6 +30,7 @@ from psd.space.box_tree import (
     children_tile,
     refuse_broken,
 )
+from psd.space.cube_tree import CubeTree, check_cube
 
 __all__ = [
     "ELSEWHERE",
@@ -290,6 +291,9 @@ def check_cells(tree: Tree, lattice: tuple[int, int]) -> None:
     P3. As `psd.space.box_tree.check_tree`. In a region tree the first nodes are those of the
     hierarchy, and the children of a cell tile its box.
     """
+    if isinstance(tree, CubeTree):
+        check_cube(tree, lattice)
+        return
     if not isinstance(tree, RegionTree):
         check_tree(tree, lattice)
         return

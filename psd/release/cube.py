@@ -1,0 +1,156 @@
+"""The record of a cube: a tree over space and time and one over space alone, as one release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psd.errors import ParameterError
+from psd.privacy.unit import ContributionScope
+from psd.privacy.values import Value
+from psd.release.post_processing import PostProcessing
+from psd.release.record import CountSource, ReleaseRecord
+from psd.space.axes import TimeAxis
+from psd.space.box_tree import Tree
+from psd.space.cube_tree import CubeTree
+from psd.space.growing_tree import refine_plane
+from psd.space.time_slices import TimeSlices
+
+__all__ = ["CubeRecord"]
+
+_SHARED = [each.name for each in fields(ReleaseRecord) if each.name not in ("tree", "covariate")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CubeRecord:
+    """The public fields of a cube.
+
+    P1. Both layers agree in all fields but their trees, and state the loss of the whole cube.
+
+    P2. A path of one layer and a path of the other together spend at most epsilon, or rho.
+
+    P3. Boxes of the joint layer are cut where those of the plane are, so that each is a node of the
+    plane or lies in one of its leaves; `cells` has them all.
+    """
+
+    slices: TimeSlices  # cells of the axis of time
+    joint: ReleaseRecord  # over space and time; its tree is a `psd.space.cube_tree.CubeTree`
+    plane: ReleaseRecord  # over space alone
+    # The plane with all boxes of the joint layer, the numbers in it of the nodes of the plane, and
+    # of the nodes with the boxes of the joint layer, (m,) and (n,) int64; they follow from the
+    # layers.
+    cells: Tree = field(init=False, repr=False)
+    kept: NDArray[np.int64] = field(init=False, repr=False)
+    nodes: NDArray[np.int64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check that the layers fit together."""
+        tree, plane = self.joint.tree, self.plane.tree
+        if not isinstance(tree, CubeTree) or type(plane) is not Tree:
+            raise ParameterError("a cube must have a layer over space and time and one over space")
+        if tree.axes != (TimeAxis(self.slices),):
+            raise ParameterError("the axes of a cube must be its time slices")
+        for name in _SHARED:
+            if getattr(self.joint, name) != getattr(self.plane, name):
+                raise ParameterError(f"the layers of a cube differ in {name}")
+        if self.joint.covariate is not self.plane.covariate and (
+            self.joint.covariate is None
+            or self.plane.covariate is None
+            or self.joint.covariate.raster.tobytes() != self.plane.covariate.raster.tobytes()
+        ):
+            raise ParameterError("the layers of a cube differ in covariate")
+        first, measure = self.plane, plane.noise.measure
+        largest = first.epsilon if first.rho is None else first.loss.rho
+        spent = tree.max_path_loss + plane.max_path_loss
+        if spent > largest:
+            raise ParameterError(
+                f"the layers of a cube must spend at most {measure.name} {measure.text(largest)} "
+                f"together, got {measure.text(spent)}"
+            )
+        if first.local is not None or first.values:
+            raise ParameterError("a cube must have no reports of devices and no values")
+        for name, value in zip(("cells", "kept", "nodes"), refine_plane(tree, plane), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def epsilon(self) -> int:
+        """Nano-epsilon of both layers together."""
+        return self.plane.epsilon
+
+    @property
+    def scope(self) -> ContributionScope:
+        """The contribution bound holds for all slices together."""
+        return "series"
+
+    @property
+    def source(self) -> CountSource:
+        """Where the counts come from."""
+        return self.plane.source
+
+    @property
+    def about_texts(self) -> dict[str, str]:
+        """What the publisher states, such as title and licence, by name."""
+        return self.plane.about_texts
+
+    @property
+    def post_processing(self) -> PostProcessing:
+        """Post-processing of both layers."""
+        return self.plane.post_processing
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """Values of the records; none."""
+        return ()
+
+    @property
+    def boundary(self) -> bool:
+        """Whether the covariate is the raster of a public boundary."""
+        return self.plane.boundary
+
+    @property
+    def library(self) -> str:
+        """Version of the library that made the release."""
+        return self.plane.library
+
+    @property
+    def inference(self) -> int:
+        """Version of the estimates."""
+        return self.plane.inference
+
+    @property
+    def guarantee_text(self) -> str:
+        """Loss, unit of privacy and, unless the curator drew the counts, their source."""
+        return self.plane.guarantee_text
+
+    @property
+    def loss_text(self) -> str:
+        """Loss of both layers together."""
+        return self.plane.loss_text
+
+    @property
+    def unit_text(self) -> str:
+        """What the loss protects."""
+        return self.plane.unit_text
+
+    @property
+    def are_running_totals(self) -> bool:
+        """Whether slices count the records before them too; never."""
+        return False
+
+    @property
+    def counted_text(self) -> str:
+        """What an answer counts, in a few words."""
+        return self.plane.counted_text
+
+    @property
+    def delta(self) -> Fraction | None:
+        """Delta of a cube with a rho."""
+        return self.plane.delta
+
+    @property
+    def bound_text(self) -> str:
+        """Words after a contribution bound that holds in each slice; none."""
+        return ""

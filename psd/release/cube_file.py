@@ -1,0 +1,187 @@
+"""The file of a cube: the release file with a column ``layer`` and the spans of the axis of time.
+
+The footer key ``psd-cube`` holds strict JSON: the slices, and the header of a release once for both
+layers. The nodes of the plane, layer 0, come first. Reading is as strict as for a release.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields as fields_of
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from psd._util.arrays import to_arrow
+from psd._util.atomic_write import write_file
+from psd._util.parquet_bytes import check_size, footer_keys, open_parquet, read_bytes
+from psd._util.strict_json import strict_json
+from psd.errors import ReleaseFormatError
+from psd.release.allow_list import check_cube_record
+from psd.release.cube import CubeRecord
+from psd.release.file import (
+    CUBE_KEY,
+    NODES,
+    canonical_json,
+    check_digest,
+    columns_of,
+    content_digest,
+    encode_tables,
+    explain_read_errors,
+    file_footer,
+    read_footer,
+    schema_of,
+    series_digest,
+    stating_path,
+    unpack_fields,
+)
+from psd.release.node_reader import (
+    MAX_NODES,
+    NODE_BYTES,
+    check_max_nodes,
+    check_node_count,
+    max_file_bytes,
+    read_layers,
+)
+from psd.release.record import ReleaseRecord
+from psd.release.schema import FORMAT, check_format, record_fields, record_header
+from psd.space.axes import TimeAxis
+from psd.space.cube_tree import CubeTree, SliceCap
+from psd.space.time_slices import TimeSlices
+
+__all__ = ["CUBE_SCHEMA", "decode_cube", "digest_of", "encode_cube", "is_cube", "read_cube"]
+
+MARK = "psd_cube"
+"""Key of the format in the header; there were no earlier formats."""
+
+_FIRST = [
+    pa.field("layer", pa.int32(), nullable=False),
+    pa.field("t0", pa.int32(), nullable=False),
+    pa.field("t1", pa.int32(), nullable=False),
+]
+CUBE_SCHEMA = schema_of(0, _FIRST)
+"""Names and types of the columns."""
+
+_NAMES = {MARK, "by", "time_zone", "slices", "release"}
+
+
+def write_cube(
+    cube: CubeRecord, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write a cube; a failure leaves no partial file."""
+    write_file(path, encode_cube(cube), overwrite=overwrite)
+
+
+def read_cube(
+    path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
+) -> tuple[CubeRecord, str]:
+    """Read a cube, and the digest of its content; refuse more than `max_nodes` nodes in all."""
+    check_max_nodes(max_nodes)
+    with stating_path(path):
+        content = read_bytes(path, max_file_bytes(max_nodes))
+        return decode_cube(content, str(path), max_nodes=max_nodes)
+
+
+def is_cube(path: str | os.PathLike[str]) -> bool:
+    """Whether a file states that it is a cube; False if it cannot be read."""
+    return CUBE_KEY in footer_keys(path)
+
+
+def encode_cube(cube: CubeRecord) -> bytes:
+    """Bytes of the file; the same cube gives the same bytes.
+
+    P1. A value that is not public is refused, see `psd.release.allow_list`.
+    """
+    check_cube_record(cube)
+    header = _header(cube)
+    _cube_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
+    slices, tables = len(cube.slices), []
+    for number, record in enumerate((cube.plane, cube.joint)):
+        tree = record.tree
+        whole = np.tile(np.array([0, slices], np.int32), (len(tree), 1))
+        spans = tree.spans if isinstance(tree, CubeTree) else whole
+        layer = pa.array(np.full(len(tree), number, np.int32))
+        columns = [layer, *(to_arrow(edge) for edge in spans.T), *columns_of(tree)]
+        tables.append(pa.Table.from_arrays(columns, schema=CUBE_SCHEMA))
+    footer = {CUBE_KEY: canonical_json(header)}
+    return encode_tables(
+        tables, CUBE_SCHEMA, file_footer(footer, _digest(header, cube), cube.plane.covariate)
+    )
+
+
+def digest_of(cube: CubeRecord) -> str:
+    """Digest of a cube, as its file states it."""
+    check_cube_record(cube)
+    return _digest(_header(cube), cube)
+
+
+def _header(cube: CubeRecord) -> dict[str, Any]:
+    """Everything about a cube but its nodes: an allow-list of public values."""
+    slices = cube.slices
+    return {
+        MARK: FORMAT,
+        "by": slices.by,
+        "time_zone": slices.time_zone,
+        "slices": list(slices.names),
+        "release": record_header(cube.plane),
+    }
+
+
+def _digest(header: Mapping[str, Any], cube: CubeRecord) -> str:
+    """Digest of a header and of the layers."""
+    trees = (cube.plane.tree, cube.joint.tree)
+    layers = (content_digest(b"psd-layer", {}, tree) for tree in trees)
+    return series_digest(CUBE_KEY, header, layers)
+
+
+def decode_cube(
+    content: bytes, name: str = "cube", *, max_nodes: int = MAX_NODES
+) -> tuple[CubeRecord, str]:
+    """Decode the bytes of a file to a cube and the digest of its content.
+
+    `name` is that of the file in messages, which name the first fault.
+    """
+    with explain_read_errors(name):
+        file = open_parquet(content)
+        footer = read_footer(file, CUBE_KEY)
+        check_node_count(file.metadata.num_rows, max_nodes)
+        # All that the footer states is checked before anything large is read.
+        header = strict_json(footer[CUBE_KEY])
+        slices, fields = _cube_fields(header)
+        if not file.schema_arrow.remove_metadata().equals(CUBE_SCHEMA):
+            raise ReleaseFormatError("the columns are not those of a cube")
+        check_size(file, content, **NODES, row=NODE_BYTES)
+        unpack_fields(fields, footer)
+        noise = fields.pop("noise")
+        (plane, whole), (joint, spans) = read_layers(file, noise, 2)
+        if not (whole == [0, len(slices)]).all():
+            raise ReleaseFormatError("a node of the plane is not of all slices")
+        unit, cap = fields["unit"], None
+        if not noise.measure.is_pure:
+            most = unit.contributions
+            cap = SliceCap(most=most, per_slice=unit.max_per_slice or most)
+            if noise.squared_sensitivity != cap.squared_sensitivity(len(slices)):
+                raise ReleaseFormatError("its noise is not that of its unit and slices")
+        nodes: dict[str, Any] = {each.name: getattr(joint, each.name) for each in fields_of(joint)}
+        tree = CubeTree(**nodes, spans=spans, axes=(TimeAxis(slices),), cap=cap)
+        cube = CubeRecord(
+            slices=slices,
+            joint=ReleaseRecord(tree=tree, **fields),
+            plane=ReleaseRecord(tree=plane, **fields),
+        )
+        return cube, check_digest(footer, _digest(header, cube))
+
+
+def _cube_fields(header: Any) -> tuple[TimeSlices, dict[str, Any]]:
+    """Slices, and the fields that both layers share."""
+    check_format(header, MARK, ("cube", 0), "cube")
+    if header.keys() != _NAMES or not isinstance(header["slices"], list):
+        raise ReleaseFormatError("its header has other fields than that of a cube")
+    names = tuple(header["slices"])
+    slices = TimeSlices(by=header["by"], names=names, time_zone=header["time_zone"])
+    fields = record_fields(header["release"])
+    if fields["regions"] is not None or fields["values"] or fields["local"] is not None:
+        raise ReleaseFormatError("a cube has no regions, values or reports")
+    return slices, fields
