@@ -22,7 +22,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.query.index import MOST_KEPT, QueryIndex
 from psd.release import cube_file, file, series_file
 from psd.release.about import about_from_mapping
-from psd.release.cube import CubeRecord
+from psd.release.cube import CubeRecord, records_of
 from psd.release.node_reader import MAX_NODES
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord, guarantee_note, record_from_counts
@@ -274,9 +274,7 @@ class Publication:
     @cached_property
     def _releases(self) -> tuple[Self, ...]:
         """A release of each time slice; without time, the release itself."""
-        if isinstance(self.record, SeriesRecord):
-            return tuple(map(type(self), self.record.releases))
-        return (self,)
+        return tuple(map(type(self), records_of(self.record)))
 
     def __iter__(self) -> Iterator[str]:
         """Names of the time slices.
@@ -368,13 +366,14 @@ class Publication:
 
     def _one(self) -> ReleaseRecord:
         """Published fields of a release without time."""
-        if not isinstance(self.record, ReleaseRecord):
+        if isinstance(self.record, SeriesRecord):
             names = self.record.slices.names
             raise ParameterError(
                 f"release must be one time slice for this, got {len(names):,}; take one of them, "
                 f"such as release[{names[0]!r}]"
             )
-        return self.record
+        [record] = records_of(self.record)
+        return record
 
     @property
     def _first(self) -> ReleaseRecord:

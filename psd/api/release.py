@@ -677,7 +677,7 @@ class Release(Publication):
             if isinstance(self.record, SeriesRecord):
                 check_series(self.record)
             else:
-                check_release(self.record)
+                check_release(self._one())
             tables = self._point_tables(n, seed, most=MOST_WRITTEN)
             return export_points(tables, path, crs=crs, overwrite=overwrite)
         for name, value in (("n", n), ("seed", seed)):

@@ -182,10 +182,7 @@ class Curator:
             raise ParameterError("axes must be time alone, without regions")
         if axes and (
             tally.slice is None
-            or (
-                len(tally.slice)
-                and not 0 <= tally.slice.min() <= tally.slice.max() < axes[0].size
-            )
+            or (len(tally.slice) and not 0 <= tally.slice.min() <= tally.slice.max() < axes[0].size)
         ):
             raise ParameterError("axes must be those that the tally was counted by")
         if regions is not None:

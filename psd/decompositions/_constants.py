@@ -176,7 +176,7 @@ close. By accuracy 10, 5 and 2.5 are each clearly better than the one before, 1.
 PRIVTREE_STRUCTURE_SHARE: Final = Decimal("0.5")
 """Share of epsilon for the shape."""
 
-# --- cube: by prototypes on public sets with times; `python lab/cube.py` compares it with slices ---
+# --- cube: by sketches of the method on public sets with times -----------------------------------
 
 CUBE_STEP_SHARE: Final = Decimal("0.1")
 """Share of a tier before the last; with 0.2, and a plane of 10 %, the worst class was 1.22 times

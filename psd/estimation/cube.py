@@ -8,7 +8,7 @@ in it as those of all time lie in its box, by the layer of the plane, and evenly
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,8 +18,8 @@ from psd.estimation.constants import MEDIAN_REACH
 from psd.estimation.fit import Fit, fit, fit_least_squares
 from psd.estimation.least_squares import Estimates, published_covariance
 from psd.estimation.nonuniformity import (
-    Dispersion,
     Moments,
+    children_of,
     family_batches,
     family_moments,
     fit_dispersion,
@@ -33,6 +33,8 @@ from psd.space.cube_tree import CubeTree
 
 __all__ = ["CubeFit", "fit_cube"]
 
+_TINY = 1e-300
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CubeFit:
@@ -42,6 +44,7 @@ class CubeFit:
     plane: Fit  # of the plane with all boxes of the joint layer
     estimates: Estimates  # of the joint layer
     published_covariance: Estimates  # with the covariance of its published counts
+    _by_width: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def tree(self) -> CubeTree:
@@ -57,11 +60,10 @@ class CubeFit:
 
     @cached_property
     def shares(self) -> Floats:
-        """Share of its parent's records that each node has before counts are known, (n,)."""
-        tree, plane = self.tree, self.plane
-        above = tree.parent[1:]
-        length = tree.lengths.prod(axis=1).astype(np.float64)
-        mass = np.maximum(plane.estimates.count, 0.0)[self.nodes] * length
+        """Share of its parent's records that each joint node has before counts are known, (n,)."""
+        tree, above = self.tree, self.tree.parent[1:]
+        mass: Floats = np.maximum(self.plane.estimates.count, 0.0)[self.nodes]
+        mass = mass * tree.lengths[:, 0]
         share, volume = np.ones(len(tree)), tree.volume
         total = sum_by(above, mass[1:], len(tree))[above]
         even = volume[1:] / volume[above]
@@ -70,26 +72,98 @@ class CubeFit:
         return share
 
     @cached_property
-    def dispersion(self) -> Dispersion:
-        """Variance of the records in a part of a cell in space."""
-        return fit_dispersion(self.tree, self.estimates, self.shares)
+    def cluster_size(self) -> float:
+        """Variance per record of the records in a part of a cell."""
+        return fit_dispersion(self.tree, self.estimates, self.shares).cluster_size
 
     @cached_property
     def time_overdispersion(self) -> Floats:
-        """Overdispersion of the records of a cell in time, by node, (n,) float64."""
-        tree = self.tree
+        """Overdispersion of the records of joint nodes in time, (n,); 0 of a single slice."""
+        tree, levels = self.tree, len(self.tree.levels)
         parts = [
             family_moments(tree, self.estimates, self.shares, parents)
             for parents in family_batches(tree)
         ]
-        moments, levels = join_parts(Moments, parts), len(tree.levels)
-        divided = np.flatnonzero(moments.across == 0)  # neither x nor y: time
-        level = moments.level[divided]
-        excess = moments.excess - self.dispersion.cluster_size * moments.parts * moments.count
-        squares = moments.parts * moments.square
-        of_levels = (excess[divided], squares[divided], np.ones(len(divided)))
-        phi = overdispersion_of_leaves(*(sum_by(level, each, levels) for each in of_levels))
+        moments = join_parts(Moments, parts)
+        divided = moments.across == 0  # along neither x nor y
+        excess = moments.excess - self.cluster_size * moments.parts * moments.count
+        values = (excess, moments.parts * moments.square, np.ones(len(excess)))
+        phi = overdispersion_of_leaves(
+            *(sum_by(moments.level[divided], each[divided], levels) for each in values)
+        )
         return np.where(tree.lengths[:, 0] == 1, 0.0, phi[tree.level])
+
+    def overdispersions(self, widths: Integers, nodes: Integers) -> Floats:
+        """Overdispersion of plane nodes in windows of some numbers of slices, (n,) float64.
+
+        Widths are rounded to powers of two, for which it is computed once.
+        """
+        power = 2 ** np.rint(np.log2(widths)).astype(np.int64)
+        result = np.empty(len(nodes))
+        for width in np.unique(power).tolist():
+            at = np.flatnonzero(power == width)
+            if width not in self._by_width:
+                self._by_width[width] = self._overdispersion(width)
+            result[at] = self._by_width[width][nodes[at]]
+        return result
+
+    def _overdispersion(self, width: int) -> Floats:
+        """How far the records of windows lie from where those of all time do, by plane node.
+
+        Learnt from the families of the joint layer that divide space, whose records are added over
+        blocks of slices: what a place has too much in one slice it has in the next ones too, so a
+        sum over slices errs by more than sums of independent errors do. As in `fit_dispersion`,
+        what noise adds is taken off, here also the noise of the shares, which are of the plane.
+        """
+        place, above, middle, value, variance = self._families
+        plane, block = self.plane.tree, middle // width
+        blocks = int(block.max(initial=0)) + 1
+        # Records of each node of the plane, and of its family, in each block.
+        keys, at = np.unique(place * blocks + block, return_inverse=True)
+        value, variance = (sum_by(at, each, len(keys)) for each in (value, variance))
+        child, when = np.divmod(keys, blocks)
+        up = np.zeros(len(plane), np.int64)
+        up[place] = above
+        families, owner = np.unique(up[child] * blocks + when, return_inverse=True)
+        size, mass = len(families), np.maximum(self.plane.estimates.count, 0.0)[child]
+        of_plane = self.plane.noise_covariance.upward_variance[child]
+        of_plane = np.where(np.isfinite(of_plane), of_plane, 0.0)
+        total, count, noise, wrong = (
+            sum_by(owner, each, size) for each in (mass, value, variance, of_plane)
+        )
+        share = mass / np.maximum(total[owner], _TINY)
+        squares = sum_by(owner, (value - share * count[owner]) ** 2, size)
+        both = sum_by(owner, share**2, size)
+        added = sum_by(owner, variance * (1 - 2 * share), size) + both * noise
+        wrong = sum_by(owner, of_plane * (1 - 2 * share), size) + both * wrong
+        square, parts = count**2 - noise, sum_by(owner, share * (1 - share), size)
+        excess = squares - added - square * wrong / np.maximum(total, 1.0) ** 2
+        excess -= self.cluster_size * parts * count
+        used = np.flatnonzero((total > 0) & (parts > 0))
+        level = plane.level[families // blocks].astype(np.int64)[used]
+        values = (excess, parts * square, np.ones(size))
+        phi = overdispersion_of_leaves(
+            *(sum_by(level, each[used], len(plane.levels)) for each in values)
+        )
+        return phi[plane.level]
+
+    @cached_property
+    def _families(self) -> tuple[Integers, Integers, Integers, Floats, Floats]:
+        """Children of the joint nodes that divide space, where all of them are measured.
+
+        Plane node of each child, and of its parent; the middle of its slices; its records by its
+        own subtree, and their variance; (n,) each.
+        """
+        tree, estimates = self.tree, self.estimates
+        parents = np.flatnonzero(~tree.is_leaf)
+        child, owner = children_of(tree, parents)
+        above, variance = self.nodes[parents[owner]], estimates.upward_variance[child]
+        divides = np.bincount(owner, self.nodes[child] != above, len(parents)) > 1
+        used = (divides & np.isfinite(sum_by(owner, variance, len(parents))))[owner]
+        child = child[used]
+        middle = tree.spans[child].sum(axis=1) // 2
+        value = estimates.upward[child]
+        return self.nodes[child], above[used], middle, value, variance[used]
 
 
 def fit_cube(record: CubeRecord) -> CubeFit:
@@ -98,18 +172,14 @@ def fit_cube(record: CubeRecord) -> CubeFit:
     P1. A function of the record alone: it costs no epsilon.
     """
     plane, joint = _refined(fit(record.plane), record), record.joint
-    estimates = fit_least_squares(joint)
-    if joint.post_processing.estimate in WITH_PRIOR:
+    estimates, choice = fit_least_squares(joint), joint.post_processing.estimate
+    if choice in WITH_PRIOR:
         outside = joint.outside
         empty = None if outside is None else outside & joint.tree.is_leaf
         count = posterior_counts(joint.tree, estimates, joint.scale, empty, reach=MEDIAN_REACH)
         estimates = replace(estimates, count=count)
-    published = estimates
-    if joint.post_processing.estimate != "signed":
-        published = published_covariance(joint.tree, estimates)
-    return CubeFit(
-        record=record, plane=plane, estimates=estimates, published_covariance=published
-    )
+    published = estimates if choice == "signed" else published_covariance(joint.tree, estimates)
+    return CubeFit(record=record, plane=plane, estimates=estimates, published_covariance=published)
 
 
 def _refined(plane: Fit, record: CubeRecord) -> Fit:
@@ -120,51 +190,45 @@ def _refined(plane: Fit, record: CubeRecord) -> Fit:
     cells, kept = record.cells, record.kept
     if len(cells) == len(plane.tree):
         return plane
-    leaf = np.full(len(cells), -1)  # of the plane, that holds a node
-    leaf[kept] = np.arange(len(kept))
-    part = np.ones(len(cells))
+    source = np.full(len(cells), -1)  # node of the plane that a node is, or lies in
+    source[kept] = np.arange(len(kept))
+    added = np.flatnonzero(source < 0)
     for level in cells.levels[1:]:
-        added = level.start + np.flatnonzero(leaf[level] < 0)
-        leaf[added] = leaf[cells.parent[added]]
-    added = np.flatnonzero(np.isin(np.arange(len(cells)), kept, invert=True))
-    box, outer = cells.boxes[added].astype(np.float64), plane.tree.boxes[leaf[added]]
+        new = level.start + np.flatnonzero(source[level] < 0)
+        source[new] = source[cells.parent[new]]
+    box, outer = cells.boxes[added].astype(np.float64), plane.tree.boxes[source[added]]
     size = (outer[:, 2:] - outer[:, :2]).astype(np.float64)
     low, high = (box[:, :2] - outer[:, :2]) / size, (box[:, 2:] - outer[:, :2]) / size
+    part = np.ones(len(cells))  # of the records of the source
     part[added] = (high - low).prod(axis=1)
     if plane.density is not None:
-        part[added] = plane.density.part(plane.tree, leaf[added], low, high)
-
-    def spread(values: Floats) -> Floats:
-        result = values[leaf] * part
-        result.flags.writeable = False
-        return result
+        part[added] = plane.density.part(plane.tree, source[added], low, high)
+    above = part[cells.parent[added]]
+    slopes = np.where(above > 0, part[added] / np.where(above > 0, above, 1.0), 0.0)
 
     def refined(estimates: Estimates) -> Estimates:
-        variance, slope = estimates.upward_variance[leaf], estimates.slope[leaf]
-        variance[added] = 0.0
-        above = part[cells.parent[added]]
-        slope[added] = np.where(above > 0, part[added] / np.where(above > 0, above, 1.0), 0.0)
+        variance, slope = estimates.upward_variance[source], estimates.slope[source]
+        variance[added], slope[added] = 0.0, slopes  # exactly a share of the source
         return Estimates(
-            signed=spread(estimates.signed),
-            count=spread(estimates.count),
-            upward=spread(estimates.upward),
+            signed=estimates.signed[source] * part,
+            count=estimates.count[source] * part,
+            upward=estimates.upward[source] * part,
             upward_variance=variance,
             slope=slope,
-            variance=estimates.variance[leaf] * part**2,
+            variance=estimates.variance[source] * part**2,
         )
 
-    estimates = refined(plane.estimates)
-    published = plane.published_covariance
+    estimates, published = refined(plane.estimates), plane.published_covariance
+    shares = plane.parent_shares[source]
+    shares[added] = slopes
     made = replace(
         plane,
         record=replace(plane.record, tree=cells),
         estimates=estimates,
-        published_covariance=estimates
-        if published is plane.estimates
-        else refined(published),
-        parent_shares=np.where(np.isin(np.arange(len(cells)), kept), plane.parent_shares[leaf], 0),
+        published_covariance=estimates if published is plane.estimates else refined(published),
+        parent_shares=shares,
     )
-    inside = plane._inside
-    first = len(inside) - len(plane.tree)
-    vars(made)["_inside"] = np.concatenate([inside[:first], inside[first:][leaf]])
+    # How records lie inside the cells that are added is as in the leaf that they lie in.
+    inside, of_nodes = np.split(plane.inside, [len(plane.inside) - len(plane.tree)])
+    vars(made)["inside"] = np.concatenate([inside, of_nodes[source]])
     return made

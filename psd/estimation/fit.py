@@ -140,7 +140,7 @@ class Fit:
     # How records lie inside cells is asked by answers alone: cells of an export need none of it.
 
     @cached_property
-    def _inside(self) -> Floats:
+    def inside(self) -> Floats:
         """How records lie inside cells, see `_inside_cells`."""
         size = 2 + PATTERN_SHAPE[0] + len(self.tree)
         [inside] = recall(self.cache, ("inside",), (size,), lambda: [_inside_cells(self)])
@@ -153,19 +153,19 @@ class Fit:
 
         A constant for a smooth density, from the counts for a covariate; a boundary is right.
         """
-        return float(self._inside[0])
+        return float(self.inside[0])
 
     @cached_property
     def dispersion(self) -> Dispersion:
         """Variance of the records in a part of a cell."""
-        inside = self._inside
+        inside = self.inside
         overdispersion = inside[len(inside) - len(self.tree) :]
         return Dispersion(cluster_size=float(inside[1]), overdispersion=overdispersion)
 
     @cached_property
     def pattern(self) -> LinePattern:
         """How records lie along lines."""
-        return LinePattern.from_array(self._inside[2 : 2 + PATTERN_SHAPE[0]])
+        return LinePattern.from_array(self.inside[2 : 2 + PATTERN_SHAPE[0]])
 
     @cached_property
     def line_deviation(self) -> Floats | None:
@@ -355,7 +355,7 @@ def fit_weights(of_records: Fit, number: int) -> tuple[Fit, Fit]:
             rounding_variance=None,
             cache=None,
         )
-        vars(each).update(_inside=inside, line_deviation=None, column_records=None)
+        vars(each).update(inside=inside, line_deviation=None, column_records=None)
         made.append(each)
     return made[0], made[1]
 

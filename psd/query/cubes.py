@@ -3,35 +3,41 @@
 An answer takes of each leaf of the joint layer the part of its records that lies in the area and in
 the window: the share of the area in the mass of the plane in the leaf's box, times the share of the
 window in the leaf's slices.
+
+Its errors have five parts. By the noise: that of the joint layer, exactly, and that of the plane,
+whose shares are wrong in all slices alike. By uneven cells: records of the window lie elsewhere
+than those of all time; they are uneven in time inside a leaf; and records lie elsewhere in the
+leaves of the plane than its density says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation.cube import CubeFit
+from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import cell_ceiling
 from psd.query.areas import Areas
+from psd.query.index import QueryIndex
 from psd.query.totals import QueryTotals, concatenate
-from psd.query.traversal import Fraction, Traversal, perturbation_variance, traverse
+from psd.query.traversal import Fraction, Traversal, TraversalLevel, perturbation_variance, traverse
 
 __all__ = ["Windows", "cube_totals"]
 
-# Pairs of an area and a window asked of the joint layer together.
-_QUERIES_PER_BATCH = 2**12
+# Answers computed together; bounds the memory, not the answers.
+_ANSWERS_PER_BATCH = 2**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Windows:
     """Sets of slices, each answered as one."""
 
-    # (windows, slices + 1) int64; slices of each window before each edge of a slice.
-    before: Integers
+    before: Integers  # (windows, slices + 1) int64; slices of each window before each slice
 
     @classmethod
     def of_slices(cls, windows: Sequence[Sequence[int]], slices: int) -> Windows:
@@ -44,6 +50,11 @@ class Windows:
     def __len__(self) -> int:
         return len(self.before)
 
+    @property
+    def sizes(self) -> Integers:
+        """Number of slices of each window."""
+        return self.before[:, -1]
+
     def shares(self, window: Integers, spans: NDArray[np.int32]) -> Floats:
         """Part of each span that lies in a window, (n,) float64."""
         first, stop = spans.T
@@ -52,15 +63,58 @@ class Windows:
         return share
 
 
+def cube_totals(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotals]:
+    """Totals of areas in each window, (areas,) each; an area that cannot be answered is refused.
+
+    P1. A function of the release alone: it costs no epsilon.
+
+    One slice has the published counts, as a series has; several have the unbiased ones, since what
+    medians round in nearly empty cells adds up.
+    """
+    of_plane = areas.totals(QueryIndex.of_fit(fit.plane))
+    parts: list[list[QueryTotals]] = [[] for _ in range(len(windows))]
+    regions = areas.overlaps(fit.plane)
+    for start, traversal in regions.traversals():
+        step = max(_ANSWERS_PER_BATCH // len(windows), 1)
+        for first in range(0, traversal.queries, step):
+            batch = _of_queries(traversal, first, min(first + step, traversal.queries))
+            which = np.arange(start + first, start + first + batch.queries)
+            for number, totals in enumerate(_batch_totals(fit, batch, windows, of_plane[which])):
+                parts[number].append(totals)
+    if not len(areas):
+        return [of_plane for _ in range(len(windows))]
+    return [concatenate(each) for each in parts]
+
+
+def _of_queries(traversal: Traversal, first: int, stop: int) -> Traversal:
+    """The part of a traversal that is about some of its queries, which get numbers from 0."""
+    if (first, stop) == (0, traversal.queries):
+        return traversal
+    levels, above = [], 0
+    for level in traversal.levels:
+        start, end = np.searchsorted(level.query, [first, stop])
+        if start == end:
+            break
+        rows = slice(start, end)
+        arrays = {name: getattr(level, name)[rows] for name in level.__slots__}
+        part = replace(level, **arrays)
+        levels.append(replace(part, query=part.query - first, parent=part.parent - above))
+        above = int(start)
+    return Traversal(queries=stop - first, levels=tuple(levels))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Plane:
-    """Parts of nodes of the plane that lie in areas, for all nodes that an area cuts or meets."""
+class _Parts:
+    """Parts of nodes of the plane in areas: arrays by pair of an area and a node, level by level.
+
+    The nodes are those that an area meets or cuts, and their siblings.
+    """
 
     traversal: Traversal
-    key: Integers  # (n,) int64, ascending; area and node
-    pair: Integers  # (n,) int64; place of each in the levels of the traversal, one after another
-    share: Floats  # (n,) float64; covered part of the records of the plane, by `pair`
-    area: Floats  # (n,) float64; covered part of the area, by `pair`
+    share: Floats  # (n,) float64; covered part of the records of the plane
+    area: Floats  # (n,) float64; covered part of the area
+    key: Integers  # (n,) int64, ascending: area and node
+    pair: Integers  # (n,) int64; pair of each key
 
     def find(self, area: Integers, node: Integers, nodes: int) -> Integers:
         """Pair of each area and node; -1 inside of a node that an area covers."""
@@ -69,116 +123,175 @@ class _Plane:
         return np.where(self.key[at] == key, self.pair[at], -1)
 
 
-def _plane_parts(fit: CubeFit, traversal: Traversal) -> _Plane:
+def _plane_parts(fit: CubeFit, traversal: Traversal) -> _Parts:
     """Parts of the nodes of the plane in areas, from the leaves up."""
-    count = np.maximum(fit.plane.estimates.count, 0.0)
-    tree, shares, areas = fit.plane.tree, [], []
-    below = None
+    tree, count = fit.plane.tree, np.maximum(fit.plane.estimates.count, 0.0)
+    ground = tree.area.astype(np.float64)
+    shares, areas, below = [], [], None
     for level in reversed(traversal.levels):
         share, area = level.fraction.copy(), level.area.copy()
         if below is not None:
             lower, of_share, of_area = below
-            size = len(level.node)
-            mass = sum_by(lower.parent, count[lower.node] * of_share, size)
-            cells = tree.area.astype(np.float64)
-            ground = sum_by(lower.parent, cells[lower.node] * of_area, size)
-            opened = level.opened
-            whole = count[level.node]
-            part = ground[opened] / cells[level.node[opened]]
-            area[opened] = part
-            records = whole[opened]
-            known = records > 0
-            share[opened] = np.where(
-                known, mass[opened] / np.where(known, records, 1.0), part
-            )
-        shares.append(share)
+            at, node, size = np.flatnonzero(level.opened), level.node, len(level.node)
+            mass = sum_by(lower.parent, count[lower.node] * of_share, size)[at]
+            area[at] = sum_by(lower.parent, ground[lower.node] * of_area, size)[at]
+            area[at] /= ground[node[at]]
+            # Where the plane has no records they are taken to lie evenly.
+            records = count[node[at]]
+            share[at] = np.where(records > 0, mass / np.where(records > 0, records, 1.0), area[at])
+        shares.append(np.clip(share, 0.0, 1.0))
         areas.append(area)
-        below = level, share, area
-    share, area = np.concatenate(shares[::-1]), np.concatenate(areas[::-1])
+        below = level, shares[-1], area
     key = np.concatenate([level.query * len(tree) + level.node for level in traversal.levels])
     order = np.argsort(key)
-    return _Plane(
+    return _Parts(
         traversal=traversal,
+        share=np.concatenate(shares[::-1]),
+        area=np.concatenate(areas[::-1]),
         key=key[order],
         pair=order,
-        share=np.clip(share, 0.0, 1.0),
-        area=area,
     )
-
-
-def cube_totals(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotals]:
-    """Totals of areas in each window, (areas,) each."""
-    regions, number = areas.overlaps(fit.plane), len(windows)
-    parts: list[list[QueryTotals]] = [[] for _ in range(number)]
-    for _, traversal in regions.traversals():
-        plane = _plane_parts(fit, traversal)
-        size = traversal.queries
-        queries = np.arange(size * number)  # window by window
-        batches = range(0, len(queries), _QUERIES_PER_BATCH)
-        totals = concatenate(
-            [
-                _batch_totals(fit, plane, queries[start : start + _QUERIES_PER_BATCH], windows)
-                for start in batches
-            ]
-        )
-        for window in range(number):
-            parts[window].append(totals[np.arange(window * size, (window + 1) * size)])
-    return [concatenate(each) for each in parts]
 
 
 def _batch_totals(
-    fit: CubeFit, plane: _Plane, queries: Integers, windows: Windows
-) -> QueryTotals:
-    """Totals of some areas in some windows."""
-    size, tree = plane.traversal.queries, fit.tree
-    window, area = queries // size, queries % size
-    traversal = traverse(tree, len(queries), _joint_fraction(fit, plane, area, window, windows))
-    estimates, number = fit.estimates, len(queries)
-    estimate, signed, leaf_variance, beyond = np.zeros((4, number))
-    phi, clusters, phi_time = (
-        fit.dispersion.overdispersion, fit.dispersion.cluster_size, fit.time_overdispersion
-    )
+    fit: CubeFit, on_plane: Traversal, windows: Windows, of_plane: QueryTotals
+) -> list[QueryTotals]:
+    """Totals of some areas in each window."""
+    tree, estimates, number = fit.tree, fit.estimates, len(windows)
+    parts, queries = _plane_parts(fit, on_plane), on_plane.queries * len(windows)
+    traversal = traverse(tree, queries, _joint_fraction(fit, parts, windows))
+
+    # What is taken of the nodes that are met and not opened, and of the leaves that are cut.
+    count, signed, in_time, beyond = np.zeros((4, queries))
+    cut_pairs = []
     for level in traversal.levels:
         met = np.flatnonzero(~level.opened & (level.area > 0))
         query, node, fraction = level.query[met], level.node[met], level.fraction[met]
-        estimate += sum_by(query, fraction * estimates.count[node], number)
-        signed += sum_by(query, fraction * estimates.signed[node], number)
+        count += sum_by(query, fraction * estimates.count[node], queries)
+        signed += sum_by(query, fraction * estimates.signed[node], queries)
         cut = np.flatnonzero(level.area[met] < 1)
         query, node, fraction = query[cut], node[cut], fraction[cut]
         records = np.maximum(estimates.count[node], 0.0)
-        of_time = windows.shares(window[query], tree.spans[node])
-        of_space = fraction / np.where(of_time > 0, of_time, 1.0)
-        uneven = clusters * records * fraction * (1 - fraction)
-        uneven += records**2 * phi[node] * of_space * (1 - of_space) * of_time**2
-        uneven += records**2 * phi_time[node] * of_time * (1 - of_time) * of_space**2
-        leaf_variance += sum_by(query, uneven, number)
         left = cell_ceiling(records, estimates.variance[node]) * (1 - fraction)
-        beyond += sum_by(query, left, number)
-    nothing = np.zeros(number)
-    return QueryTotals(
-        estimate=estimate,
-        signed=signed,
-        perturbation_variance=perturbation_variance(traversal, estimates),
-        published_variance=perturbation_variance(traversal, fit.published_covariance),
-        leaf_variance=leaf_variance,
-        shift=nothing,
-        line_variance=nothing,
-        beyond=beyond,
-    )
+        beyond += sum_by(query, left, queries)
+        of_time = windows.shares(query % number, tree.spans[node])
+        of_space = fraction / np.where(of_time > 0, of_time, 1.0)
+        spread = records * (fit.cluster_size + fit.time_overdispersion[node] * records)
+        in_time += sum_by(query, spread * of_time * (1 - of_time) * of_space**2, queries)
+        pair = parts.find(query // number, fit.nodes[node], len(fit.plane.tree))
+        cut_pairs.append((pair * number + query % number, records * of_time, pair >= 0))
+    cell = np.concatenate([each[0][each[2]] for each in cut_pairs])
+    records = np.concatenate([each[1][each[2]] for each in cut_pairs])
+    in_cut = sum_by(cell, records, len(parts.share) * number).reshape(-1, number)
+    place, moved = _place_variances(fit, parts, in_cut, windows)
+
+    # In the leaves of the plane, in proportion to its own answer.
+    whole = np.maximum(of_plane.estimate, 1.0)[:, None]
+    scale = np.maximum(signed.reshape(-1, number), 0.0) / whole
+    inside = scale**2 * of_plane.nonuniformity_variance[:, None]
+    noises = [
+        perturbation_variance(traversal, each) for each in (estimates, fit.published_covariance)
+    ]
+    uneven = in_time.reshape(-1, number) + moved + inside
+    totals, nothing = [], np.zeros(on_plane.queries)
+    for window, size in enumerate(windows.sizes):
+        at = slice(window, None, number)
+        noise, published = (each[at] + place[:, window] for each in noises)
+        is_one = size == 1
+        totals.append(
+            QueryTotals(
+                estimate=count[at] if is_one else signed[at],
+                signed=signed[at],
+                perturbation_variance=noise,
+                published_variance=published if is_one else noise,
+                leaf_variance=uneven[:, window],
+                shift=nothing,
+                line_variance=nothing,
+                beyond=beyond[at],
+            )
+        )
+    return totals
 
 
-def _joint_fraction(
-    fit: CubeFit, plane: _Plane, area: Integers, window: Integers, windows: Windows
-) -> Fraction:
+def _joint_fraction(fit: CubeFit, parts: _Parts, windows: Windows) -> Fraction:
     """Covered parts of joint nodes: of their records, and of their area and slices."""
-    nodes, spans, size = fit.nodes, fit.tree.spans, len(fit.plane.tree)
+    nodes, spans, size, number = fit.nodes, fit.tree.spans, len(fit.plane.tree), len(windows)
 
     def fraction(query: Integers, node: Integers) -> tuple[Floats, Floats]:
-        pair = plane.find(area[query], nodes[node], size)
-        inside = pair < 0
-        of_time = windows.shares(window[query], spans[node])
-        share = np.where(inside, 1.0, plane.share[pair]) * of_time
-        covered = np.where(inside, 1.0, plane.area[pair]) * of_time
-        return share, covered
+        pair = parts.find(query // number, nodes[node], size)
+        of_time = windows.shares(query % number, spans[node])
+        share = np.where(pair < 0, 1.0, parts.share[pair]) * of_time
+        return share, np.where(pair < 0, 1.0, parts.area[pair]) * of_time
 
     return fraction
+
+
+def _place_variances(
+    fit: CubeFit, parts: _Parts, in_cut: Floats, windows: Windows
+) -> tuple[Floats, Floats]:
+    """Variance of answers by the places of records in the joint leaves that areas cut.
+
+    in_cut: (pairs, windows) float64, records in each window of the joint leaves whose box is the
+    plane node of a pair. Returns (areas, windows) float64 twice: by the noise of the plane, and by
+    records of the window that lie elsewhere than those of all time.
+
+    P2. The part of a leaf that lies in an area is M(A) / M, the mass of the plane in both and in
+    the leaf's box. Its derivative by the mass of a node is (a - M(A) / M) / M, a being the covered
+    part of the node. So a node has the weight sum of X (a - M(A) / M) / M over the boxes around it
+    that the area cuts, X being the records of their leaves; the variance of the weighted sum
+    follows from the covariance of the plane.
+    """
+    levels, plane = parts.traversal.levels, fit.plane
+    mass = np.maximum(plane.estimates.count, 0.0)
+    areas, number = parts.traversal.queries, in_cut.shape[1]
+    moved, first, weights = np.zeros((areas, number)), 0, []
+    inside = outside = np.zeros((0, number))
+    for level in levels:
+        rows = slice(first, first + len(level.node))
+        share, met = parts.share[rows, None], in_cut[rows]
+        inside, outside = (
+            each[level.parent] if first else np.zeros(met.shape) for each in (inside, outside)
+        )
+        weights.append(np.where(level.opened[:, None], 0.0, share * inside - outside))
+        # X / M of the boxes around the nodes of the next level, and X M(A) / M^2.
+        here = mass[level.node][:, None]
+        density = np.where(here > 0, met / np.where(here > 0, here, 1.0), 0.0)
+        inside, outside = inside + density, outside + density * share
+        filled, window = np.nonzero(met)
+        records, part = met[filled, window], share[filled, 0]
+        phi = fit.overdispersions(windows.sizes[window], level.node[filled])
+        spread = records * (fit.cluster_size + phi * records) * part * (1 - part)
+        moved += sum_by(level.query[filled] * number + window, spread, areas * number).reshape(
+            areas, number
+        )
+        first += len(level.node)
+    return _weighted_variance(parts.traversal, weights, plane.noise_covariance), moved
+
+
+def _weighted_variance(traversal: Traversal, weights: list[Floats], estimates: Estimates) -> Floats:
+    """Variance of weighted sums of the nodes that a traversal does not open.
+
+    weights: (pairs, windows) float64 of each level; returns (queries, windows) float64. The
+    recursion is that of `psd.query.traversal.perturbation_variance`.
+    """
+    slope: Floats = np.zeros((0, 1))
+    rest = slope
+    below: TraversalLevel | None = None
+    for level, weight in zip(reversed(traversal.levels), reversed(weights), strict=True):
+        own, left = weight, np.zeros(weight.shape)
+        if below is not None:
+            upward = estimates.upward_variance[below.node]
+            upward = np.where(np.isinf(upward), 0.0, upward)[:, None]
+            # The children of an opened node stand together.
+            starts = np.flatnonzero(np.diff(below.parent, prepend=-1))
+            opened = below.parent[starts]
+            mean = np.zeros(weight.shape)
+            mean[opened] = np.add.reduceat(
+                estimates.slope[below.node][:, None] * slope, starts, axis=0
+            )
+            spread = upward * (slope - mean[below.parent]) ** 2 + rest
+            left[opened] = np.add.reduceat(spread, starts, axis=0)
+            own = own + mean
+        slope, rest, below = own, left, level
+    variance: Floats = slope**2 * estimates.variance[0] + rest
+    return variance

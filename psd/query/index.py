@@ -188,6 +188,13 @@ class QueryIndex:
     is_kept: bool = True  # whether what is computed of a slice is kept for later questions
     _questions: Iterator[int] = field(default_factory=count, init=False, repr=False)
 
+    @classmethod
+    def of_fit(cls, made: Fit, *, is_kept: bool = True) -> QueryIndex:
+        """Index of a fit of all cells that was made before."""
+        index = cls(record=made.record, is_kept=is_kept)
+        vars(index)["fit"] = made
+        return index
+
     @cached_property
     def fit(self) -> Fit:
         """Fit of all cells."""
@@ -199,9 +206,7 @@ class QueryIndex:
         if parts is None:
             # Both sums of weights are fitted together; each answers like the counts of a release.
             fits = fit_weights(self.fit, number)
-            parts = QueryIndex(record=fits[0].record), QueryIndex(record=fits[1].record)
-            for part, made in zip(parts, fits, strict=True):
-                vars(part)["fit"] = made
+            parts = QueryIndex.of_fit(fits[0]), QueryIndex.of_fit(fits[1])
             if self.is_kept:
                 self._parts[number] = parts
         return parts
@@ -278,9 +283,9 @@ def fitted(slices: Sequence[QueryIndex]) -> Iterator[QueryIndex]:
         records = (each.record if each.is_kept else _apart(each.record) for each in some)
         if is_small:
             for each, made in zip(some, fit_together(records), strict=True):
-                index = each if each.is_kept else QueryIndex(record=made.record, is_kept=False)
-                vars(index)["fit"] = made
-                yield index
+                if each.is_kept:
+                    vars(each)["fit"] = made
+                yield each if each.is_kept else QueryIndex.of_fit(made, is_kept=False)
             continue
         for each, record in zip(some, records, strict=True):
             yield each if each.is_kept else QueryIndex(record=record, is_kept=False)

@@ -13,13 +13,14 @@ from psd.privacy.unit import ContributionScope
 from psd.privacy.values import Value
 from psd.release.post_processing import PostProcessing
 from psd.release.record import CountSource, ReleaseRecord
+from psd.release.series import SeriesRecord
 from psd.space.axes import TimeAxis
 from psd.space.box_tree import Tree
 from psd.space.cube_tree import CubeTree
 from psd.space.growing_tree import refine_plane
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["CubeRecord"]
+__all__ = ["CubeRecord", "records_of"]
 
 _SHARED = [each.name for each in fields(ReleaseRecord) if each.name not in ("tree", "covariate")]
 
@@ -154,3 +155,15 @@ class CubeRecord:
     def bound_text(self) -> str:
         """Words after a contribution bound that holds in each slice; none."""
         return ""
+
+
+def records_of(
+    record: ReleaseRecord | SeriesRecord | CubeRecord,
+) -> tuple[ReleaseRecord, ...]:
+    """Records of each time slice, or of a release without time; a cube is refused."""
+    if isinstance(record, CubeRecord):
+        raise ParameterError(
+            "release must not be a cube for this, whose slices are not counted one by one; ask it "
+            'with query(when=...), or build with another method, such as method="auto"'
+        )
+    return record.releases if isinstance(record, SeriesRecord) else (record,)

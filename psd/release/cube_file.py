@@ -67,9 +67,7 @@ CUBE_SCHEMA = schema_of(0, _FIRST)
 _NAMES = {MARK, "by", "time_zone", "slices", "release"}
 
 
-def write_cube(
-    cube: CubeRecord, path: str | os.PathLike[str], *, overwrite: bool = False
-) -> None:
+def write_cube(cube: CubeRecord, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a cube; a failure leaves no partial file."""
     write_file(path, encode_cube(cube), overwrite=overwrite)
 

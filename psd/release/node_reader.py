@@ -147,9 +147,7 @@ class _Nodes(StoredNodes):
     noise: CountNoise
 
     @classmethod
-    def empty(
-        cls, rows: int, noise: CountNoise, values: int, *, has_spans: bool = False
-    ) -> _Nodes:
+    def empty(cls, rows: int, noise: CountNoise, values: int, *, has_spans: bool = False) -> _Nodes:
         """Arrays for this number of nodes; the system allocates memory when they are written."""
         return cls(
             boxes=np.empty((rows, len(_SIDES)), np.int32),

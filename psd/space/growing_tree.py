@@ -181,6 +181,16 @@ class GrowingTree:
         self._inside = np.array([np.nan])
         self._is_cut = np.array([False])
 
+    @classmethod
+    def of_tree(cls, tree: Tree) -> GrowingTree:
+        """A tree of the plane whose leaves are cut further; its nodes keep their numbers."""
+        growing = cls((int(tree.boxes[0, 2]), int(tree.boxes[0, 3])))
+        for name in ("boxes", "parent", "level", "count", "loss"):
+            setattr(growing, name, getattr(tree, name).astype(getattr(growing, name).dtype))
+        growing._is_cut = ~tree.is_leaf
+        growing._inside = np.full(len(tree), np.nan)
+        return growing
+
     def cells(self, nodes: NDArray[np.int64]) -> Cells:
         """Give nodes as cells."""
         spans = np.take(self.spans, nodes, axis=0) if self.axes else None
@@ -399,9 +409,7 @@ class GrowingTree:
         return np.concatenate(by_level)
 
 
-def refine_plane(
-    joint: CubeTree, plane: Tree
-) -> tuple[Tree, NDArray[np.int64], NDArray[np.int64]]:
+def refine_plane(joint: CubeTree, plane: Tree) -> tuple[Tree, NDArray[np.int64], NDArray[np.int64]]:
     """The tree of the plane with all boxes of a joint tree, and the node of each joint node.
 
     Nodes that are added have no count. Returns the tree; in it the number of each node of the
@@ -413,12 +421,7 @@ def refine_plane(
         If a family of the joint tree divides a box elsewhere than the plane does, or another
         family.
     """
-    lattice = int(plane.boxes[0, 2]), int(plane.boxes[0, 3])
-    growing = GrowingTree(lattice)
-    growing.boxes, growing.parent = plane.boxes.astype(np.int64), plane.parent.astype(np.int64)
-    growing.level = plane.level.astype(np.int64)
-    growing.count, growing.loss = plane.count.copy(), plane.loss.copy()
-    growing._is_cut = ~plane.is_leaf
+    growing = GrowingTree.of_tree(plane)
     child = np.full((len(plane), 4), -1)
     place = np.arange(1, len(plane)) - plane.first_child[plane.parent[1:]]
     child[plane.parent[1:], place] = np.arange(1, len(plane))

@@ -48,7 +48,7 @@ from psd.query.answer_table import (
     two_sided_quantile,
 )
 from psd.query.notes import SLIVER
-from psd.release.series import SeriesRecord
+from psd.release.cube import records_of
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE, RegionTree
 from psd.version import __version__
@@ -139,9 +139,7 @@ def map_page(
     """
     names = [""] if release.slices is None else list(release)
     first = release if release.slices is None else release[names[0]]
-    record = release.record
-    records = record.releases if isinstance(record, SeriesRecord) else (record,)
-    trees = [each.tree for each in records]
+    trees = [each.tree for each in records_of(release.record)]
     _check(first, regions, level)
     _check_size(trees, level)
     groups = _groups(first, regions)

@@ -28,7 +28,7 @@ from psd.apps.web.sheet_words import (
 )
 from psd.export import classes_of
 from psd.privacy.loss import delta_text, epsilon_text
-from psd.release.series import SeriesRecord
+from psd.release.cube import records_of
 from psd.space.crs import parse_crs
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE
@@ -192,8 +192,7 @@ class Published:
     @property
     def records(self) -> tuple[ReleaseRecord, ...]:
         """Published fields of each slice, or of the release."""
-        record = self.release.record
-        return record.releases if isinstance(record, SeriesRecord) else (record,)
+        return records_of(self.release.record)
 
 
 def index_page(releases: Sequence[Published], language: Language, other: str) -> str:
