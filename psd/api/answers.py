@@ -387,6 +387,11 @@ class Answers:
                 f"{self.statistic} must be left out for {what}, which are of counts",
                 name=self.statistic,
             )
+        if self.time.cube is not None:
+            raise ParameterError(
+                f"release must not be a cube for {what}; ask for the areas one by one, or build "
+                'with another method, such as method="auto"'
+            )
 
     def _one_slice(self, what: str) -> QueryIndex:
         """The release, or the only slice, that was answered."""

@@ -19,7 +19,7 @@ from psd._util.instances import check_instance, shown
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
-from psd.query.index import MOST_KEPT, QueryIndex
+from psd.query.index import MOST_KEPT, CubeIndex, QueryIndex
 from psd.release import cube_file, file, series_file
 from psd.release.about import about_from_mapping
 from psd.release.cube import CubeRecord, records_of
@@ -43,6 +43,9 @@ class AskedTime:
     slices: Mapping[str, QueryIndex]  # by their names
     windows: tuple[Integers, ...]  # numbers among these, ascending
     labels: tuple[Mapping[str, str], ...]  # of each window, columns in front of its answers
+    # The cube that is asked; then `slices` has its plane without a name, and windows have numbers
+    # of the slices of the cube.
+    cube: CubeIndex | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -307,7 +310,7 @@ class Publication:
 
         values: number of values that are asked about.
         """
-        if not isinstance(self.record, SeriesRecord):
+        if isinstance(self.record, ReleaseRecord):
             for name, value in (("when", when), ("each", each)):
                 if value is not None:
                     raise ParameterError(
@@ -335,6 +338,11 @@ class Publication:
                        for n in window.tolist()]  # fmt: skip
             labels = [{**label, "slice": slices.names[number]} for label, number in of_each]
             windows = [np.array([number]) for _, number in of_each]
+        if isinstance(self.record, CubeRecord):
+            plane = QueryIndex(record=self.record.plane)
+            return AskedTime(
+                slices={"": plane}, windows=tuple(windows), labels=tuple(labels), cube=self._cube
+            )
         if max(map(len, windows)) > 1 and self.record.are_running_totals:
             raise ParameterError(
                 "slices must be counts to be added up, got running totals, each of which counts "
@@ -355,6 +363,12 @@ class Publication:
             windows=tuple(np.searchsorted(chosen, window) for window in windows),
             labels=tuple(labels),
         )
+
+    @cached_property
+    def _cube(self) -> CubeIndex:
+        """The fit of a cube, made when it is first asked."""
+        assert isinstance(self.record, CubeRecord)  # only a cube is asked so
+        return CubeIndex(record=self.record)
 
     def _time(self) -> TimeSlices:
         """Time slices, which there must be."""

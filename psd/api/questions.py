@@ -14,6 +14,7 @@ from psd.api.answers import Answers, time_text
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.areas import Areas, BoxAreas
+from psd.query.cubes import answer_cube
 from psd.query.index import QueryIndex, fitted
 from psd.query.windows import answer_windows
 
@@ -149,6 +150,12 @@ def answer(
     certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
     stated = {"time": time, "guarantee": guarantee, **certainty}
     if statistic.kind:
+        if time.cube is not None:
+            raise ParameterError(
+                f"{statistic.kind} must be left out of a query of a cube, whose slices are not "
+                'counted one by one; build with another method, such as method="auto"',
+                name=statistic.kind,
+            )
         return _answer_statistic(areas, statistic, stated)
     assert areas is not None
     if values and not errors:
@@ -161,7 +168,11 @@ def answer(
             raise ParameterError(
                 f"areas must not have a column {name}, which the answers add; rename it"
             )
-    if errors:
+    if time.cube is not None:
+        if not errors:
+            raise ParameterError("errors must be True of a cube, got False", name="errors")
+        blocks = answer_cube(time.cube, time.windows, areas, **certainty)
+    elif errors:
         slices = list(time.slices.values())
         blocks = answer_windows(slices, time.windows, areas, **certainty, values=values)
     else:

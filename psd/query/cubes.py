@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,13 @@ from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation.cube import CubeFit
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import cell_ceiling
+from psd.query.answer_table import Threshold, answer_columns, check_levels
 from psd.query.areas import Areas
-from psd.query.index import QueryIndex
+from psd.query.index import CubeIndex, QueryIndex
 from psd.query.totals import QueryTotals, concatenate
 from psd.query.traversal import Fraction, Traversal, TraversalLevel, perturbation_variance, traverse
 
-__all__ = ["Windows", "cube_totals"]
+__all__ = ["Windows", "answer_cube", "cube_totals"]
 
 # Answers computed together; bounds the memory, not the answers.
 _ANSWERS_PER_BATCH = 2**12
@@ -40,11 +42,11 @@ class Windows:
     before: Integers  # (windows, slices + 1) int64; slices of each window before each slice
 
     @classmethod
-    def of_slices(cls, windows: Sequence[Sequence[int]], slices: int) -> Windows:
+    def of_slices(cls, windows: Sequence[Integers], slices: int) -> Windows:
         """Windows of the numbers of their slices."""
         inside = np.zeros((len(windows), slices + 1), np.int64)
         for number, window in enumerate(windows):
-            inside[number, np.asarray(window, np.int64) + 1] = 1
+            inside[number, window + 1] = 1
         return cls(before=np.cumsum(inside, axis=1))
 
     def __len__(self) -> int:
@@ -61,6 +63,22 @@ class Windows:
         inside = self.before[window, stop] - self.before[window, first]
         share: Floats = inside / (stop - first)
         return share
+
+
+def answer_cube(
+    index: CubeIndex,
+    windows: Sequence[Integers],
+    areas: Areas,
+    *,
+    confidence: float,
+    threshold: Threshold,
+) -> list[dict[str, Any]]:
+    """Answer areas in each window; see `psd.query.windows.answer_windows`."""
+    check_levels(confidence, threshold)
+    fit, record = index.fit, index.record
+    totals = cube_totals(fit, areas, Windows.of_slices(windows, len(record.slices)))
+    certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
+    return [answer_columns(each, record.plane, **certainty) for each in totals]
 
 
 def cube_totals(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotals]:

@@ -26,7 +26,9 @@ from psd.space.box_tree import MAX_CHILDREN
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
+    from psd.estimation.cube import CubeFit
     from psd.estimation.least_squares import Estimates
+    from psd.release.cube import CubeRecord
 
 
 EVEN, SMOOTH, COVARIATE = range(3)
@@ -268,6 +270,20 @@ class QueryIndex:
     def flat_tree(self) -> FlatTree:
         """Arrays for the compiled walk; see `psd.query.index`."""
         return flatten_tree(self.fit)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CubeIndex:
+    """A cube with the fit that its queries read, computed when first used."""
+
+    record: CubeRecord  # what was published
+
+    @cached_property
+    def fit(self) -> CubeFit:
+        """Fit of both layers."""
+        from psd.estimation.cube import fit_cube
+
+        return fit_cube(self.record)
 
 
 def fitted(slices: Sequence[QueryIndex]) -> Iterator[QueryIndex]:

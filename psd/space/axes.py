@@ -89,7 +89,8 @@ class TimeAxis:
         ParameterError
             If it does not begin and end where slices do.
         """
-        numbers = self.slices.window(text)
-        if numbers[-1] - numbers[0] + 1 != len(numbers):
+        numbers = self.slices.window(text).numbers
+        first, stop = int(numbers[0]), int(numbers[-1]) + 1
+        if stop - first != len(numbers):
             raise ParameterError(f"when must have no gap, got {text[:80]!r}", name="when")
-        return numbers[0], numbers[-1] + 1
+        return first, stop
