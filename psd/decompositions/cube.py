@@ -10,7 +10,7 @@ References
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
@@ -279,7 +279,13 @@ class _Plan:
     tier: NDArray[np.int64]  # number of the cell of the tier above
 
     def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> _Plan:
-        return _Plan(**{name: getattr(self, name)[which] for name in _FIELDS})
+        return _Plan(
+            halves=self.halves[which],
+            quads=self.quads[which],
+            now=self.now[which],
+            later=self.later[which],
+            tier=self.tier[which],
+        )
 
     @property
     def is_due(self) -> NDArray[np.bool_]:
@@ -295,36 +301,36 @@ class _Plan:
     def below(self, owner: NDArray[np.int64]) -> _Plan:
         """Plan of children, one cut down; ``owner`` has the index of each one's parent."""
         above = self[owner]
-        return _Plan(
+        return replace(
+            above,
             halves=np.maximum(above.halves - 1, 0),
             quads=np.where(above.halves > 0, above.quads, np.maximum(above.quads - 1, 0)),
-            now=above.now,
-            later=above.later,
-            tier=above.tier,
         )
 
     def ended_at(self, which: NDArray[np.bool_]) -> _Plan:
         """Plan in which the selected cells spend all that is left at once."""
-        return _Plan(
+        return replace(
+            self,
             halves=np.where(which, 0, self.halves),
             quads=np.where(which, 0, self.quads),
             now=np.where(which, self.now + self.later, self.now),
             later=np.where(which, 0, self.later),
-            tier=self.tier,
         )
 
     def numbered(self, first: int) -> _Plan:
         """Plan whose tiers have numbers of their own."""
-        arrays = {name: getattr(self, name) for name in _FIELDS}
-        return _Plan(**arrays | {"tier": self.tier + first})
+        return replace(self, tier=self.tier + first)
 
     @staticmethod
     def join(plans: list[_Plan]) -> _Plan:
         """Concatenate plans."""
-        return _Plan(**{n: np.concatenate([getattr(p, n) for p in plans]) for n in _FIELDS})
-
-
-_FIELDS = ("halves", "quads", "now", "later", "tier")
+        return _Plan(
+            halves=np.concatenate([plan.halves for plan in plans]),
+            quads=np.concatenate([plan.quads for plan in plans]),
+            now=np.concatenate([plan.now for plan in plans]),
+            later=np.concatenate([plan.later for plan in plans]),
+            tier=np.concatenate([plan.tier for plan in plans]),
+        )
 
 
 def _cut_once(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, NDArray[np.int64]]:

@@ -98,7 +98,7 @@ def test_roughness_is_between_its_limits(k):
     rng = np.random.default_rng(k)
     counts = rng.integers(-50, 10_000, 400) * rng.integers(0, 2, 400)
     owner, nano = np.repeat(np.arange(100), 4), np.full(400, NANO // 3)
-    factor = cascade._roughness(counts, owner, noise_variance(nano, k), np.ones(400))
+    factor = cascade.family_roughness(counts, owner, noise_variance(nano, k), np.ones(400))
     assert factor.min() == 1 / CASCADE_MAX_ROUGHNESS
     assert factor.max() <= CASCADE_MAX_ROUGHNESS
     assert (factor.reshape(100, 4) == factor.reshape(100, 4)[:, :1]).all()
@@ -114,5 +114,5 @@ def test_roughness_of_families():
     ):
         owner, size = np.zeros(len(counts), np.int64), len(counts)
         noise = noise_variance(np.full(size, NANO), 1)
-        found = cascade._roughness(np.array(counts), owner, noise, np.ones(size))
+        found = cascade.family_roughness(np.array(counts), owner, noise, np.ones(size))
         assert found.tolist() == [factor] * size
