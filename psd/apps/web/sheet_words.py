@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from psd.privacy.loss import RHO, delta_text, epsilon_text
+from psd.release.cube import records_of
 from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
@@ -231,9 +232,7 @@ def counted_text(release: Release, language: Language) -> str:
     record, unit = release.record, release.unit
     if language == "en":
         return record.counted_text
-    is_total = (
-        record.are_running_totals if isinstance(record, SeriesRecord) else record.is_running_total
-    )
+    is_total = _first_of(release).is_running_total
     text = {"record": "기록", "report": "기기 (각각 응답 한 번)"}.get(unit.kind, "사용자")
     if unit.has_user and not unit.weight:
         text = f"남긴 기록 ({_bound(release)})"
@@ -301,5 +300,4 @@ def limits_texts(limits: Limits, language: Language) -> list[str]:
 
 def _first_of(release: Release) -> ReleaseRecord:
     """Record of a release, or of the first slice."""
-    record = release.record
-    return record.releases[0] if isinstance(record, SeriesRecord) else record
+    return records_of(release.record)[0]
