@@ -21,6 +21,7 @@ from . import module_of_app
 
 if TYPE_CHECKING:
     from psd.api.release import Release
+    from psd.release.cube import CubeRecord
     from psd.release.record import ReleaseRecord
     from psd.release.series import SeriesRecord
     from psd.space.domain import Domain
@@ -121,12 +122,12 @@ def command(
         raise click.UsageError("--overwrite must be given with --sheet")
 
     loaded = release_or_series_at(release, slice_name)
-    from psd.release.series import SeriesRecord
+    from psd.release.record import ReleaseRecord
 
     if form in STANDARDS:
         click.echo(json.dumps(loaded.catalogue(form, file=release), indent=2))  # type: ignore[arg-type]
         return
-    if isinstance(loaded.record, SeriesRecord):
+    if not isinstance(loaded.record, ReleaseRecord):
         print_series(loaded, loaded.record, form)
         return
     if form == "json":
@@ -274,11 +275,15 @@ def _path_text(release: Release) -> str:
     )
 
 
-def print_series(series: Release, record: SeriesRecord, form: str) -> None:
-    """Facts of the series and one line per slice, for people or for programs."""
-    facts, rows = _series_facts(series, record), _slice_rows(series)
+def print_series(series: Release, record: SeriesRecord | CubeRecord, form: str) -> None:
+    """Facts of the series and one line per slice, or layer, for people or for programs."""
+    from psd.release.series import SeriesRecord
+
+    is_cube = not isinstance(record, SeriesRecord)
+    facts = _series_facts(series, record)
+    rows = _slice_rows(series) if isinstance(record, SeriesRecord) else _layer_rows(record)
     if form == "json":
-        click.echo(json.dumps({**facts, "slices": rows}, indent=2))
+        click.echo(json.dumps({**facts, "layers" if is_cube else "slices": rows}, indent=2))
         return
     print_facts(
         {
@@ -290,11 +295,13 @@ def print_series(series: Release, record: SeriesRecord, form: str) -> None:
     print_rows(rows)
 
 
-def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
+def _series_facts(series: Release, record: SeriesRecord | CubeRecord) -> dict[str, Any]:
     """Facts about all slices together."""
     from psd.privacy.loss import epsilon_text
+    from psd.release.series import SeriesRecord
+    from psd.space.time_slices import slices_text
 
-    first = record.releases[0]
+    first = record.releases[0] if isinstance(record, SeriesRecord) else record.plane
     return {
         "about": series.record.about_texts,
         "method": first.method,
@@ -310,12 +317,27 @@ def _series_facts(series: Release, record: SeriesRecord) -> dict[str, Any]:
         "bound_per": record.scope,
         "slices_by": record.slices.by,
         "time_zone": record.slices.time_zone,
+        **({} if isinstance(record, SeriesRecord) else {"slices": slices_text(record.slices)}),
         **_domain_facts(series.domain),
         "estimate": first.post_processing.estimate,
         "density": first.post_processing.density,
         "library": first.library,
         "digest": series.digest,
     }
+
+
+def _layer_rows(cube: CubeRecord) -> list[dict[str, Any]]:
+    """Cells of each layer of a cube, and the largest loss of a path."""
+    measure = cube.plane.tree.noise.measure
+    layers = {"space": cube.plane, "space and time": cube.joint}
+    return [
+        {
+            "layer": name,
+            "cells": len(record.tree),
+            f"largest_{measure.name}": measure.text(record.tree.max_path_loss),
+        }
+        for name, record in layers.items()
+    ]
 
 
 def _slice_rows(series: Release) -> list[dict[str, Any]]:

@@ -79,6 +79,9 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
     loaded = release_or_series_at(path, name, option)
     if loaded.slices is None:
         return loaded
+    from psd.release.cube import records_of
+
+    records_of(loaded.record)  # refuses a cube
     more = ""
     if click.get_current_context().info_name == "export":  # it writes cells of one slice
         areas = "--all-regions" if loaded.levels else "--polygons FILE"

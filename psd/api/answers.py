@@ -390,7 +390,7 @@ class Answers:
         if self.time.cube is not None:
             raise ParameterError(
                 f"release must not be a cube for {what}; ask for the areas one by one, or build "
-                'with another method, such as method="auto"'
+                "with another method, such as auto"
             )
 
     def _one_slice(self, what: str) -> QueryIndex:

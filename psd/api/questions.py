@@ -153,7 +153,7 @@ def answer(
         if time.cube is not None:
             raise ParameterError(
                 f"{statistic.kind} must be left out of a query of a cube, whose slices are not "
-                'counted one by one; build with another method, such as method="auto"',
+                "counted one by one; build with another method, such as auto",
                 name=statistic.kind,
             )
         return _answer_statistic(areas, statistic, stated)

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cube_terms",
-    "divides_time",
     "draw_counts",
     "draw_cube",
     "draw_release",
@@ -89,7 +88,7 @@ def draw_counts(
     if request.slices is None:
         squared = squared_of(budget, common["unit"], scope, None)
         return draw_release(counted.tally, counted.domain, squared_sensitivity=squared, **common)
-    if divides_time(request.method):
+    if request.is_cube:
         return draw_cube(counted.tally, counted.domain, request.slices, scope=scope, **common)
     return draw_series(
         counted.tally, counted.domain, request.slices, scope=scope, on_slice=on_slice, **common
@@ -258,12 +257,6 @@ def draw_cube(
     counts = replace(counts, contributions=whole.contributions)
     plane, joint = _draw_layers(counts, domain, budget=budget, unit=whole, **terms, **common)
     return Release(CubeRecord(slices=slices, joint=joint, plane=plane))
-
-
-def divides_time(method: Decomposition) -> bool:
-    """Whether a method divides time itself, so that slices are one axis of a cube."""
-    axes: tuple[str, ...] = getattr(method, "axes", ())
-    return "time" in axes
 
 
 def cube_terms(

@@ -54,7 +54,7 @@ from psd.errors import (
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.unit import counted_unit
 from psd.publish.counting import allot_shares
-from psd.publish.drawing import cube_terms, divides_time, slice_budgets, slice_tally, squared_of
+from psd.publish.drawing import cube_terms, slice_budgets, slice_tally, squared_of
 from psd.publish.insecure import SeededSampler
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) 
     how: dict[str, Any] = {"slices": request.slices, "strata": regions, "values": request.values}
     counts = TallyBuilder(domain, unit=unit, **how).build()
     layers: dict[str, Any] = {"squared_sensitivity": squared}
-    if request.slices is not None and divides_time(request.method):
+    if request.slices is not None and request.is_cube:
         scope = request.contribution_scope
         unit, layers = cube_terms(request.unit, scope, request.slices, budget.measure)
         counts = replace(counts, contributions=unit.contributions)

@@ -247,7 +247,7 @@ class BuildTerms:
             if self.regions.domain != self.domain:
                 raise ParameterError("regions must be those of the domain of the release")
 
-        if self.slices is not None and self.values and getattr(self.method, "axes", None):
+        if self.is_cube and self.values:
             raise ParameterError(
                 f"values must be left out with slices of method {self.method.name}; other methods "
                 "have sums and means of each slice",
@@ -260,6 +260,12 @@ class BuildTerms:
         check_instance(
             "post_processing", self.post_processing, PostProcessing, "psd.PostProcessing()"
         )
+
+    @property
+    def is_cube(self) -> bool:
+        """Whether slices are cells of an axis that the method divides, and not counted apart."""
+        axes: tuple[str, ...] = getattr(self.method, "axes", ())
+        return self.slices is not None and "time" in axes
 
     @property
     def nano_epsilon(self) -> int:
@@ -350,7 +356,9 @@ class BuildTerms:
         """The guarantee in a few words."""
         each = " in each slice" * (self.contribution_scope == "slice")
         unit, loss = self.unit, self.loss
-        words = unit.guarantee_text if loss.is_pure else unit.concentrated_text
+        words = unit.guarantee_text
+        if not loss.is_pure:  # a question of a cube sees several slices
+            words = unit.summed_text if self.is_cube else unit.concentrated_text
         return f"{loss.text} {words}{each}{loss.failure_note}"
 
 

@@ -164,6 +164,6 @@ def records_of(
     if isinstance(record, CubeRecord):
         raise ParameterError(
             "release must not be a cube for this, whose slices are not counted one by one; ask it "
-            'with query(when=...), or build with another method, such as method="auto"'
+            "for areas in windows of time, or build with another method, such as auto"
         )
     return record.releases if isinstance(record, SeriesRecord) else (record,)

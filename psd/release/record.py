@@ -409,7 +409,8 @@ class ReleaseRecord:
         """What the loss protects."""
         if self.rho is None:
             return self.unit.guarantee_text
-        if self.parameters.get("counter", "slices") == "slices":
+        counts_apart = self.parameters.get("counter", "slices") == "slices"
+        if counts_apart and "axes" not in self.parameters:
             return self.unit.concentrated_text
         return self.unit.summed_text
 
