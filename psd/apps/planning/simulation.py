@@ -189,6 +189,16 @@ class PlanRequest:
     series: PlannedSeries = PlannedSeries()
     values: tuple[Value, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse methods that divide time themselves: a plan simulates one slice by itself."""
+        cubes = [method.name for method in self.methods if getattr(method, "axes", ())]
+        if self.series.slices > 1 and cubes:
+            raise ParameterError(
+                f"methods must count each slice by itself with slices, got {cubes[0]}; plan auto, "
+                "whose errors of single slices are alike, or plan one slice",
+                name="methods",
+            )
+
     @property
     def unit(self) -> PrivacyUnit:
         """Unit of privacy."""
