@@ -130,7 +130,7 @@ FIELDS: Final = (
     Field(
         name="inference",
         json="integer, 1 to 1,000,000",
-        doc="version of the estimates that the library computes from the counts: 1 or 2",
+        doc="version of the estimates that the library computes from the counts: 1 to 3",
         is_valid=lambda value: _is_integer(value, 1, 10**6),
         value_of=lambda record: record.inference,
     ),
