@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,12 +67,22 @@ class EntryNodes:
 
         Returns (children,) int64, true counts, in the order of the numbers of the children.
         """
-        is_plane = cuts[0].spans is None
-        grids = _Grids(cuts, self._nodes) if len(cuts) > 1 and is_plane else None
-        if grids is None or not grids.are_even:
+        found = [self._cut_run([*run]) for _, run in groupby(cuts, _further_axes)]
+        return np.concatenate(found)
+
+    def _cut_run(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
+        """Do cuts that divide the plane, or axes beside it; those of several levels at once."""
+        axes = _further_axes(cuts[0])
+        parts_of: _Grids | _Spans | None = None
+        if len(cuts) > 1 and not axes:
+            grids = _Grids(cuts, self._nodes)
+            parts_of = grids if grids.are_even else None
+        elif len(cuts) > 1 and len(axes) == 1 and axes[0] > 1:
+            parts_of = _Spans(cuts, self._nodes, axes[0])
+        if parts_of is None:
             return np.concatenate([self._divide(_Quadrants(cut, self._nodes)) for cut in cuts])
-        first, number = self._nodes, self._divide(grids)
-        # The cells of the grids were counted; children that were cut again are sums of them.
+        first, number = self._nodes, self._divide(parts_of)
+        # The finest parts were counted; children that were cut again are sums of them.
         for cut in reversed(cuts):
             again = cut.nodes >= first
             for child in cut.child[again].T:
@@ -79,7 +90,7 @@ class EntryNodes:
                 number[cut.nodes[again][there] - first] += number[child[there] - first]
         return number
 
-    def _divide(self, parts_of: _Quadrants | _Grids) -> NDArray[np.int64]:
+    def _divide(self, parts_of: _Quadrants | _Grids | _Spans) -> NDArray[np.int64]:
         """Move the entries of nodes to their parts; count the records of each new node."""
         parts = even_parts(len(self._node), _ENTRIES_PER_THREAD)
         number, *more = in_threads(partial(self._move, parts_of), parts)
@@ -88,7 +99,7 @@ class EntryNodes:
         self._nodes += parts_of.children
         return number
 
-    def _move(self, parts_of: _Quadrants | _Grids, part: slice) -> NDArray[np.int64]:
+    def _move(self, parts_of: _Quadrants | _Grids | _Spans, part: slice) -> NDArray[np.int64]:
         """Move some entries."""
         number = np.zeros(parts_of.children, np.int64)
         for start in range(part.start, part.stop, _CHUNK):
@@ -101,6 +112,31 @@ class EntryNodes:
             np.add.at(number, below, 1 if self._counts is None else self._counts[moved])
             self._node[moved] = below + self._nodes
         return number
+
+
+def _further_axes(cut: Cut) -> tuple[int, ...]:
+    """Axes that a cut divides if one of them is beside the plane; none of a cut of the plane."""
+    if cut.spans is None:
+        return ()
+    high = np.concatenate([cut.boxes[:, 2:], cut.spans[:, 1::2]], axis=1)
+    axes = tuple(np.flatnonzero((cut.lines < high).any(axis=0)).tolist())
+    return axes if max(axes, default=0) > 1 else ()
+
+
+def _cut_nodes(cuts: Sequence[Cut], nodes: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Which of the nodes that were there before each node lies in, and which are not cut again.
+
+    Both are by the number of the node; -1 for those that are not cut.
+    """
+    old = np.concatenate([cut.nodes[cut.nodes < nodes] for cut in cuts])
+    size = nodes + sum(cut.children for cut in cuts)
+    owner, is_part = np.full(size, -1, np.int32), np.ones(size, bool)
+    owner[old] = np.arange(len(old))
+    for cut in cuts:
+        is_part[cut.nodes] = False
+        for child in cut.child.T:
+            owner[child[child >= 0]] = owner[cut.nodes[child >= 0]]
+    return owner, is_part
 
 
 class _Quadrants:
@@ -139,15 +175,8 @@ class _Grids:
     def __init__(self, cuts: Sequence[Cut], nodes: int) -> None:
         self.children = sum(cut.children for cut in cuts)
         # Each node that was there before has a grid; its parts are the children that stay whole.
-        old = np.concatenate([cut.nodes[cut.nodes < nodes] for cut in cuts])
+        grid, is_part = _cut_nodes(cuts, nodes)
         west, south, east, north = np.concatenate([c.boxes[c.nodes < nodes] for c in cuts]).T.copy()
-        grid = np.full(nodes + self.children, -1, np.int32)
-        grid[old] = np.arange(len(old))
-        is_part = np.ones(len(grid), bool)
-        for cut in cuts:
-            is_part[cut.nodes] = False
-            for child in cut.child.T:
-                grid[child[child >= 0]] = grid[cut.nodes[child >= 0]]
         self._grid, self.is_cut = grid[:nodes], grid[:nodes] >= 0
 
         def parts() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]]:
@@ -158,7 +187,7 @@ class _Grids:
                     yield cells.nodes - nodes, grid[cells.nodes], cells.boxes.T
 
         # A grid has as many columns as parts on its south edge, and as many rows as on its west.
-        columns, rows = np.zeros((2, len(old)), np.int64)
+        columns, rows = np.zeros((2, len(west)), np.int64)
         for _, of, (left, low, _, _) in parts():
             np.add.at(columns, of[low == south[of]], 1)
             np.add.at(rows, of[left == west[of]], 1)
@@ -175,7 +204,11 @@ class _Grids:
                 self._part[cell] = part
 
     def below(
-        self, node: NDArray[np.int32], columns: NDArray[np.integer], rows: NDArray[np.integer]
+        self,
+        node: NDArray[np.int32],
+        columns: NDArray[np.integer],
+        rows: NDArray[np.integer],
+        *_: NDArray[np.integer],
     ) -> NDArray[np.intp]:
         """Part that each entry is in, 0 for the first child of the cuts."""
         below: NDArray[np.intp] = self._part.take(self._cell(self._grid.take(node), columns, rows))
@@ -190,6 +223,38 @@ class _Grids:
         cell += _place(columns, grid, *self._x)
         cell += _of(self._first, grid)
         return cell
+
+
+class _Spans:
+    """Nodes that several cuts divide along one axis beside the plane. Public.
+
+    A table has the part of each cell of the axis in each node that was there before.
+    """
+
+    def __init__(self, cuts: Sequence[Cut], nodes: int, axis: int) -> None:
+        self.children, self._axis = sum(cut.children for cut in cuts), axis
+        owner, is_part = _cut_nodes(cuts, nodes)
+        self._owner, self.is_cut = owner[:nodes], owner[:nodes] >= 0
+        side = slice(2 * (axis - 2), 2 * (axis - 1))
+        spans = [c.spans[c.nodes < nodes, side] for c in cuts if c.spans is not None]
+        first, stop = np.concatenate(spans).T
+        # Places in the table less the first cell, so that a cell is added to them.
+        self._start = np.cumsum(stop - first) - (stop - first) - first
+        self._part = np.zeros(int((stop - first).sum()), np.intp)
+        for cut in cuts:
+            cells = cut.cells
+            cells = cells[is_part[cells.nodes]]
+            assert cells.spans is not None  # of a layer over the axis
+            low, high = cells.spans[:, side].T
+            at = ranges(self._start[owner[cells.nodes]] + low, high - low)
+            self._part[at] = np.repeat(cells.nodes - nodes, high - low)
+
+    def below(self, node: NDArray[np.int32], *cells: NDArray[np.integer]) -> NDArray[np.intp]:
+        """Part that each entry is in, 0 for the first child of the cuts."""
+        place = self._start.take(self._owner.take(node))
+        place += cells[self._axis]
+        below: NDArray[np.intp] = self._part.take(place)
+        return below
 
 
 def _place(

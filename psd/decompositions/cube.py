@@ -185,25 +185,17 @@ class Cube:
         left, rough = np.full(len(cells), loss), np.ones(len(cells))
         plan = schedule.plan(curator, cells, totals, left, rough, CUBE_FIRST_BITS)
         while len(cells):
-            cells, owner = _cut_once(curator, cells, plan)
-            plan = plan.below(owner)
-            # Cells in which no record can be are counted with all that is left.
-            weight = np.ones(len(cells))
-            is_open = plan.is_open
-            weight[is_open] = curator.mass(cells[is_open])
-            plan = plan.ended_at(weight == 0)
-            due = plan.is_due
-            counts = curator.count(cells[due], plan.now[due])
-            goes_on = plan.later[due] > 0
-            onward, counts = np.flatnonzero(due)[goes_on], counts[goes_on]
-            open_cells, later = cells[onward], plan.later[onward]
-            spent = curator.noise_variance(open_cells, plan.now[onward])
-            weight = weight[onward] * _volumes(open_cells)
-            rough = family_roughness(counts, plan.tier[onward], spent, weight)
-            decided = schedule.plan(curator, open_cells, counts, later, rough, 0)
-            decided = decided.numbered(int(plan.tier.max(initial=0)) + 1)
-            cells = Cells.join([cells[~due], open_cells])
-            plan = _Plan.join([plan[~due], decided])
+            cells, plan = _divide_tier(curator, cells, plan)
+            counts = curator.count(cells, plan.now)
+            onward = np.flatnonzero(plan.later > 0)
+            cells, plan, counts = cells[onward], plan[onward], counts[onward]
+            if not len(cells):
+                return
+            # Cells of one tier are compared that lie in one cell of the tier above.
+            variance = curator.noise_variance(cells, plan.now)
+            weight = curator.mass(cells) * _lengths(cells)
+            rough = family_roughness(counts, plan.owner, variance, weight)
+            plan = schedule.plan(curator, cells, counts, plan.later, rough, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +231,7 @@ class _Schedule:
             quads=quads,
             now=np.where(last, left, now),
             later=np.where(last, 0, left - now),
-            tier=np.arange(len(cells)),
+            owner=np.arange(len(cells)),
         )
 
     def _allocate(
@@ -277,7 +269,7 @@ class _Plan:
     quads: NDArray[np.int64]  # of both sides
     now: NDArray[np.int64]
     later: NDArray[np.int64]
-    tier: NDArray[np.int64]  # number of the cell of the tier above
+    owner: NDArray[np.int64]  # number of the cell of the tier above
 
     def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> _Plan:
         return _Plan(
@@ -285,42 +277,8 @@ class _Plan:
             quads=self.quads[which],
             now=self.now[which],
             later=self.later[which],
-            tier=self.tier[which],
+            owner=self.owner[which],
         )
-
-    @property
-    def is_due(self) -> NDArray[np.bool_]:
-        """Which cells are to be counted."""
-        is_due: NDArray[np.bool_] = (self.halves == 0) & (self.quads == 0)
-        return is_due
-
-    @property
-    def is_open(self) -> NDArray[np.bool_]:
-        """About which cells something is left to decide."""
-        return ~self.is_due | (self.later > 0)
-
-    def below(self, owner: NDArray[np.int64]) -> _Plan:
-        """Plan of children, one cut down; ``owner`` has the index of each one's parent."""
-        above = self[owner]
-        return replace(
-            above,
-            halves=np.maximum(above.halves - 1, 0),
-            quads=np.where(above.halves > 0, above.quads, np.maximum(above.quads - 1, 0)),
-        )
-
-    def ended_at(self, which: NDArray[np.bool_]) -> _Plan:
-        """Plan in which the selected cells spend all that is left at once."""
-        return replace(
-            self,
-            halves=np.where(which, 0, self.halves),
-            quads=np.where(which, 0, self.quads),
-            now=np.where(which, self.now + self.later, self.now),
-            later=np.where(which, 0, self.later),
-        )
-
-    def numbered(self, first: int) -> _Plan:
-        """Plan whose tiers have numbers of their own."""
-        return replace(self, tier=self.tier + first)
 
     @staticmethod
     def join(plans: list[_Plan]) -> _Plan:
@@ -330,32 +288,61 @@ class _Plan:
             quads=np.concatenate([plan.quads for plan in plans]),
             now=np.concatenate([plan.now for plan in plans]),
             later=np.concatenate([plan.later for plan in plans]),
-            tier=np.concatenate([plan.tier for plan in plans]),
+            owner=np.concatenate([plan.owner for plan in plans]),
         )
 
 
-def _cut_once(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, NDArray[np.int64]]:
-    """Halve time, or both sides, of each cell, or give it one child; and each child's parent."""
-    assert cells.spans is not None  # of a layer over time
-    low, high = cells.boxes[:, :2], cells.boxes[:, 2:]
-    first, stop = cells.spans.T
-    is_time = plan.halves > 0
-    # An axis is divided only if both halves keep the smallest cell.
-    divided = (~is_time & (plan.quads > 0))[:, None]
-    divided = divided & (high - low >= 2 * np.array(curator.domain.cell_step))
-    lines = [np.where(divided[:, a], cells.middle(a), low[:, a]) for a in (0, 1)]
-    middle = np.where(is_time, (first + stop) // 2, first)
-    parts = 1 + np.stack([lines[0] > low[:, 0], lines[1] > low[:, 1], middle > first])
-    owner = np.repeat(np.arange(len(cells)), parts.prod(axis=0))
-    name = curator.axes[0].name
-    return curator.cut(cells, {name: middle}, x=lines[0], y=lines[1]), owner
+def _divide_tier(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, _Plan]:
+    """Divide cells down to their next tier: time first, then space. One cell stays one child.
+
+    A cell in which no record can be ends where it is found, with all the loss that is left.
+    """
+    name, step = curator.axes[0].name, 2 * np.array(curator.domain.cell_step)
+    stays = (plan.halves == 0) & (plan.quads == 0)
+    done = [(curator.cut(cells[stays]), plan[stays])]
+    cells, plan = cells[~stays], plan[~stays]
+    while len(cells):
+        is_time = plan.halves > 0
+        which = is_time if is_time.any() else plan.quads > 0
+        cut, above = cells[which], plan[which]
+        assert cut.spans is not None  # of a layer over time
+        first, middle = cut.spans[:, 0], cut.spans.sum(axis=1) // 2
+        low, high = cut.boxes[:, :2], cut.boxes[:, 2:]
+        if is_time.any():
+            parts = np.where(middle > first, 2, 1)
+            made = curator.cut(cut, {name: middle})
+        else:
+            # An axis is divided only if both halves keep the smallest cell.
+            wide = high - low >= step
+            x, y = (np.where(wide[:, a], cut.middle(a), low[:, a]) for a in (0, 1))
+            parts = np.where(x > low[:, 0], 2, 1) * np.where(y > low[:, 1], 2, 1)
+            made = curator.cut(cut, x=x, y=y)
+        below = above[np.repeat(np.arange(len(cut)), parts)]
+        below = replace(
+            below,
+            halves=np.maximum(below.halves - 1, 0),
+            quads=below.quads - (0 if is_time.any() else 1),
+        )
+        empty = curator.mass(made) == 0
+        below = replace(
+            below,
+            halves=np.where(empty, 0, below.halves),
+            quads=np.where(empty, 0, below.quads),
+            now=np.where(empty, below.now + below.later, below.now),
+            later=np.where(empty, 0, below.later),
+        )
+        cells, plan = Cells.join([cells[~which], made]), _Plan.join([plan[~which], below])
+        is_due = (plan.halves == 0) & (plan.quads == 0)
+        done.append((cells[is_due], plan[is_due]))
+        cells, plan = cells[~is_due], plan[~is_due]
+    return Cells.join([each for each, _ in done]), _Plan.join([each for _, each in done])
 
 
-def _volumes(cells: Cells) -> NDArray[np.float64]:
+def _lengths(cells: Cells) -> NDArray[np.float64]:
     """Slices of cells, by which their expected counts differ in a family of one area."""
     assert cells.spans is not None  # of a layer over time
-    volumes: NDArray[np.float64] = (cells.spans[:, 1] - cells.spans[:, 0]).astype(np.float64)
-    return volumes
+    lengths: NDArray[np.float64] = (cells.spans[:, 1] - cells.spans[:, 0]).astype(np.float64)
+    return lengths
 
 
 method = Cube
