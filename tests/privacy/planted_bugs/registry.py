@@ -20,6 +20,7 @@ _MODULES = {
     "Values": ("values",),
     "Tallies and merging": ("tallies",),
     "Time slices": ("slices",),
+    "Cubes": ("cubes",),
     "Streams": ("streams",),
     "Regions": ("regions",),
     "Ledger": ("ledger",),

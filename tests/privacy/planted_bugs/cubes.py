@@ -1,0 +1,71 @@
+"""Planted bugs of cubes: caps of cells, layers that are not paid for, records in other slices."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from privacy.planted_bugs.bug import around, instead, like, planted
+from psd.space.cube_tree import noises_by
+
+REPLAY = "tests/privacy/test_cube_replay.py::"
+PLACEMENTS = REPLAY + "test_users_of_all_placements_cost_rho_and_no_more"
+PAIRS = REPLAY + "test_no_answer_of_a_few_pairs_tells_more_than_the_loss"
+CAP = "the bound of one slice taken for that of a cell of several"
+
+
+@planted(test=PLACEMENTS + "[levels-4-1-True-echo]", like=CAP)
+@instead("psd.curator.curator.noises_by")
+def cap_of_one_slice_for_cells_of_several(noise, cap, slices):
+    """A cell of several slices has the noise of a cell of one."""
+    yield from noises_by(noise, cap, np.ones_like(slices))
+
+
+@planted(test=REPLAY + "test_medians_of_several_slices_have_the_cap_of_these", like=CAP)
+@instead("psd.curator.curator.Curator._sensitivity")
+def cap_of_one_slice_for_medians(self, growing, nodes):
+    """Counts have the cap of their cell, and medians that of one slice."""
+    [(noise, _)] = noises_by(self.noise, self._cap, np.ones(1, np.int64))
+    return np.full(len(nodes), noise.sensitivity)
+
+
+@planted(test=REPLAY + "test_layers_pay_from_one_budget[axes0]")
+@like("questions about all slices that nobody adds to those about each")
+@around("psd.curator.curator.Curator._charge")
+def second_layer_of_a_cube_not_charged(original, self, kind, cells, loss):
+    """The layer over space and time is asked for nothing, once the plane is paid."""
+    if cells.layer == 0:
+        original(self, kind, cells, loss)
+    else:
+        self._questions.append((kind, self._layers[cells.layer].growing, cells.nodes, loss))
+
+
+@planted(test=REPLAY + "test_records_of_empty_slices_change_no_sensitivity")
+@like("categories and groups from the data")
+@around("psd.curator.curator.Curator._noises")
+def empty_slices_left_out_of_a_cap(original, self, growing, nodes):
+    """The cap of a cell follows from the slices in it that have a record."""
+    if not growing.axes:
+        yield from original(self, growing, nodes)
+        return
+    filled = np.isin(np.arange(self.axes[0].size), self._tally.slice)
+    before = np.append(0, np.cumsum(filled))
+    first, stop = growing.spans[nodes].T
+    yield from noises_by(self.noise, self._cap, np.maximum(before[stop] - before[first], 1))
+
+
+@planted(test=PAIRS + "[levels-epsilon-two]")
+@like("a record that one layer counts in several disjoint cells")
+@around("psd.curator.curator.Curator.root")
+def records_of_a_cube_in_all_slices(original, self, axes=()):
+    """The cells of the layer over space and time hold the records of all slices."""
+    sound = self._tally
+    if axes:
+        slices = self.axes[0].size
+        arrays = {
+            name: np.tile(getattr(sound, name), slices) for name in ("columns", "rows", "counts")
+        }
+        when = np.repeat(np.arange(slices), len(sound.counts))
+        self._tally = replace(sound, **arrays, slice=when)
+    root = original(self, axes)
+    self._tally = sound
+    return root
