@@ -47,6 +47,8 @@ from support.privacy.slices_replay import UNITS_OF_SLICES, loss_of, placed, user
 
 DEEP = pytest.mark.deep
 METHODS = {"cube": CUBE, "levels": LEVELS, "medians": MEDIANS}
+# A median has a choice among two lines at least.
+SIDE = {"cube": 2, "levels": 2, "medians": 3}
 UNITS = {
     "one": (user(1), "series"),
     "two": (user(2), "series"),
@@ -74,7 +76,7 @@ def check_pairs(space, method, size, *, sets, users):
 @pytest.mark.parametrize("loss", [NANO, LOSS], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("method", METHODS)
 def test_no_answer_of_a_few_pairs_tells_more_than_the_loss(method, loss, unit):
-    check_pairs(Space(2, 2, *UNITS[unit], loss), METHODS[method], 2, sets=2, users=6)
+    check_pairs(Space(SIDE[method], 2, *UNITS[unit], loss), METHODS[method], 2, sets=2, users=6)
 
 
 @DEEP
@@ -84,7 +86,9 @@ def test_no_answer_of_a_few_pairs_tells_more_than_the_loss(method, loss, unit):
 def test_no_answer_tells_more_than_the_loss(method, loss, unit):
     """A tenth to a third of the pairs of each case, beside up to three records."""
     users = 8 if unit == "one" else 11
-    check_pairs(Space(2, 2, *UNITS[unit], loss), METHODS[method], 3, sets=23, users=users)
+    check_pairs(
+        Space(SIDE[method], 2, *UNITS[unit], loss), METHODS[method], 3, sets=23, users=users
+    )
 
 
 @DEEP
@@ -97,18 +101,18 @@ def test_no_answer_of_more_cells_tells_more_than_the_loss(loss, side, slices):
 @pytest.mark.parametrize("unit", ["one", "two in two slices"])
 def test_all_answers_of_selections_together_tell_no_more_than_epsilon(unit):
     """Exact log-ratios, by the rates of the real mechanisms; counts use up their share."""
-    space = Space(2, 2, *UNITS[unit])
-    users = list(space.users(least=space.whole.contributions))
-    worst = worst_exact_loss(space, MEDIANS, [], users[::2], SCRIPTS[0])
+    space = Space(3, 2, *UNITS[unit])
+    users = list(space.users(least=space.whole.contributions))[::4]
+    worst = worst_exact_loss(space, MEDIANS, [], users, SCRIPTS[0])
     assert 0.6 <= worst <= 1 + ROUNDING
 
 
 @DEEP
 @pytest.mark.parametrize("unit", UNITS)
 def test_all_answers_of_selections_tell_no_more_beside_others(unit):
-    space = Space(2, 2, *UNITS[unit])
-    users = list(space.users(least=space.whole.contributions))
-    for points in ([], [(0, 3)], [(0, 0), (1, 1)]):
+    space = Space(3, 2, *UNITS[unit])
+    users = list(space.users(least=space.whole.contributions))[::2]
+    for points in ([], [(0, 8)], [(0, 0), (1, 1)]):
         assert 0.6 <= worst_exact_loss(space, MEDIANS, points, users, SCRIPTS[0]) <= 1 + ROUNDING
 
 
@@ -296,22 +300,19 @@ def check_scores(curator, noise, cells, points, side):
 
 
 def test_medians_of_several_slices_have_the_cap_of_these():
-    """A user with a row in each of four slices moves the scores of all four by that many."""
-    space = Space(2, 4, user(4, 1), "series", LOSS)
+    """A user with a row in each of four slices moves all scores by four, up and down."""
 
     class Median:
         def build(self, curator):
-            root = curator.root(["time"])
-            curator.quantile(root, axis=0, loss=curator.loss)
+            curator.quantile(curator.root(["time"]), axis=0, loss=curator.loss)
             return curator.tree()
 
-    full = [[(when, cell) for when in range(4)] for cell in range(4)]
-    rule = {"compare": compare_layers, "measure": transcript_rho, "claim": RHO}
-    for data in ([], [(2, 0)] * 3):
-        others = [data + more for more in full]
-        # Scores move by the same amount up and down, twice what a median of one line shows.
-        worst = largest_loss(partial(space.build, Median()), data, others, **rule)
-        assert worst >= 0
+    space = Space(3, 4, user(4, 1), "series", LOSS)
+    # The four rows stand between two lines, and four others to the west of both.
+    west, between = [(2, 0)] * 4, [(when, 1) for when in range(4)]
+    rule = {"measure": transcript_rho, "claim": RHO, "compare": lambda *_: None}
+    worst = largest_loss(partial(space.build, Median()), west, [west + between], **rule)
+    assert worst == pytest.approx(float(RHO), rel=1e-6)
 
 
 def test_records_of_empty_slices_change_no_sensitivity():
