@@ -208,6 +208,7 @@ class Curator:
         self.contributions = tally.contributions
         self._values = 0 if tally.values is None else tally.values.shape[1]
         self.noise = _noise_of(tally, budget.measure, squared_sensitivity)
+        _check_cap(self.noise, tally, axes, cap)
         if self._values:  # counts follow from noisy sums, see `count`
             factor = count_factor(self._values, is_pure=budget.measure.is_pure)
             self.noise = replace(self.noise, factor=Fraction(factor))
@@ -744,6 +745,27 @@ def _noise_of(tally: Tally, measure: LossMeasure, squared_sensitivity: int | Non
             f"got {squared}"
         )
     return CountNoise.gaussian(squared)
+
+
+def _check_cap(
+    noise: CountNoise, tally: Tally, axes: tuple[Axis, ...], cap: SliceCap | None
+) -> None:
+    """Refuse noise that is too small for the records of a unit in cells of several slices."""
+    is_pure = noise.measure.is_pure
+    if cap is not None and (is_pure or not axes or cap.most < tally.contributions):
+        raise ParameterError(
+            "cap must be that of the records of one unit, with axes and a budget in rho; noise of "
+            "other curators follows from the records of a unit alone"
+        )
+    if axes and not is_pure:
+        least = tally.contributions**2
+        if cap is not None:
+            least = cap.squared_sensitivity(axes[0].size)
+        if noise.squared_sensitivity < least:
+            raise ParameterError(
+                f"squared_sensitivity must be at least {least}, that of a cell of all slices, got "
+                f"{noise.squared_sensitivity}; cells of fewer slices have less by their cap"
+            )
 
 
 def _check_values(tally: Tally, values: int, measure: LossMeasure) -> None:

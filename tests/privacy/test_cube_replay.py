@@ -9,14 +9,16 @@ k min(k, M t), k being the records of a user and M those in one slice.
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from psd.apps.auditing.bounds import transcript_rho
 from psd.curator.curator import Curator
-from psd.errors import BudgetError
+from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import cube_terms, draw_cube
@@ -137,8 +139,11 @@ def test_one_sensitivity_for_all_cells_would_lose_more(method):
     """With k M, which is the rule of slices, cells of several slices cost up to k / M times."""
     space = Space(2, 4, user(4, 1), "series", LOSS)
     noise, users = RecordingSampler(SCRIPTS[1]), list(space.users(least=4))
-    one_number = {"cap": None, "squared_sensitivity": 4}
-    curator, _ = space.build(method, [], noise, **one_number)[1]
+    of_slices = CountNoise.gaussian(4)
+    with patch(
+        "psd.curator.curator.noises_by", lambda *given: [(of_slices, np.arange(len(given[2])))]
+    ):
+        curator, _ = space.build(method, [], noise)[1]
     worst = rho_of_users(space, curator, noise.draws, users)
     if method is LEVELS:
         # Three of five cells of a path have four slices, one has two, and one has one.
@@ -329,6 +334,23 @@ def test_records_of_empty_slices_change_no_sensitivity():
         sensitivities.append([draw.sensitivity.tolist() for draw in noise.draws])
     # 4 min(4, t) of four, one and three slices; a quantile has the root of it, rounded up.
     assert sensitivities == [[[16], [4], [12], [4, 2]]] * 3
+
+
+@pytest.mark.parametrize(
+    ("loss", "changes"),
+    [
+        (NANO, {"cap": SliceCap(most=4, per_slice=1)}),
+        (LOSS, {"cap": SliceCap(most=4, per_slice=1), "axes": ()}),
+        (LOSS, {"cap": SliceCap(most=3, per_slice=1)}),
+        (LOSS, {"cap": None, "squared_sensitivity": 4}),
+        (LOSS, {"squared_sensitivity": 15}),
+    ],
+    ids=["epsilon", "no axes", "fewer records", "one number", "less than of all slices"],
+)
+def test_noise_too_small_for_cells_of_several_slices_is_refused(loss, changes):
+    space = Space(2, 4, user(4, 1), "series", loss)
+    with pytest.raises(ParameterError, match=r"cap must be|squared_sensitivity must be at least 16"):
+        space.curator([(0, 0)], RecordingSampler(), **changes)
 
 
 @pytest.mark.parametrize(("bound", "slices"), [(1, 3), (2, 4)])
