@@ -86,7 +86,7 @@ def test_no_answer_of_a_few_pairs_tells_more_than_the_loss(method, loss, unit):
 @pytest.mark.parametrize("loss", [NANO, LOSS], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("method", METHODS)
 def test_no_answer_tells_more_than_the_loss(method, loss, unit):
-    """A tenth to a third of the pairs of each case, beside up to three records."""
+    """A part of the pairs of each case, beside up to three records: thousands in all."""
     users = 8 if unit == "one" else 11
     check_pairs(
         Space(SIDE[method], 2, *UNITS[unit], loss), METHODS[method], 3, sets=18, users=users
