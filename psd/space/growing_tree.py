@@ -127,7 +127,7 @@ class Cut:
                 layer=self.layer,
                 nodes=self.child[filled],
                 boxes=edges[:, [0, 1, axes, axes + 1]],
-                spans=spans.reshape(len(edges), -1),
+                spans=spans.reshape(len(edges), 2 * (axes - 2)),
             )
         filled, boxes = self.child >= 0, quadrants(self.boxes, self.lines)
         boxes = boxes.reshape(-1, 4) if filled.all() else boxes[filled]
