@@ -214,7 +214,7 @@ def test_nothing_is_added_to_a_record_or_changed_in_it(tmp_path, subtests):
 
     tree = made().tree
     arrays = {field.name: getattr(tree, field.name) for field in dataclasses.fields(Tree)}
-    with pytest.raises(ParameterError, match="tree must be Tree or .*, got Taller"):
+    with pytest.raises(ParameterError, match=r"tree must be Tree or .*, got Taller"):
         check_release(made(tree=Taller(**arrays)).record)
     names = {field.name for field in dataclasses.fields(ReleaseRecord)}
     stored = {field.name for field in FIELDS} - {"max_contributions", "weight", "time_zone"}
