@@ -87,6 +87,7 @@ ROOT_PAGES = {
     "CONTRIBUTING.md": "contributing/code",
     "lab/README.md": "contributing/lab",
     "data/seoul/README.md": "contributing/data-seoul",
+    "data/hours/README.md": "contributing/data-hours",
     "data/trips/README.md": "contributing/data-trips",
     "data/fares/README.md": "contributing/data-fares",
 }
