@@ -34,11 +34,13 @@ def with_value(table, name, row, value):
 def stamped(table, footer):
     """Footer of a table, with its digest; with some other one where it can have none."""
     footer = {as_bytes(key): as_bytes(value) for key, value in footer.items()}
-    [key] = {b"psd", b"psd-series"} & footer.keys() or {None}
+    [key] = {b"psd", b"psd-series", b"psd-cube"} & footer.keys() or {None}
     try:
         header, trees = json.loads(footer[key]), [*trees_of(table)]
         if key == b"psd":
             found = content_digest(key, header, *trees)
+        elif key == b"psd-cube":
+            found = series_digest(key, header, (content_digest(b"psd-layer", {}, t) for t in trees))
         else:
             slices = zip(map(str, header["slices"]), trees, strict=False)
             found = series_digest(key, header, (slice_digest(*each) for each in slices))
@@ -52,13 +54,15 @@ def as_bytes(text):
 
 
 def trees_of(table):
-    """Nodes as a digest takes them, of each slice where there are slices."""
+    """Nodes as a digest takes them, of each slice or layer where there are any."""
     columns = {name: np.array(table[name].fill_null(0).to_numpy()) for name in table.column_names}
-    slices = columns.get("slice", np.zeros(len(table), int))
+    slices = columns.get("slice", columns.get("layer", np.zeros(len(table), int)))
     for number in np.unique(slices):
         own = {name: values[slices == number] for name, values in columns.items()}
         boxes = np.stack([own[name] for name in ("x0", "y0", "x1", "y1")], axis=1)
         parts = {name: own[name] for name in ("parent", "level", "count")}
+        if "layer" in own and number > 0:  # the plane has no spans of its own
+            parts["spans"] = np.stack([own["t0"], own["t1"]], axis=1)
         yield SimpleNamespace(boxes=boxes, loss=own["loss"], **parts)
 
 
