@@ -86,7 +86,7 @@ def test_noise_of_a_cell_follows_from_its_slices(gaussian):
 def test_other_kinds_of_files_are_told_apart(small, tmp_path):
     small.save(tmp_path / "c")
     for read in (read_release, read_series):
-        with pytest.raises(ReleaseFormatError, match="cube|time slices"):
+        with pytest.raises(ReleaseFormatError, match=r"cube|time slices"):
             read(tmp_path / "c")
     data = town(600)
     psd.build(data, domain=DOMAIN, epsilon=1, method="grid").save(tmp_path / "r")
