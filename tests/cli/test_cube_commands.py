@@ -1,0 +1,125 @@
+"""A cube on the command line: build, query, info, and the uses that it refuses."""
+
+import os
+
+import geopandas as gpd
+import pytest
+import shapely
+
+import psd
+from support.cli_runner import as_json, as_table, check_refusals, cli, passes
+from support.cubes import SLICES, town
+
+BOUNDS = "--bounds 0 0 16 16 --crs EPSG:3857"
+TIMES = "--time time --time-zone UTC --slices 2024-01-01T00..2024-01-02T23"
+BUILD = f"build v.csv {BOUNDS} --per record --input-crs EPSG:3857 --method cube"
+USERS = "--user user --max-contributions 4 --max-per-slice 1"
+ASK = "query c --box 0 0 8 8"
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Folder of the records of a town, a cube of them and a file of regions."""
+    folder = tmp_path_factory.mktemp("prepared")
+    town(600).to_csv(folder / "v.csv", index=False)
+    shapes = {"id": ["a"], "geometry": [shapely.box(0, 0, 8, 8)]}
+    gpd.GeoDataFrame(shapes, crs="EPSG:3857").to_file(folder / "r.geojson")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        told = passes(f"{BUILD} -o c --epsilon 1 {TIMES}")
+    assert told == "wrote c: cube, 48 slices, epsilon 1 per record\n"
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def folder(prepared, here):
+    """Links to these, in a folder of its own."""
+    for name in ("v.csv", "c", "r.geojson"):
+        os.symlink(prepared / name, here / name)
+    return here
+
+
+def test_info_names_both_layers():
+    facts = as_json("info c")
+    assert facts["method"] == "cube"
+    assert facts["guarantee"] == "epsilon 1 per record"
+    assert facts["slices"] == "2024-01-01T00..2024-01-02T23"
+    assert facts["digest"] == psd.load("c").digest
+    record = psd.load("c").record
+    assert [layer["layer"] for layer in facts["layers"]] == ["space", "space and time"]
+    sizes = [len(record.plane.tree), len(record.joint.tree)]
+    assert [layer["cells"] for layer in facts["layers"]] == sizes
+    assert sum(float(layer["largest_epsilon"]) for layer in facts["layers"]) == pytest.approx(1)
+    table = passes("info c")
+    assert table.splitlines()[0].split() == ["method", "cube"]
+    assert [line.strip().split("  ")[0] for line in table.splitlines()[-2:]] == [
+        "space",
+        "space and time",
+    ]
+
+
+def test_answers_are_those_of_python():
+    release, box = psd.load("c"), [(0, 0, 8, 8)]
+    everything = as_table(ASK)
+    assert everything["estimate"].tolist() == pytest.approx(release.query(box)["estimate"].tolist())
+    windows = ["weekdays 07-09", "2024-01-01"]
+    found = as_table(*ASK.split(), "--when", windows[0], "--when", windows[1])
+    assert found["when"].tolist() == windows
+    table = release.query(box, when=windows).table
+    for name in ("estimate", "lower", "upper"):
+        assert found[name].tolist() == pytest.approx(table[name].tolist())
+
+
+def test_rows_of_each_slice():
+    every = as_table(f"{ASK} --each slice")
+    assert every["slice"].tolist() == list(SLICES.names)
+    some = as_table(f"{ASK} --when 2024-01-02T07..2024-01-02T09 --each slice")
+    assert some["slice"].tolist() == ["2024-01-02T07", "2024-01-02T08"]
+    own = every[every["slice"].isin(some["slice"])]
+    assert own["estimate"].tolist() == some["estimate"].tolist()
+
+
+def test_cubes_of_users():
+    line = BUILD.replace("--per record", "")
+    told = passes(f"{line} -o u --epsilon 1 --delta 1e-6 --noise gaussian {USERS} {TIMES}")
+    assert "per user" in told
+    assert "at most 4 records of each, at most 1 of them in each time slice" in told
+    facts = as_json("info u")
+    assert (facts["max_contributions"], facts["max_per_slice"]) == (4, 1)
+    assert len(as_table("query u --box 0 0 8 8 --when mondays --when tuesdays")) == 2
+
+
+def test_without_slices_it_is_a_release():
+    passes(f"{BUILD} -o flat --epsilon 1")
+    assert psd.load("flat").slices is None
+    assert as_json("info flat")["method"] == "cube"
+
+
+def test_wrong_builds(subtests):
+    table = [
+        (2, "--value lon 0 16", "--value must be left out with slices of method cube"),
+        (2, "--regions r.geojson --region-id id", "--method must be one of"),
+    ]
+    check_refusals(subtests, table, *f"{BUILD} -o d --epsilon 1 {TIMES}".split())
+
+
+def test_wrong_questions(subtests):
+    table = [
+        (2, "--when 2024-01-03", "--when must begin and end where slices do"),
+        (2, "--when 2024-01-01 --when weekends", "--when"),
+        (2, "--joint", "must not be a cube for joint answers"),
+        (2, "--difference c", "must not be a cube"),
+        (2, "--mean fare", "mean must be one of the release"),
+    ]
+    check_refusals(subtests, table, *ASK.split())
+    for line in (
+        "export c e.gpkg",
+        "map c -o m.html",
+        "plot c p.png",
+        "info c --slice 2024-01-01T00",
+    ):
+        with subtests.test(line):
+            outcome = cli(line)
+            assert outcome.code == 2
+            assert outcome.err.count("\n") == 1
+            assert "must not be a cube" in outcome.err
