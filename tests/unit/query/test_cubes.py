@@ -215,11 +215,10 @@ def test_perturbation_errors_are_those_of_many_builds():
     data = town(2_000)
     tables = [cube(seed, data).query(boxes, when=WINDOWS).table for seed in range(100)]
     estimates = np.stack([table["estimate"].to_numpy() for table in tables])
-    stated = np.sqrt(np.mean([table["perturbation_error"] ** 2 for table in tables], axis=0))
+    # The median: where the plane has hardly a record, a build may state far too much.
+    stated = np.median([table["perturbation_error"] for table in tables], axis=0)
     # Answers that are cut at 0 vary less than their noise.
     is_clear = estimates.mean(axis=0) > 3 * stated
     assert is_clear.sum() >= 12
     ratio = (stated / estimates.std(axis=0, ddof=1))[is_clear]
-    assert 0.6 <= np.exp(np.log(ratio).mean()) <= 1.6
-    # Stated too large is safe; too small in no row.
-    assert ratio.min() > 0.6, ratio
+    assert ((ratio > 0.6) & (ratio < 1.6)).all(), ratio
