@@ -15,7 +15,7 @@ from psd.release.cube_file import decode_cube, digest_of, encode_cube, is_cube, 
 from psd.release.file import CUBE_KEY, read_release
 from psd.release.series_file import encode_series, read_series
 from psd.space.covariate import Covariate
-from psd.testing import SeededSampler
+from psd.testing import RecordingSampler, ReplayingSampler, SeededSampler
 from support.cubes import DOMAIN, SLICES, cube, town
 from support.forged_releases import file_of, stamped, table_of, with_value
 
@@ -102,9 +102,12 @@ def test_other_kinds_of_files_are_told_apart(small, tmp_path):
 
 
 def test_draws_that_are_known_are_not_saved(tmp_path):
-    made = cube(data=town(100), sampler=SeededSampler(7))
-    with pytest.raises(ParameterError, match="from a seed, has no noise and is not saved"):
-        made.save(tmp_path / "c")
+    data, recorded = town(100), RecordingSampler()
+    cube(data=data, sampler=recorded)
+    for sampler in (ReplayingSampler(recorded.draws), SeededSampler(7)):
+        made = cube(data=data, sampler=sampler)
+        with pytest.raises(ParameterError, match="from a seed, has no noise and is not saved"):
+            made.save(tmp_path / "c")
     assert not list(tmp_path.iterdir())
 
 
