@@ -277,6 +277,8 @@ class Publication:
     @cached_property
     def _releases(self) -> tuple[Self, ...]:
         """A release of each time slice; without time, the release itself."""
+        if isinstance(self.record, ReleaseRecord):
+            return (self,)
         return tuple(map(type(self), records_of(self.record)))
 
     def __iter__(self) -> Iterator[str]:

@@ -14,6 +14,7 @@ from psd.api.publication import Publication
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.index import QueryIndex
+from psd.release.cube import records_of
 from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
@@ -386,6 +387,7 @@ class Release(Publication):
         """Tables of synthetic points; see `psd.export._points.point_tables`."""
         from psd.export._points import point_tables
 
+        records_of(self.record)  # refuses a cube
         if isinstance(self.record, SeriesRecord) and self.record.are_running_totals:
             name = self.record.slices.names[0]
             raise ParameterError(

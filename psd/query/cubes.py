@@ -34,6 +34,8 @@ __all__ = ["Windows", "answer_cube", "cube_totals"]
 # Answers computed together; bounds the memory, not the answers.
 _ANSWERS_PER_BATCH = 2**12
 
+_TINY = 1e-300
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Windows:
@@ -144,6 +146,7 @@ class _Parts:
 def _plane_parts(fit: CubeFit, traversal: Traversal) -> _Parts:
     """Parts of the nodes of the plane in areas, from the leaves up."""
     tree, count = fit.plane.tree, np.maximum(fit.plane.estimates.count, 0.0)
+    variance = fit.plane.noise_covariance.variance
     ground = tree.area.astype(np.float64)
     shares, areas, below = [], [], None
     for level in reversed(traversal.levels):
@@ -154,9 +157,11 @@ def _plane_parts(fit: CubeFit, traversal: Traversal) -> _Parts:
             mass = sum_by(lower.parent, count[lower.node] * of_share, size)[at]
             area[at] = sum_by(lower.parent, ground[lower.node] * of_area, size)[at]
             area[at] /= ground[node[at]]
-            # Where the plane has no records they are taken to lie evenly.
-            records = count[node[at]]
-            share[at] = np.where(records > 0, mass / np.where(records > 0, records, 1.0), area[at])
+            # As far as the plane says nothing, records are taken to lie evenly.
+            records, noise = count[node[at]], variance[node[at]]
+            known = np.where(records > 0, mass / np.where(records > 0, records, 1.0), area[at])
+            weight = records**2 / np.maximum(records**2 + noise, _TINY)
+            share[at] = weight * known + (1 - weight) * area[at]
         shares.append(np.clip(share, 0.0, 1.0))
         areas.append(area)
         below = level, shares[-1], area
@@ -261,6 +266,7 @@ def _place_variances(
     """
     levels, plane = parts.traversal.levels, fit.plane
     mass = np.maximum(plane.estimates.count, 0.0)
+    variance = plane.noise_covariance.variance
     areas, number = parts.traversal.queries, in_cut.shape[1]
     moved, first, weights = np.zeros((areas, number)), 0, []
     inside = outside = np.zeros((0, number))
@@ -273,7 +279,8 @@ def _place_variances(
         weights.append(np.where(level.opened[:, None], 0.0, share * inside - outside))
         # X / M of the boxes around the nodes of the next level, and X M(A) / M^2.
         here = mass[level.node][:, None]
-        density = np.where(here > 0, met / np.where(here > 0, here, 1.0), 0.0)
+        here = (here**2 + variance[level.node][:, None]) / np.maximum(here, _TINY)
+        density = met / np.maximum(here, _TINY)
         inside, outside = inside + density, outside + density * share
         filled, window = np.nonzero(met)
         records, part = met[filled, window], share[filled, 0]

@@ -414,7 +414,7 @@ _OTHERS = {
     SERIES_KEY: "it is a series of time slices and not a single release; load it with psd.load and "
     "take one slice",
     CUBE_KEY: "it is a cube over space and time and not a single release; load it with psd.load",
-    KEY: "it is a single release and not one of time slices",
+    KEY: "it is a single release and not a series of time slices",
 }
 
 
