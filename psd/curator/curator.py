@@ -228,8 +228,8 @@ class Curator:
                 boxes=growing.boxes_of(nodes),
                 loss=loss,
                 curve=growing.curve,
-                regions=None if growing.regions is None else growing.spans[nodes],
-                spans=growing.spans[nodes] if growing.axes else None,
+                regions=None if growing.regions is None else growing.spans_of(nodes),
+                spans=growing.spans_of(nodes) if growing.axes else None,
             )
             for kind, growing, nodes, loss in self._questions
         )

@@ -197,5 +197,9 @@ CUBE_PLANE_SIGNAL: Final = 800
 CUBE_TIME_FIRST: Final = 100
 """Records of a slice over the scale of the noise from which time is cut before space."""
 
+CUBE_CELLS: Final = 1_000_000
+"""About how many finished cells each tree has at most. Of 10^7 records in 168 slices twice as many
+would take 1.8 GB, and a larger file than slices."""
+
 CUBE_TIME_OFFSET: Final = 4
 """Halvings by which time is ahead of space below that."""

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import (
-    AUTO_CELLS,
     CASCADE_SIGNAL,
+    CUBE_CELLS,
     CUBE_FIRST_BITS,
     CUBE_LAST_BITS,
     CUBE_PLANE_SHARE,
@@ -105,7 +105,7 @@ class Cube:
     step_share: Decimal = public_field(CUBE_STEP_SHARE, share, "share of a tier before the last")
     total_share: Decimal = public_field(TOTAL_SHARE, share, "share of epsilon for the total")
     cells: int = public_field(
-        AUTO_CELLS, integer_between(1, 10**8), "about how many finished cells at most"
+        CUBE_CELLS, integer_between(1, 10**8), "about how many finished cells at most"
     )
 
     name: ClassVar[str] = "cube"

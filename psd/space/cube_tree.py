@@ -51,13 +51,23 @@ def divide_cells(
     edges of these, (m, 2 D), cell by cell; bit a of the number of a part says that it lies above
     the line of axis a.
     """
-    axes = low.shape[1]
-    bits = (np.arange(2**axes)[:, None] >> np.arange(axes)) & 1  # (parts, axes)
-    is_filled = ((lines < high)[:, None] | (bits == 0)).all(axis=2)
-    cell, part = np.nonzero(is_filled)
-    above = bits[part] == 1
-    edges = np.where(above, lines[cell], low[cell]), np.where(above, high[cell], lines[cell])
-    return is_filled, np.concatenate(edges, axis=1)
+    size, axes = low.shape
+    divided = lines < high
+    # Of a cut, most axes are divided in no cell, so few parts are looked at.
+    active = np.flatnonzero(divided.any(axis=0)).tolist()
+    is_filled = np.zeros((size, 2**axes), bool)
+    edges = np.empty((size, 2 ** len(active), 2 * axes), low.dtype)
+    parts = []
+    for number in range(2 ** len(active)):
+        above = [axis for bit, axis in enumerate(active) if number >> bit & 1]
+        parts.append(sum(1 << axis for axis in above))
+        is_filled[:, parts[-1]] = divided[:, above].all(axis=1)
+        part = edges[:, number]
+        part[:, :axes], part[:, axes:] = low, lines
+        part[:, above], part[:, [axes + axis for axis in above]] = lines[:, above], high[:, above]
+    filled = is_filled[:, parts]
+    flat = edges.reshape(-1, 2 * axes) if filled.all() else edges[filled]
+    return is_filled, flat
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -175,7 +175,9 @@ class GrowingTree:
         self.loss = np.array([0])
         self._sums: NDArray[np.int64] | None = None  # (at most n, V, 2), see `measure`
         # (n, 2 A), of the further axes; or (n, 2), first lowest region and the one after the last.
-        self.spans = np.array([[edge for axis in axes for edge in (0, axis.size)]], np.int64)
+        self.spans: NDArray[np.int32 | np.int64] = np.array(
+            [[edge for axis in axes for edge in (0, axis.size)]], np.int32
+        )
         self.regions: Regions | None = None
         # Shares inside the region, of the nodes for which they were computed; else NaN.
         self._inside = np.array([np.nan])
@@ -193,12 +195,16 @@ class GrowingTree:
 
     def cells(self, nodes: NDArray[np.int64]) -> Cells:
         """Give nodes as cells."""
-        spans = np.take(self.spans, nodes, axis=0) if self.axes else None
+        spans = self.spans_of(nodes) if self.axes else None
         return Cells(layer=self.layer, nodes=nodes, boxes=self.boxes_of(nodes), spans=spans)
 
     def boxes_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Boxes of nodes, shape (n, 4), int64; a copy."""
         return np.take(self.boxes, nodes, axis=0).astype(np.int64, copy=False)
+
+    def spans_of(self, nodes: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Spans of nodes, of further axes or of regions, int64; a copy."""
+        return np.take(self.spans, nodes, axis=0).astype(np.int64, copy=False)
 
     def root(self) -> Cells:
         """Give the root: one cell, the domain."""
@@ -226,7 +232,7 @@ class GrowingTree:
         low, high, spans = boxes[:, :2], boxes[:, 2:], None
         given = [x, y]
         if self.axes:
-            spans = np.take(self.spans, nodes, axis=0)
+            spans = self.spans_of(nodes)
             low = np.concatenate([low, spans[:, 0::2]], axis=1)
             high = np.concatenate([high, spans[:, 1::2]], axis=1)
             given += [(lines or {}).get(axis.name) for axis in self.axes]
@@ -262,11 +268,11 @@ class GrowingTree:
         parts = cut.cells
         self._append(parent, parts.boxes, self.level[parent] + 1)
         if parts.spans is not None:
-            self.spans = np.concatenate([self.spans, parts.spans])
+            self.spans = np.concatenate([self.spans, parts.spans], dtype=np.int32)
         if self.regions is not None:
             # A part of a node is in its region, and inside of it where all of the node is.
             is_inside = np.where(self._inside[parent] == 1, 1.0, np.nan)
-            self._append_to_regions(self.spans[parent], is_inside)
+            self._append_to_regions(self.spans_of(parent), is_inside)
         return cut
 
     def cut_regions(self, regions: Regions, frame: RegionFrame) -> None:
@@ -299,7 +305,9 @@ class GrowingTree:
             grown[: len(values)] = values
             setattr(self, name, grown)
 
-    def _append_to_regions(self, spans: NDArray[np.int64], is_inside: NDArray[np.float64]) -> None:
+    def _append_to_regions(
+        self, spans: NDArray[np.integer], is_inside: NDArray[np.float64]
+    ) -> None:
         """Add what is known of nodes in regions."""
         self.spans = np.concatenate([self.spans, spans])
         self._inside = np.concatenate([self._inside, is_inside])
@@ -383,7 +391,9 @@ class GrowingTree:
             "sums": sums,
         }
         if self.axes:
-            return CubeTree(**arrays, spans=spans.astype(np.int32), axes=self.axes, cap=cap)
+            return CubeTree(
+                **arrays, spans=spans.astype(np.int32, copy=False), axes=self.axes, cap=cap
+            )
         return (
             Tree(**arrays) if self.regions is None else RegionTree(**arrays, regions=self.regions)
         )
