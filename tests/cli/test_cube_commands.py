@@ -115,7 +115,6 @@ def test_wrong_questions(subtests):
     for line in (
         "export c e.gpkg",
         "map c -o m.html",
-        "plot c p.png",
         "info c --slice 2024-01-01T00",
     ):
         with subtests.test(line):
@@ -123,3 +122,10 @@ def test_wrong_questions(subtests):
             assert outcome.code == 2
             assert outcome.err.count("\n") == 1
             assert "must not be a cube" in outcome.err
+
+
+@pytest.mark.deep  # it needs matplotlib
+def test_a_picture_of_a_cube_is_refused():
+    outcome = cli("plot c p.png")
+    assert outcome.code == 2
+    assert "must not be a cube" in outcome.err

@@ -1009,7 +1009,7 @@ EXPORTS = (
     exported("X03-limits", "three limits", "is not one number or two with a comma",
         "out/m.csv --threshold 0.1,0.2,0.3"),
     exported("X04-word", "a band that does not exist", "--band must be one of",
-        "out/m.tif --band red"),
+        "out/m.tif --band red", deep=True),
     exported("X04-level", "a level that does not exist",
         "--level must be an integer from 0, the domain, to ", "out/m.gpkg --level 9"),
     exported("X04-level-name", "a level by name", "--level must be a whole number from 0",

@@ -152,6 +152,7 @@ def test_weights_of_the_plan_are_those_of_records():
     assert with_values(people, 0) is people
 
 
+@pytest.mark.deep  # it needs matplotlib
 def test_a_page_has_a_curve_of_each_mean(tmp_path):
     expected = psd.plan(2000, area=605, epsilon=1, runs=1, methods="quadtree", **FARE)
     for name in ("mean", "none"):
