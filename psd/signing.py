@@ -23,9 +23,8 @@ from psd._util.atomic_write import check_free, check_targets, open_plain, write_
 from psd._util.extras import install_text
 from psd._util.strict_json import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
-from psd.release.file import read_release
+from psd.release.cube_file import read_published
 from psd.release.node_reader import MAX_NODES
-from psd.release.series_file import is_series, read_series
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -286,8 +285,7 @@ def read_signature(path: Name, digest: str) -> bytes:
 
 def _release_digest(release: Name, max_nodes: int) -> str:
     """Digest of a file that was read and checked completely."""
-    read = read_series if is_series(release) else read_release
-    return read(release, max_nodes=max_nodes)[1]
+    return read_published(release, max_nodes=max_nodes)[1]
 
 
 def _read_fields(

@@ -188,14 +188,7 @@ class Publication:
         ...     len(psd.load(folder + "/r.psd.parquet").tree)
         2
         """
-        record: ReleaseRecord | SeriesRecord | CubeRecord
-        is_file = os.path.isfile(path)  # a pipe may not end
-        if is_file and series_file.is_series(path):
-            record, digest = series_file.read_series(path, max_nodes=max_nodes)
-        elif is_file and cube_file.is_cube(path):
-            record, digest = cube_file.read_cube(path, max_nodes=max_nodes)
-        else:
-            record, digest = file.read_release(path, max_nodes=max_nodes)
+        record, digest = cube_file.read_published(path, max_nodes=max_nodes)
         release = cls(record)
         vars(release)["digest"] = digest
         return release

@@ -15,6 +15,7 @@ from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.index import QueryIndex
 from psd.release.cube import records_of
+from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
@@ -574,7 +575,7 @@ class Release(Publication):
 
         from psd.export._views import html_of
 
-        if isinstance(self.record, SeriesRecord):
+        if not isinstance(self.record, ReleaseRecord):
             return f"<p>{escape(repr(self))}<br>{escape(self.record.guarantee_text)}</p>"
         return html_of(self.index.fit, picture=not self.levels)
 

@@ -113,7 +113,7 @@ class Cube:
     post_processing: ClassVar[PostProcessing] = PostProcessing(
         estimate="posterior", density="smooth"
     )
-    picks: ClassVar[tuple[str, ...]] = ("axes", "plane_share", "time_first")
+    picks: ClassVar[tuple[str, ...]] = ("plane_share", "time_first")
     paper: ClassVar[str] = "after Qardaji et al., ICDE 2013, over space and time"
 
     def __post_init__(self) -> None:
@@ -143,7 +143,6 @@ class Cube:
         part = least * (CUBE_PLANE_SIGNAL / max(of_slice, 1e-9)) ** (1 / 3)
         plane = max(int(left * Fraction(round(min(max(part, least), most), 3))), 1)
         is_first = of_slice >= CUBE_TIME_FIRST
-        curator.declare("axes", ",".join(axis.name for axis in curator.axes))
         curator.declare("plane_share", f"{min(max(part, least), most):.3f}")
         curator.declare("time_first", "yes" if is_first else "no")
         if left > plane:

@@ -19,7 +19,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,8 @@ from psd.ingest.row_hash import load_key
 from psd.ledger.charges import Charge, Dataset
 from psd.ledger.state import LedgerState
 from psd.privacy.loss import delta_text, parse_epsilon, rho_text
-from psd.release.file import KEY, SERIES_KEY, read_release, slice_digest
+from psd.release.cube_file import read_published
+from psd.release.file import CUBE_KEY, KEY, SERIES_KEY, read_release, slice_digest
 from psd.release.series_file import MAX_HEADER, is_series, parameters_of, read_series
 from psd.space.time_slices import TimeSlices
 
@@ -62,9 +63,12 @@ def read_receipt(path: str | os.PathLike[str]) -> ChargeReceipt | None:
     """Read the receipt of a release or a series; None for a file without one."""
     footer = footer_keys(path)
     try:
-        header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"", MAX_HEADER)
+        header = _header_of(footer)
         # A series has parameters of each slice. A reader refuses it if their receipts differ.
-        slices = parameters_of(header) if SERIES_KEY in footer else [header["parameters"]]
+        if SERIES_KEY in footer:
+            slices = parameters_of(header)
+        else:
+            slices = [(header["release"] if CUBE_KEY in footer else header)["parameters"]]
         [receipt] = {(str(each["ledger"]), str(each["charge"])) for each in slices}
     except (ReleaseFormatError, KeyError, TypeError, ValueError):
         return None
@@ -85,16 +89,35 @@ class _StatedGuarantee:
     slices: TimeSlices | None = None
     epsilons: int = 1
     """Number of equal parts of the epsilon of the charge, of which the series states one."""
+    per_slice: int | None = None
+    """Of a cube, the largest number of records of a user in each slice."""
+
+    def has_bound(self, bound: int) -> bool:
+        """Whether a bound is the one that is stated: of a cube, also its bound in each slice.
+
+        At most m records in each of T slices are stated as T m in all and m in each.
+        """
+        in_all = None if self.slices is None else bound * len(self.slices)
+        return self.contributions == bound or (
+            self.per_slice == bound and self.contributions == in_all
+        )
+
+
+def _header_of(footer: Mapping[bytes, bytes]) -> Any:
+    """Header of a release, a series or a cube."""
+    keys = (SERIES_KEY, CUBE_KEY, KEY)
+    return strict_json(next((footer[key] for key in keys if key in footer), b""), MAX_HEADER)
 
 
 def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
     """Guarantee in the footer of a release or a series; None if it states none."""
     footer = footer_keys(path)
     try:
-        header = strict_json(footer.get(SERIES_KEY) or footer.get(KEY) or b"", MAX_HEADER)
-        release = header["release"] if SERIES_KEY in footer else header
+        header, is_cube = _header_of(footer), CUBE_KEY in footer
+        has_slices = is_cube or SERIES_KEY in footer
+        release = header["release"] if has_slices else header
         noise, slices = release.get("noise") or {}, None
-        if SERIES_KEY in footer:
+        if has_slices:
             names, zone = tuple(header["slices"]), header["time_zone"]
             slices = TimeSlices(by=header["by"], names=names, time_zone=zone)
         return _StatedGuarantee(
@@ -106,7 +129,8 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
             contributions=int(release.get("weight") or release["max_contributions"]),
             area=_area(**release["domain"]),
             slices=slices,
-            epsilons=1 if slices is None else _epsilons(header),
+            epsilons=1 if slices is None or is_cube else _epsilons(header),
+            per_slice=release.get("max_per_slice") if is_cube else None,
         )
     except (ReleaseFormatError, ParameterError, KeyError, AttributeError, TypeError, ValueError):
         return None
@@ -208,7 +232,7 @@ def _differing_field(
         return "rho"
     if (stated.unit, stated.time_zone) != (dataset.unit, dataset.time_zone):
         return "unit of privacy"
-    if charge.bound is not None and stated.contributions != charge.bound:
+    if charge.bound is not None and not stated.has_bound(charge.bound):
         return "contribution bound"
     region = charge.region
     if region is not None and stated.area != _area(region.bounds, region.crs, region.lattice):
@@ -223,7 +247,7 @@ def is_sound(path: str | os.PathLike[str]) -> bool:
     try:
         # The files belong to the owner of the ledger, so the limit for untrusted files does not
         # apply.
-        (read_series if is_series(path) else read_release)(path, max_nodes=MAX_ROWS)
+        read_published(path, max_nodes=MAX_ROWS)
     except ReleaseFormatError:
         return False
     return True

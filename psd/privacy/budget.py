@@ -23,6 +23,7 @@ from psd.errors import BudgetError, InternalError, ParameterError
 from psd.privacy.loss import EPSILON, RHO, Loss, LossMeasure, parse_decimal, parse_epsilon
 
 __all__ = [
+    "AXES",
     "BUDGET_STATEMENTS",
     "RECEIPT_STATEMENTS",
     "SELECTIONS",
@@ -265,7 +266,10 @@ STREAM_STATEMENTS: Final = frozenset({"stream_slices", "counter", TOTALS_FACTOR}
 """Names under which a slice of a stream states how many slices its epsilon is for in all, and a
 running total how it was computed, and `TOTALS_FACTOR`."""
 
-STATEMENTS: Final = BUDGET_STATEMENTS | RECEIPT_STATEMENTS | STREAM_STATEMENTS
+AXES: Final = "axes"
+"""Name under which a cube states the further axes of its layers, such as time."""
+
+STATEMENTS: Final = BUDGET_STATEMENTS | RECEIPT_STATEMENTS | STREAM_STATEMENTS | {AXES}
 """All of them; a method may not have a parameter of such a name."""
 
 

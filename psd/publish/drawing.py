@@ -18,7 +18,7 @@ from psd.errors import InputDataError, ParameterError
 from psd.ingest.tally import Batch, Tally
 from psd.mechanisms.base import Sampler
 from psd.mechanisms.sampler import SecureSampler
-from psd.privacy.budget import STATEMENTS, Budget, method_parameters
+from psd.privacy.budget import AXES, STATEMENTS, Budget, method_parameters
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import (
     ContributionScope,
@@ -212,13 +212,16 @@ def _draw_layers(
     if not budget.measure.is_pure:  # then that of the whole release, with delta and rho
         whole = budget.loss
         loss = {"epsilon": whole.epsilon, "delta": whole.delta, "rho": whole.rho}
+    stated = dict(budget.statement)
+    if axes:
+        stated[AXES] = ",".join(axis.name for axis in axes)
     return [
         ReleaseRecord(
             tree=tree,
             domain=published,
             **loss,
             method=method.name,
-            parameters=parameters.with_statement(STATEMENTS, budget.statement).with_picks(picks),
+            parameters=parameters.with_statement(STATEMENTS, stated).with_picks(picks),
             unit=unit,
             post_processing=inputs.post_processing,
             covariate=inputs.release_covariate,
@@ -253,6 +256,11 @@ def draw_cube(
     """
     if counts.slice is None or counts.slice.max(initial=0) >= len(slices):
         raise ParameterError("slices must be those that the tally was counted with")
+    if counts.contributions != counted_unit(unit, scope).contributions:
+        raise ParameterError(
+            f"unit must be that of the tally, {counts.contributions} contributions, got "
+            f"{unit.contributions}"
+        )
     whole, terms = cube_terms(unit, scope, slices, budget.measure)
     counts = replace(counts, contributions=whole.contributions)
     plane, joint = _draw_layers(counts, domain, budget=budget, unit=whole, **terms, **common)

@@ -27,12 +27,19 @@ from psd.query.answer_table import Threshold, answer_columns, check_levels
 from psd.query.areas import Areas
 from psd.query.index import CubeIndex, QueryIndex
 from psd.query.totals import QueryTotals, concatenate
-from psd.query.traversal import Fraction, Traversal, TraversalLevel, perturbation_variance, traverse
+from psd.query.traversal import (
+    Fraction,
+    Traversal,
+    TraversalLevel,
+    perturbation_variance,
+    traverse_within,
+)
 
 __all__ = ["Windows", "answer_cube", "cube_totals"]
 
-# Answers computed together; bounds the memory, not the answers.
-_ANSWERS_PER_BATCH = 2**12
+# Answers computed together, and pairs of an answer and a cell that these meet, about 500 MB, unless
+# a single answer meets more.
+_ANSWERS_PER_BATCH, _PAIRS_PER_BATCH = 2**12, 2**22
 
 _TINY = 1e-300
 
@@ -41,15 +48,16 @@ _TINY = 1e-300
 class Windows:
     """Sets of slices, each answered as one."""
 
-    before: Integers  # (windows, slices + 1) int64; slices of each window before each slice
+    # (windows, slices + 1) int16; slices of each window before each slice, of at most 10,000.
+    before: NDArray[np.int16]
 
     @classmethod
     def of_slices(cls, windows: Sequence[Integers], slices: int) -> Windows:
         """Windows of the numbers of their slices."""
-        inside = np.zeros((len(windows), slices + 1), np.int64)
+        inside = np.zeros((len(windows), slices + 1), bool)
         for number, window in enumerate(windows):
-            inside[number, window + 1] = 1
-        return cls(before=np.cumsum(inside, axis=1))
+            inside[number, window + 1] = True
+        return cls(before=np.cumsum(inside, axis=1, dtype=np.int16))
 
     def __len__(self) -> int:
         return len(self.before)
@@ -57,7 +65,11 @@ class Windows:
     @property
     def sizes(self) -> Integers:
         """Number of slices of each window."""
-        return self.before[:, -1]
+        return self.before[:, -1].astype(np.int64)
+
+    def __getitem__(self, which: slice) -> Windows:
+        """Some of the windows."""
+        return Windows(before=self.before[which])
 
     def shares(self, window: Integers, spans: NDArray[np.int32]) -> Floats:
         """Part of each span that lies in a window, (n,) float64."""
@@ -96,11 +108,22 @@ def cube_totals(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotal
     regions = areas.overlaps(fit.plane)
     for start, traversal in regions.traversals():
         step = max(_ANSWERS_PER_BATCH // len(windows), 1)
-        for first in range(0, traversal.queries, step):
-            batch = _of_queries(traversal, first, min(first + step, traversal.queries))
-            which = np.arange(start + first, start + first + batch.queries)
-            for number, totals in enumerate(_batch_totals(fit, batch, windows, of_plane[which])):
-                parts[number].append(totals)
+        rows = range(0, traversal.queries, step)
+        left = [(row, min(row + step, traversal.queries), 0, len(windows)) for row in rows][::-1]
+        while left:
+            first, stop, begin, end = left.pop()
+            batch = _of_queries(traversal, first, stop)
+            asked = of_plane[np.arange(start + first, start + stop)]
+            found = _batch_totals(fit, batch, windows[begin:end], asked)
+            if found is None and stop - first > 1:  # too much to look at together
+                middle = (first + stop) // 2
+                left += [(middle, stop, begin, end), (first, middle, begin, end)]
+            elif found is None:
+                middle = (begin + end) // 2
+                left += [(first, stop, middle, end), (first, stop, begin, middle)]
+            else:
+                for window, totals in zip(range(begin, end), found, strict=True):
+                    parts[window].append(totals)
     if not len(areas):
         return [of_plane for _ in range(len(windows))]
     return [concatenate(each) for each in parts]
@@ -178,11 +201,14 @@ def _plane_parts(fit: CubeFit, traversal: Traversal) -> _Parts:
 
 def _batch_totals(
     fit: CubeFit, on_plane: Traversal, windows: Windows, of_plane: QueryTotals
-) -> list[QueryTotals]:
-    """Totals of some areas in each window."""
+) -> list[QueryTotals] | None:
+    """Totals of some areas in each window; None if several answers meet too many cells."""
     tree, estimates, number = fit.tree, fit.estimates, len(windows)
     parts, queries = _plane_parts(fit, on_plane), on_plane.queries * len(windows)
-    traversal = traverse(tree, queries, _joint_fraction(fit, parts, windows))
+    covered = _joint_fraction(fit, parts, windows)
+    traversal = traverse_within(tree, queries, covered, _PAIRS_PER_BATCH)
+    if traversal is None:
+        return None
 
     # What is taken of the nodes that are met and not opened, and of the leaves that are cut.
     count, signed, in_time, beyond = np.zeros((4, queries))

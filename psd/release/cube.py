@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd.errors import ParameterError
+from psd.privacy.budget import AXES
 from psd.privacy.unit import ContributionScope
 from psd.privacy.values import Value
 from psd.release.post_processing import PostProcessing
@@ -71,6 +72,8 @@ class CubeRecord:
                 f"the layers of a cube must spend at most {measure.name} {measure.text(largest)} "
                 f"together, got {measure.text(spent)}"
             )
+        if first.parameters.get(AXES) != "time":
+            raise ParameterError("a cube must state its axes, by which its guarantee reads")
         if first.local is not None or first.values:
             raise ParameterError("a cube must have no reports of devices and no values")
         for name, value in zip(("cells", "kept", "nodes"), refine_plane(tree, plane), strict=True):

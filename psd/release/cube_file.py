@@ -24,6 +24,7 @@ from psd.release.cube import CubeRecord
 from psd.release.file import (
     CUBE_KEY,
     NODES,
+    SERIES_KEY,
     canonical_json,
     check_digest,
     columns_of,
@@ -32,6 +33,7 @@ from psd.release.file import (
     explain_read_errors,
     file_footer,
     read_footer,
+    read_release,
     schema_of,
     series_digest,
     stating_path,
@@ -47,11 +49,13 @@ from psd.release.node_reader import (
 )
 from psd.release.record import ReleaseRecord
 from psd.release.schema import FORMAT, check_format, record_fields, record_header
+from psd.release.series import SeriesRecord
+from psd.release.series_file import read_series
 from psd.space.axes import TimeAxis
 from psd.space.cube_tree import CubeTree, SliceCap
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["CUBE_SCHEMA", "decode_cube", "digest_of", "encode_cube", "is_cube", "read_cube"]
+__all__ = ["CUBE_SCHEMA", "decode_cube", "digest_of", "encode_cube", "read_cube", "read_published"]
 
 MARK = "psd_cube"
 """Key of the format in the header; there were no earlier formats."""
@@ -82,9 +86,16 @@ def read_cube(
         return decode_cube(content, str(path), max_nodes=max_nodes)
 
 
-def is_cube(path: str | os.PathLike[str]) -> bool:
-    """Whether a file states that it is a cube; False if it cannot be read."""
-    return CUBE_KEY in footer_keys(path)
+def read_published(
+    path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
+) -> tuple[ReleaseRecord | SeriesRecord | CubeRecord, str]:
+    """Read a release, a series or a cube, and the digest of its content."""
+    keys = footer_keys(path) if os.path.isfile(path) else {}  # a pipe may not end
+    if SERIES_KEY in keys:
+        return read_series(path, max_nodes=max_nodes)
+    if CUBE_KEY in keys:
+        return read_cube(path, max_nodes=max_nodes)
+    return read_release(path, max_nodes=max_nodes)
 
 
 def encode_cube(cube: CubeRecord) -> bytes:
@@ -156,6 +167,8 @@ def decode_cube(
         (plane, whole), (joint, spans) = read_layers(file, noise, 2)
         if not (whole == [0, len(slices)]).all():
             raise ReleaseFormatError("a node of the plane is not of all slices")
+        if noise.factor != 1:
+            raise ReleaseFormatError("the counts of a cube are drawn, so their noise has factor 1")
         unit, cap = fields["unit"], None
         if not noise.measure.is_pure:
             most = unit.contributions

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd._util.declared_parameters import NO_PARAMETERS, DeclaredParameters
 from psd.errors import ParameterError
-from psd.privacy.budget import TOTALS_FACTOR
+from psd.privacy.budget import AXES, TOTALS_FACTOR
 from psd.privacy.loss import MAX_EPSILON, NANO, Loss, epsilon_text, parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.privacy.values import WEIGHT, Value, check_values, count_factor, part_factor
@@ -410,7 +410,7 @@ class ReleaseRecord:
         if self.rho is None:
             return self.unit.guarantee_text
         counts_apart = self.parameters.get("counter", "slices") == "slices"
-        if counts_apart and "axes" not in self.parameters:
+        if counts_apart and AXES not in self.parameters:
             return self.unit.concentrated_text
         return self.unit.summed_text
 

@@ -129,3 +129,26 @@ def test_a_picture_of_a_cube_is_refused():
     outcome = cli("plot c p.png")
     assert outcome.code == 2
     assert "must not be a cube" in outcome.err
+
+
+@pytest.mark.parametrize("unit", ["", "--user user --max-contributions 2 --per slice"])
+def test_a_ledger_knows_the_cube_that_it_paid_for(unit, folder):
+    passes("ledger create l.ledger")
+    columns = "--unit user --user user --time time --time-zone UTC" if unit else "--time time"
+    passes(f"ledger register l.ledger visits --budget 3 {columns}")
+    before = (folder / "l.ledger").read_bytes()
+    build = BUILD if not unit else BUILD.replace("--per record", unit)
+    passes(f"{build} -o paid.psd.parquet --epsilon 1 {TIMES} --ledger l.ledger --dataset visits")
+    (folder / "pub").mkdir()
+    (folder / "paid.psd.parquet").rename(folder / "pub" / "paid.psd.parquet")
+    passes("ledger verify l.ledger --releases pub")
+    (folder / "old.ledger").write_bytes(before)
+    outcome = cli("ledger verify old.ledger --releases pub")
+    assert outcome.code == 9
+    assert "an older copy of the ledger was restored" in outcome.err
+
+
+def test_a_cube_is_signed(folder):
+    passes("sign new k.pem")
+    passes("sign file c --key k.pem")
+    passes("sign check c --key k.pub.pem")

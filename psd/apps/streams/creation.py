@@ -60,6 +60,12 @@ def create_stream(
     warn_of_request(request)
     if counter is not None and not totals:
         raise ParameterError("counter must be given with totals=True, which it computes")
+    if request.is_cube:
+        raise ParameterError(
+            f"method must count each slice by itself in a stream, got {request.method.name}; its "
+            "slices are drawn one after another",
+            name="method",
+        )
     if request.values:
         raise ParameterError(
             "values must be left out for a stream, which counts records alone; build a series"

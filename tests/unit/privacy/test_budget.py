@@ -14,6 +14,7 @@ from psd.accounting import selection_rho
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import BudgetError, InternalError, LedgerError, ParameterError
 from psd.privacy.budget import (
+    AXES,
     BUDGET_STATEMENTS,
     RECEIPT_STATEMENTS,
     STATEMENTS,
@@ -207,7 +208,7 @@ def test_no_parameter_and_no_pick_has_the_name_of_a_statement(subtests):
             with subtests.test(name), pytest.raises(ParameterError, match=message):
                 method_parameters(other)
     # A name states one thing.
-    groups = (BUDGET_STATEMENTS, RECEIPT_STATEMENTS, STREAM_STATEMENTS)
+    groups = (BUDGET_STATEMENTS, RECEIPT_STATEMENTS, STREAM_STATEMENTS, frozenset({AXES}))
     assert sum(map(len, groups)) == len(frozenset.union(*groups))
     assert frozenset.union(*groups) == STATEMENTS
     assert dict(method_parameters(method("height"))) == {"height": 1}

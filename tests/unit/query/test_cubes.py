@@ -222,3 +222,14 @@ def test_perturbation_errors_are_those_of_many_builds():
     assert is_clear.sum() >= 12
     ratio = (stated / estimates.std(axis=0, ddof=1))[is_clear]
     assert ((ratio > 0.6) & (ratio < 1.6)).all(), ratio
+
+
+def test_answers_do_not_depend_on_how_many_are_computed_together(monkeypatch):
+    from psd.query import cubes
+
+    cube = psd.build(town(600), domain=DOMAIN, epsilon=1, method="cube", slices=SLICES, time="time")
+    boxes = [(0, 0, 8, 8), (3, 2, 9, 14), (1, 1, 15, 3)]
+    whole = cube.query(boxes, each="slice").table
+    monkeypatch.setattr(cubes, "_PAIRS_PER_BATCH", 40)
+    parts = cube.query(boxes, each="slice").table
+    assert np.allclose(whole[["estimate", "error"]], parts[["estimate", "error"]], rtol=1e-9)

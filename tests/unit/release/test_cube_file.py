@@ -11,7 +11,8 @@ import shapely
 
 import psd
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.release.cube_file import decode_cube, digest_of, encode_cube, is_cube, read_cube
+from psd.release.cube import CubeRecord
+from psd.release.cube_file import decode_cube, digest_of, encode_cube, read_cube, read_published
 from psd.release.file import CUBE_KEY, read_release
 from psd.release.series_file import encode_series, read_series
 from psd.space.covariate import Covariate
@@ -50,7 +51,7 @@ def test_the_file_gives_the_same_cube(case, tmp_path):
     path = tmp_path / "c.psd.parquet"
     made.save(path)
     content = path.read_bytes()
-    assert is_cube(path)
+    assert isinstance(read_published(path)[0], CubeRecord)
     assert content == encode_cube(made.record)
     again = psd.load(path)
     assert again.slices == made.slices == SLICES
@@ -94,7 +95,7 @@ def test_other_kinds_of_files_are_told_apart(small, tmp_path):
     how = {"domain": DOMAIN, "epsilon": 1, "method": "grid"}
     psd.build(data, slices=days, time="time", **how).save(tmp_path / "s")
     for name in ("r", "s"):
-        assert not is_cube(tmp_path / name)
+        assert not isinstance(read_published(tmp_path / name)[0], CubeRecord)
         with pytest.raises(ReleaseFormatError):
             read_cube(tmp_path / name)
     with pytest.raises(ReleaseFormatError, match="nodes"):
@@ -252,6 +253,23 @@ def test_noise_must_be_that_of_unit_and_slices(gaussian):
 
     refuses(rewritten(gaussian, other), "noise is not that of its unit and slices")
     refuses(rewritten(gaussian, of_release(max_contributions=5)), "noise is not that of its unit")
+
+
+def test_noise_has_factor_1(gaussian):
+    def change(header):
+        noise = {**header["release"]["noise"], "factor": "1/1000000"}
+        return of_release(noise=noise)(header)
+
+    refuses(rewritten(gaussian, change), "factor 1")
+
+
+def test_a_cube_states_its_axes(gaussian):
+    def change(header):
+        parameters = {**header["release"]["parameters"]}
+        del parameters["axes"]
+        return of_release(parameters=parameters)(header)
+
+    refuses(rewritten(gaussian, change), "must state its axes")
 
 
 def test_cut_files_are_refused(small):
