@@ -56,8 +56,8 @@ class TimeAxis:
     Examples
     --------
     >>> axis = TimeAxis(TimeSlices.parse("hour", "2024-01-31T00..2024-01-31T23"))
-    >>> axis.size, axis.label(7, 9), axis.span_of("2024-01-31T07..2024-01-31T08")
-    (24, '2024-01-31T07..2024-01-31T08', (7, 9))
+    >>> axis.size, axis.label(7, 9), axis.span_of("2024-01-31T07..2024-01-31T09")
+    (24, '2024-01-31T07..2024-01-31T09', (7, 9))
     """
 
     slices: TimeSlices
@@ -77,9 +77,16 @@ class TimeAxis:
         return self.slices.index(values)
 
     def label(self, first: int, stop: int) -> str:
-        """Name of a slice, or ``FIRST..LAST`` of several."""
+        """Name of a slice, or ``FIRST..LAST`` of several, as `span_of` reads it.
+
+        Hours are times of the clock there, so the last one is when the window ends.
+        """
         names = self.slices.names
-        return names[first] if stop - first == 1 else f"{names[first]}..{names[stop - 1]}"
+        if stop - first == 1:
+            return names[first]
+        is_hours = self.slices.by == "hour"
+        last = str(self.slices.ends[stop - 1]) if is_hours else names[stop - 1]
+        return f"{names[first]}..{last}"
 
     def span_of(self, text: str) -> tuple[int, int]:
         """Slices of a window without a gap.
