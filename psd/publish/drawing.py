@@ -274,8 +274,7 @@ def cube_terms(
     whole = unit_of_all_slices(unit, scope, len(slices))
     terms: dict[str, Any] = {"axes": (TimeAxis(slices),), "cap": None, "squared_sensitivity": None}
     if not measure.is_pure:
-        most = whole.contributions
-        terms["cap"] = SliceCap(most=most, per_slice=whole.max_per_slice or most)
+        terms["cap"] = SliceCap.of_unit(whole)
         terms["squared_sensitivity"] = terms["cap"].squared_sensitivity(len(slices))
     return whole, terms
 

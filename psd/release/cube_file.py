@@ -169,10 +169,9 @@ def decode_cube(
             raise ReleaseFormatError("a node of the plane is not of all slices")
         if noise.factor != 1:
             raise ReleaseFormatError("the counts of a cube are drawn, so their noise has factor 1")
-        unit, cap = fields["unit"], None
+        cap = None
         if not noise.measure.is_pure:
-            most = unit.contributions
-            cap = SliceCap(most=most, per_slice=unit.max_per_slice or most)
+            cap = SliceCap.of_unit(fields["unit"])
             if noise.squared_sensitivity != cap.squared_sensitivity(len(slices)):
                 raise ReleaseFormatError("its noise is not that of its unit and slices")
         nodes: dict[str, Any] = {each.name: getattr(joint, each.name) for each in fields_of(joint)}

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, read_only_copy
 from psd.privacy.count_noise import CountNoise
+from psd.privacy.unit import PrivacyUnit
 from psd.space.axes import Axis
 from psd.space.box_tree import Tree, box_rules, refuse_broken
 
@@ -31,6 +32,12 @@ class SliceCap:
 
     most: int  # k, in all slices together
     per_slice: int  # M, in each slice
+
+    @classmethod
+    def of_unit(cls, unit: PrivacyUnit) -> SliceCap:
+        """Cap of a unit whose bound holds in all slices together; without M a slice may have k."""
+        most = unit.contributions
+        return cls(most=most, per_slice=unit.max_per_slice or most)
 
     def squared_sensitivity(self, slices: int) -> int:
         """S^2 = k min(k, M t) of a cell of t slices; `psd.curator.curator.Curator` has the proof.
@@ -105,21 +112,17 @@ class CubeTree(Tree):
         volume: Floats = self.area.astype(np.float64) * self.lengths.prod(axis=1)
         return volume
 
-    def noises(self, nodes: Integers) -> Iterator[tuple[CountNoise, Integers]]:
-        """Noise of nodes of equally many slices, and the places of these nodes; see `noises_by`."""
-        yield from noises_by(self.noise, self.cap, self.lengths[nodes, 0])
-
     def noise_variance(self) -> Floats:
         """Variance of each count by its noise, in records squared; infinite where not measured."""
         variance = np.empty(len(self))
-        for noise, at in self.noises(np.arange(len(self))):
+        for noise, at in noises_by(self.noise, self.cap, self.lengths[:, 0]):
             variance[at] = noise.variance(self.loss[at])
         return variance
 
     def noise_rate(self, scale: int = 1) -> Floats:
         """Parameter of the likelihood of each count; see `CountNoise.rate`."""
         rate = np.empty(len(self))
-        for noise, at in self.noises(np.arange(len(self))):
+        for noise, at in noises_by(self.noise, self.cap, self.lengths[:, 0]):
             rate[at] = noise.rate(self.loss[at], scale)
         return rate
 
