@@ -12,7 +12,7 @@ leaves of the plane than its density says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +35,15 @@ from psd.query.traversal import (
     traverse_within,
 )
 
-__all__ = ["Windows", "answer_cube", "cube_totals"]
+__all__ = [
+    "CubeBatch",
+    "CutLeaves",
+    "PlaneParts",
+    "Windows",
+    "answer_cube",
+    "cube_batches",
+    "cube_totals",
+]
 
 # Answers computed together, and pairs of an answer and a cell that these meet, about 500 MB, unless
 # a single answer meets more.
@@ -103,8 +111,23 @@ def cube_totals(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotal
     One slice has the published counts, as a series has; several have the unbiased ones, since what
     medians round in nearly empty cells adds up.
     """
-    of_plane = areas.totals(QueryIndex.of_fit(fit.plane))
+    if not len(areas):
+        return [areas.totals(QueryIndex.of_fit(fit.plane)) for _ in range(len(windows))]
     parts: list[list[QueryTotals]] = [[] for _ in range(len(windows))]
+    for _, begin, batch in cube_batches(fit, areas, windows):
+        for window, totals in enumerate(batch.totals, begin):
+            parts[window].append(totals)
+    return [concatenate(each) for each in parts]
+
+
+def cube_batches(
+    fit: CubeFit, areas: Areas, windows: Windows
+) -> Iterator[tuple[int, int, CubeBatch]]:
+    """Totals of some areas in some windows each, with the number of the first of both.
+
+    Areas ascend in each window.
+    """
+    of_plane = areas.totals(QueryIndex.of_fit(fit.plane))
     regions = areas.overlaps(fit.plane)
     for start, traversal in regions.traversals():
         step = max(_ANSWERS_PER_BATCH // len(windows), 1)
@@ -114,7 +137,7 @@ def cube_totals(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotal
             first, stop, begin, end = left.pop()
             batch = _of_queries(traversal, first, stop)
             asked = of_plane[np.arange(start + first, start + stop)]
-            found = _batch_totals(fit, batch, windows[begin:end], asked)
+            found = _batch(fit, batch, windows[begin:end], asked)
             if found is None and stop - first > 1:  # too much to look at together
                 middle = (first + stop) // 2
                 left += [(middle, stop, begin, end), (first, middle, begin, end)]
@@ -122,11 +145,7 @@ def cube_totals(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotal
                 middle = (begin + end) // 2
                 left += [(first, stop, middle, end), (first, stop, begin, middle)]
             else:
-                for window, totals in zip(range(begin, end), found, strict=True):
-                    parts[window].append(totals)
-    if not len(areas):
-        return [of_plane for _ in range(len(windows))]
-    return [concatenate(each) for each in parts]
+                yield start + first, begin, found
 
 
 def _of_queries(traversal: Traversal, first: int, stop: int) -> Traversal:
@@ -147,7 +166,7 @@ def _of_queries(traversal: Traversal, first: int, stop: int) -> Traversal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Parts:
+class PlaneParts:
     """Parts of nodes of the plane in areas: arrays by pair of an area and a node, level by level.
 
     The nodes are those that an area meets or cuts, and their siblings.
@@ -166,7 +185,7 @@ class _Parts:
         return np.where(self.key[at] == key, self.pair[at], -1)
 
 
-def _plane_parts(fit: CubeFit, traversal: Traversal) -> _Parts:
+def _plane_parts(fit: CubeFit, traversal: Traversal) -> PlaneParts:
     """Parts of the nodes of the plane in areas, from the leaves up."""
     tree, count = fit.plane.tree, np.maximum(fit.plane.estimates.count, 0.0)
     variance = fit.plane.noise_covariance.variance
@@ -190,7 +209,7 @@ def _plane_parts(fit: CubeFit, traversal: Traversal) -> _Parts:
         below = level, shares[-1], area
     key = np.concatenate([level.query * len(tree) + level.node for level in traversal.levels])
     order = np.argsort(key)
-    return _Parts(
+    return PlaneParts(
         traversal=traversal,
         share=np.concatenate(shares[::-1]),
         area=np.concatenate(areas[::-1]),
@@ -199,9 +218,43 @@ def _plane_parts(fit: CubeFit, traversal: Traversal) -> _Parts:
     )
 
 
-def _batch_totals(
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CutLeaves:
+    """Joint leaves that answers cut, in space or in time: arrays (n,) by pair of both."""
+
+    query: Integers  # number of the answer in its batch
+    node: Integers
+    records: Floats
+    of_time: Floats  # part of the slices of the leaf that lies in the window
+    of_space: Floats  # part of its records that lies in the area
+
+    def variances(self, fit: CubeFit) -> Floats:
+        """Variance of the records of each leaf in time, over s (1 - s) of a part s of its time."""
+        spread: Floats = self.records * (
+            fit.cluster_size + fit.time_overdispersion[self.node] * self.records
+        )
+        return spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CubeBatch:
+    """Answers to some areas in some windows, area by area; windows of one area stand together."""
+
+    totals: list[QueryTotals]  # of each window
+    traversal: Traversal  # of the joint layer
+    leaves: CutLeaves
+    parts: PlaneParts
+    # (pairs, windows) float64, by pair of `parts`: records of the joint leaves with this box that
+    # are cut in space; and the variance of their places over s (1 - s) of a part s.
+    in_cut: Floats
+    spread: Floats
+    weights: list[Floats]  # of nodes of the plane, see `_place_weights`
+    scale: Floats  # (areas, windows) float64; answer over that of the plane
+
+
+def _batch(
     fit: CubeFit, on_plane: Traversal, windows: Windows, of_plane: QueryTotals
-) -> list[QueryTotals] | None:
+) -> CubeBatch | None:
     """Totals of some areas in each window; None if several answers meet too many cells."""
     tree, estimates, number = fit.tree, fit.estimates, len(windows)
     parts, queries = _plane_parts(fit, on_plane), on_plane.queries * len(windows)
@@ -211,8 +264,8 @@ def _batch_totals(
         return None
 
     # What is taken of the nodes that are met and not opened, and of the leaves that are cut.
-    count, signed, in_time, beyond = np.zeros((4, queries))
-    cut_pairs = []
+    count, signed, beyond = np.zeros((3, queries))
+    found: list[tuple[Integers, Integers, Floats]] = []
     for level in traversal.levels:
         met = np.flatnonzero(~level.opened & (level.area > 0))
         query, node, fraction = level.query[met], level.node[met], level.fraction[met]
@@ -223,16 +276,31 @@ def _batch_totals(
         records = np.maximum(estimates.count[node], 0.0)
         left = cell_ceiling(records, estimates.variance[node]) * (1 - fraction)
         beyond += sum_by(query, left, queries)
-        of_time = windows.shares(query % number, tree.spans[node])
-        of_space = fraction / np.where(of_time > 0, of_time, 1.0)
-        spread = records * (fit.cluster_size + fit.time_overdispersion[node] * records)
-        in_time += sum_by(query, spread * of_time * (1 - of_time) * of_space**2, queries)
-        pair = parts.find(query // number, fit.nodes[node], len(fit.plane.tree))
-        cut_pairs.append((pair * number + query % number, records * of_time, pair >= 0))
-    cell = np.concatenate([each[0][each[2]] for each in cut_pairs])
-    records = np.concatenate([each[1][each[2]] for each in cut_pairs])
-    in_cut = sum_by(cell, records, len(parts.share) * number).reshape(-1, number)
-    place, moved = _place_variances(fit, parts, in_cut, windows)
+        found.append((query, node, fraction))
+    query, node = (np.concatenate([each[part] for each in found]) for part in (0, 1))
+    fraction = np.concatenate([each[2] for each in found])
+    of_time = windows.shares(query % number, tree.spans[node])
+    leaves = CutLeaves(
+        query=query,
+        node=node,
+        records=np.maximum(estimates.count[node], 0.0),
+        of_time=of_time,
+        of_space=fraction / np.where(of_time > 0, of_time, 1.0),
+    )
+    uneven = leaves.variances(fit) * of_time * (1 - of_time) * leaves.of_space**2
+    in_time = sum_by(query, uneven, queries)
+
+    # In the boxes of these leaves, by where records of the window lie.
+    pair = parts.find(query // number, fit.nodes[node], len(fit.plane.tree))
+    cell, cut = pair * number + query % number, np.flatnonzero(pair >= 0)
+    records = (leaves.records * of_time)[cut]
+    in_cut = sum_by(cell[cut], records, len(parts.share) * number).reshape(-1, number)
+    spread, weights = _place_spread(fit, parts, in_cut, windows), _place_weights(fit, parts, in_cut)
+    filled, column = np.nonzero(spread)
+    area = np.concatenate([level.query for level in on_plane.levels])[filled]
+    uneven = spread[filled, column] * parts.share[filled] * (1 - parts.share[filled])
+    moved = sum_by(area * number + column, uneven, queries).reshape(-1, number)
+    place = _weighted_variance(on_plane, weights, fit.plane.noise_covariance)
 
     # In the leaves of the plane, in proportion to its own answer.
     whole = np.maximum(of_plane.estimate, 1.0)[:, None]
@@ -259,10 +327,19 @@ def _batch_totals(
                 beyond=beyond[at],
             )
         )
-    return totals
+    return CubeBatch(
+        totals=totals,
+        traversal=traversal,
+        leaves=leaves,
+        parts=parts,
+        in_cut=in_cut,
+        spread=spread,
+        weights=weights,
+        scale=scale,
+    )
 
 
-def _joint_fraction(fit: CubeFit, parts: _Parts, windows: Windows) -> Fraction:
+def _joint_fraction(fit: CubeFit, parts: PlaneParts, windows: Windows) -> Fraction:
     """Covered parts of joint nodes: of their records, and of their area and slices."""
     nodes, spans, size, number = fit.nodes, fit.tree.spans, len(fit.plane.tree), len(windows)
 
@@ -275,14 +352,24 @@ def _joint_fraction(fit: CubeFit, parts: _Parts, windows: Windows) -> Fraction:
     return fraction
 
 
-def _place_variances(
-    fit: CubeFit, parts: _Parts, in_cut: Floats, windows: Windows
-) -> tuple[Floats, Floats]:
-    """Variance of answers by the places of records in the joint leaves that areas cut.
+def _place_spread(fit: CubeFit, parts: PlaneParts, in_cut: Floats, windows: Windows) -> Floats:
+    """Variance of the places of records in boxes, over s (1 - s) of a part s; see `CubeBatch`.
 
-    in_cut: (pairs, windows) float64, records in each window of the joint leaves whose box is the
-    plane node of a pair. Returns (areas, windows) float64 twice: by the noise of the plane, and by
-    records of the window that lie elsewhere than those of all time.
+    Records of a window lie elsewhere than those of all time.
+    """
+    node = np.concatenate([level.node for level in parts.traversal.levels])
+    filled, window = np.nonzero(in_cut)
+    records = in_cut[filled, window]
+    phi = fit.overdispersions(windows.sizes[window], node[filled])
+    spread = np.zeros(in_cut.shape)
+    spread[filled, window] = records * (fit.cluster_size + phi * records)
+    return spread
+
+
+def _place_weights(fit: CubeFit, parts: PlaneParts, in_cut: Floats) -> list[Floats]:
+    """Weights of nodes of the plane in the places of records in the joint leaves that areas cut.
+
+    in_cut: as in `CubeBatch`; returns (pairs, windows) float64 of each level, 0 of opened nodes.
 
     P2. The part of a leaf that lies in an area is M(A) / M, the mass of the plane in both and in
     the leaf's box. Its derivative by the mass of a node is (a - M(A) / M) / M, a being the covered
@@ -290,13 +377,11 @@ def _place_variances(
     that the area cuts, X being the records of their leaves; the variance of the weighted sum
     follows from the covariance of the plane.
     """
-    levels, plane = parts.traversal.levels, fit.plane
-    mass = np.maximum(plane.estimates.count, 0.0)
-    variance = plane.noise_covariance.variance
-    areas, number = parts.traversal.queries, in_cut.shape[1]
-    moved, first, weights = np.zeros((areas, number)), 0, []
-    inside = outside = np.zeros((0, number))
-    for level in levels:
+    mass = np.maximum(fit.plane.estimates.count, 0.0)
+    variance = fit.plane.noise_covariance.variance
+    first, weights = 0, []
+    inside = outside = np.zeros((0, in_cut.shape[1]))
+    for level in parts.traversal.levels:
         rows = slice(first, first + len(level.node))
         share, met = parts.share[rows, None], in_cut[rows]
         inside, outside = (
@@ -308,15 +393,8 @@ def _place_variances(
         here = (here**2 + variance[level.node][:, None]) / np.maximum(here, _TINY)
         density = met / np.maximum(here, _TINY)
         inside, outside = inside + density, outside + density * share
-        filled, window = np.nonzero(met)
-        records, part = met[filled, window], share[filled, 0]
-        phi = fit.overdispersions(windows.sizes[window], level.node[filled])
-        spread = records * (fit.cluster_size + phi * records) * part * (1 - part)
-        moved += sum_by(level.query[filled] * number + window, spread, areas * number).reshape(
-            areas, number
-        )
         first += len(level.node)
-    return _weighted_variance(parts.traversal, weights, plane.noise_covariance), moved
+    return weights
 
 
 def _weighted_variance(traversal: Traversal, weights: list[Floats], estimates: Estimates) -> Floats:
