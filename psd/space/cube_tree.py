@@ -23,7 +23,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.space.axes import Axis
 from psd.space.box_tree import Tree, box_rules, refuse_broken
 
-__all__ = ["CubeTree", "SliceCap", "check_cube", "divide_cells", "noises_by"]
+__all__ = ["CubeTree", "SliceCap", "check_cube", "divide_cells", "filled_parts", "noises_by"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,27 +48,36 @@ class SliceCap:
         return self.most * min(self.most, self.per_slice * slices)
 
 
+def filled_parts(divided: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of the 2^D parts of cells there are, (n, 2^D); divided: (n, D), of each axis.
+
+    Bit a of the number of a part says that it lies above the line of axis a.
+    """
+    filled = np.ones((len(divided), 1), bool)
+    for axis in divided.T:
+        filled = np.concatenate([filled, filled & axis[:, None]], axis=1)
+    return filled
+
+
 def divide_cells(
     low: Integers, high: Integers, lines: Integers
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Parts of cells that are divided at one line of each axis, those that are not empty.
 
     low, high: (n, D) int64, edges of the cells; lines: (n, D) int64, inside of them, or `high` of
-    an axis that is not divided. Returns which of the (n, 2^D) parts there are, and the low and high
-    edges of these, (m, 2 D), cell by cell; bit a of the number of a part says that it lies above
-    the line of axis a.
+    an axis that is not divided. Returns which of the (n, 2^D) parts there are, see `filled_parts`,
+    and the low and high edges of these, (m, 2 D), cell by cell.
     """
     size, axes = low.shape
     divided = lines < high
+    is_filled = filled_parts(divided)
     # Of a cut, most axes are divided in no cell, so few parts are looked at.
     active = np.flatnonzero(divided.any(axis=0)).tolist()
-    is_filled = np.zeros((size, 2**axes), bool)
     edges = np.empty((size, 2 ** len(active), 2 * axes), low.dtype)
     parts = []
     for number in range(2 ** len(active)):
         above = [axis for bit, axis in enumerate(active) if number >> bit & 1]
         parts.append(sum(1 << axis for axis in above))
-        is_filled[:, parts[-1]] = divided[:, above].all(axis=1)
         part = edges[:, number]
         part[:, :axes], part[:, axes:] = low, lines
         part[:, above], part[:, [axes + axis for axis in above]] = lines[:, above], high[:, above]
@@ -171,8 +180,8 @@ def _children_tile(tree: CubeTree) -> bool:
     parent = tree.parent[1:].astype(np.int64)
     if not len(parent):
         return True
-    low = np.concatenate([tree.boxes[:, :2], tree.spans[:, 0::2]], axis=1).astype(np.int64)
-    high = np.concatenate([tree.boxes[:, 2:], tree.spans[:, 1::2]], axis=1).astype(np.int64)
+    low = np.concatenate([tree.boxes[:, :2], tree.spans[:, 0::2]], axis=1)
+    high = np.concatenate([tree.boxes[:, 2:], tree.spans[:, 1::2]], axis=1)
     first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family, its place in `parent`
     family = np.cumsum(np.diff(parent, prepend=-1) != 0) - 1
     up, below, above = parent[first], low[1:], high[1:]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree, quadrants
-from psd.space.cube_tree import CubeTree, SliceCap, divide_cells
+from psd.space.cube_tree import CubeTree, SliceCap, divide_cells, filled_parts
 from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
@@ -252,14 +252,10 @@ class GrowingTree:
             raise ParameterError("a cut line lies outside its cell")
         # An axis that is not divided has its line at the far edge.
         at = np.where(at <= low, high, at)
-        if self.axes:
-            if ((at < high).sum(axis=1) > 2).any():
-                raise ParameterError("a cut must divide at most two axes of a cell")
-            is_filled = divide_cells(low, high, at)[0]
-        else:
-            # Which quadrants around the lines are not empty, shape (n, 4).
-            east, north = (at < high).T
-            is_filled = np.stack([np.ones_like(east), east, north, east & north], axis=1)
+        divided = at < high
+        if self.axes and (divided.sum(axis=1) > 2).any():
+            raise ParameterError("a cut must divide at most two axes of a cell")
+        is_filled = filled_parts(divided)
         number = np.cumsum(is_filled).reshape(is_filled.shape) - 1 + len(self.parent)
         child = np.where(is_filled, number, -1)
         cut = Cut(layer=self.layer, nodes=nodes, boxes=boxes, lines=at, child=child, spans=spans)

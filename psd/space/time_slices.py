@@ -189,8 +189,11 @@ class TimeSlices:
         -------
         ndarray, shape (n,), int64
         """
-        numbers = _numbers(self.by, time)
-        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        numbers, last = _numbers(self.by, time), len(self.numbers) - 1
+        if self.numbers[-1] - self.numbers[0] == last:  # no gap, so nothing is searched
+            at = numbers - self.numbers[0]
+            return np.where((at >= 0) & (at <= last), at, -1)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), last)
         return np.where(self.numbers[at] == numbers, at, -1)
 
     def window(self, text: str) -> TimeWindow:
