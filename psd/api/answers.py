@@ -166,17 +166,15 @@ class Answers:
         ParameterError
             If there are more than 5,000 answers, or they are no counts.
         """
+        from psd.query.cube_covariance import answer_cube_jointly
         from psd.query.joint import answer_windows_jointly
 
         self._check_counts("joint answers")
-        return answer_windows_jointly(
-            list(self.time.slices.values()),
-            self.time.windows,
-            self.time.labels,
-            self.areas,
-            confidence=self.confidence,
-            threshold=self.threshold,
-        )
+        certainty: dict[str, Any] = {"confidence": self.confidence, "threshold": self.threshold}
+        asked = self.time.windows, self.time.labels, self.areas
+        if self.time.cube is not None:
+            return answer_cube_jointly(self.time.cube, *asked, **certainty)
+        return answer_windows_jointly(list(self.time.slices.values()), *asked, **certainty)
 
     def total(self) -> Derived:
         """All answers together: the answer to the union of areas and windows, with its error.
@@ -387,15 +385,15 @@ class Answers:
                 f"{self.statistic} must be left out for {what}, which are of counts",
                 name=self.statistic,
             )
+
+    def _one_slice(self, what: str) -> QueryIndex:
+        """The release, or the only slice, that was answered."""
+        self._check_counts(what)
         if self.time.cube is not None:
             raise ParameterError(
                 f"release must not be a cube for {what}; ask for the areas one by one, or build "
                 "with another method, such as auto"
             )
-
-    def _one_slice(self, what: str) -> QueryIndex:
-        """The release, or the only slice, that was answered."""
-        self._check_counts(what)
         if len(self.time.windows) > 1 or len(self.time.slices) > 1:
             raise ParameterError(
                 f"when must be one time slice for {what}, such as {next(iter(self.time.slices))}, "

@@ -43,6 +43,8 @@ __all__ = [
     "answer_cube",
     "cube_batches",
     "cube_totals",
+    "family_sums",
+    "plane_parts",
 ]
 
 # Answers computed together, and pairs of an answer and a cell that these meet, about 500 MB, unless
@@ -185,7 +187,7 @@ class PlaneParts:
         return np.where(self.key[at] == key, self.pair[at], -1)
 
 
-def _plane_parts(fit: CubeFit, traversal: Traversal) -> PlaneParts:
+def plane_parts(fit: CubeFit, traversal: Traversal) -> PlaneParts:
     """Parts of the nodes of the plane in areas, from the leaves up."""
     tree, count = fit.plane.tree, np.maximum(fit.plane.estimates.count, 0.0)
     variance = fit.plane.noise_covariance.variance
@@ -257,7 +259,7 @@ def _batch(
 ) -> CubeBatch | None:
     """Totals of some areas in each window; None if several answers meet too many cells."""
     tree, estimates, number = fit.tree, fit.estimates, len(windows)
-    parts, queries = _plane_parts(fit, on_plane), on_plane.queries * len(windows)
+    parts, queries = plane_parts(fit, on_plane), on_plane.queries * len(windows)
     covered = _joint_fraction(fit, parts, windows)
     traversal = traverse_within(tree, queries, covered, _PAIRS_PER_BATCH)
     if traversal is None:
@@ -411,16 +413,22 @@ def _weighted_variance(traversal: Traversal, weights: list[Floats], estimates: E
         if below is not None:
             upward = estimates.upward_variance[below.node]
             upward = np.where(np.isinf(upward), 0.0, upward)[:, None]
-            # The children of an opened node stand together.
-            starts = np.flatnonzero(np.diff(below.parent, prepend=-1))
-            opened = below.parent[starts]
-            mean = np.zeros(weight.shape)
-            mean[opened] = np.add.reduceat(
-                estimates.slope[below.node][:, None] * slope, starts, axis=0
-            )
+            mean = family_sums(below, estimates.slope[below.node][:, None] * slope, len(weight))
             spread = upward * (slope - mean[below.parent]) ** 2 + rest
-            left[opened] = np.add.reduceat(spread, starts, axis=0)
+            left = family_sums(below, spread, len(weight))
             own = own + mean
         slope, rest, below = own, left, level
     variance: Floats = slope**2 * estimates.variance[0] + rest
     return variance
+
+
+def family_sums(level: TraversalLevel, values: Floats, parents: int) -> Floats:
+    """Sums over the children of each pair of the level above, (parents, windows) float64.
+
+    values: (pairs, windows) float64.
+    """
+    sums = np.zeros((parents, values.shape[1]))
+    # The children of an opened node stand together.
+    starts = np.flatnonzero(np.diff(level.parent, prepend=-1))
+    sums[level.parent[starts]] = np.add.reduceat(values, starts, axis=0)
+    return sums

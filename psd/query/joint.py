@@ -30,7 +30,7 @@ from psd.query.areas import answers_table, windows_by_slice
 from psd.query.index import fitted
 from psd.query.lines import divides_records
 from psd.query.region_overlaps import Regions, check_size, cut_leaves
-from psd.query.totals import SliceSum
+from psd.query.totals import QueryTotals, SliceSum
 from psd.query.traversal import Traversal, TraversalLevel
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from psd.estimation.fit import Fit
     from psd.query.areas import Areas
     from psd.query.index import QueryIndex
+    from psd.release.record import ReleaseRecord
 
 __all__ = [
     "Derived",
@@ -48,10 +49,13 @@ __all__ = [
     "combine_answers",
     "divide_answers",
     "fieller_interval",
+    "innovation_coefficients",
+    "joint_answers",
     "nonuniformity_covariance",
     "part_variance",
     "perturbation_covariance",
     "records_moved",
+    "row_products",
     "simultaneous_level",
 ]
 
@@ -83,19 +87,19 @@ def perturbation_covariance(fit: Fit, regions: Regions) -> Floats:
        Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
     """
     coefficients = _coefficients(fit.noise_covariance, regions)
-    return _products(coefficients, coefficients)
+    return row_products(coefficients, coefficients)
 
 
 def _coefficients(estimates: Estimates, regions: Regions) -> sparse.csr_array:
     """The matrix Z of `perturbation_covariance`, shape (m, nodes)."""
-    rows = [_innovation_coefficients(each, estimates) for _, each in regions.traversals()]
+    rows = [innovation_coefficients(each, estimates) for _, each in regions.traversals()]
     stacked: sparse.csr_array = sparse.vstack(
         rows or [sparse.csr_array((0, len(estimates.slope)))], format="csr"
     )
     return stacked
 
 
-def _products(first: sparse.csr_array, second: sparse.csr_array) -> Floats:
+def row_products(first: sparse.csr_array, second: sparse.csr_array) -> Floats:
     """Products of the rows of two matrices of m rows, shape (m, m)."""
     across = second.T.tocsr()
     found = np.empty((first.shape[0], second.shape[0]))
@@ -105,7 +109,7 @@ def _products(first: sparse.csr_array, second: sparse.csr_array) -> Floats:
     return found
 
 
-def _innovation_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr_array:
+def innovation_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr_array:
     """Coefficients of the cells' innovations in each answer, shape (queries, nodes).
 
     The recursion is that of `psd.query.traversal.perturbation_variance`.
@@ -433,10 +437,12 @@ class Joint:
         together with probability ``confidence``.
     perturbation_covariance : ndarray, shape (m, m), float64
         Of the errors from the noise, in records squared; exact for signed estimates. Windows share
-        the noise of the slices that are in both, and no other.
+        the noise of the slices that are in both, and no other; those of a cube share that of cells
+        that reach into both, and that of the plane.
     nonuniformity_covariance : ndarray, shape (m, m), float64
         Of the errors from cells that are covered in part; between windows, as if these errors were
-        independent from slice to slice.
+        independent from slice to slice. Windows of a cube also have in common what is wrong in the
+        plane.
     confidence : float
         Of single intervals, and of all joint ones together.
     level : float
@@ -599,7 +605,9 @@ def answer_windows_jointly(
         are_sums = [len(windows[window]) > 1 for window, _ in in_windows]
         predicting = {True: fit.estimates, False: fit.noise_covariance}
         of_noise = {kind: _coefficients(predicting[kind], regions) for kind in {*are_sums}}
-        products = {(a, b): _products(of_noise[a], of_noise[b]) for a in of_noise for b in of_noise}
+        products = {
+            (a, b): row_products(of_noise[a], of_noise[b]) for a in of_noise for b in of_noise
+        }
         for (window, _), kind in zip(in_windows, are_sums, strict=True):
             sums[window].add(totals)
             deviation[window] += np.sqrt(np.diagonal(uneven))
@@ -610,11 +618,40 @@ def answer_windows_jointly(
     alone = np.sqrt(np.diagonal(flat))
     scale = np.divide(deviation.ravel(), alone, out=np.zeros(size), where=alone > 0)
     parts = noise.reshape(size, size), flat * scale * scale[:, None]
+    return joint_answers(
+        [each.totals for each in sums],
+        parts,
+        areas,
+        windows,
+        labels,
+        record=record,
+        pairs=pairs,
+        confidence=confidence,
+        threshold=threshold,
+    )
+
+
+def joint_answers(
+    totals: Sequence[QueryTotals],
+    parts: tuple[Floats, Floats],
+    areas: Areas,
+    windows: Sequence[Integers],
+    labels: Sequence[Mapping[str, str]],
+    *,
+    record: ReleaseRecord,
+    pairs: Integers,
+    confidence: float,
+    threshold: Threshold,
+) -> Joint:
+    """Answers from the totals of each window and both covariances of all of them.
+
+    parts: (m, m) float64 each, window by window; pairs: (n, 2) int64, areas that overlap.
+    """
     level = simultaneous_level(correlation(parts[0] + parts[1]), confidence)
     blocks = []
-    for each in sums:
+    for each in totals:
         columns, together = (
-            answer_columns(each.totals, record, confidence=at, threshold=threshold)
+            answer_columns(each, record, confidence=at, threshold=threshold)
             for at in (confidence, level)
         )
         joint = {"joint_lower": together["lower"], "joint_upper": together["upper"]}
@@ -625,8 +662,8 @@ def answer_windows_jointly(
         nonuniformity_covariance=parts[1],
         confidence=confidence,
         level=level,
-        overlap=_overlap(windows, areas_each, pairs),
-        windows=np.repeat(np.arange(len(windows)), areas_each),
+        overlap=_overlap(windows, len(areas), pairs),
+        windows=np.repeat(np.arange(len(windows)), len(areas)),
     )
 
 

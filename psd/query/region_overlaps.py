@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd.errors import ParameterError
+from psd.errors import InternalError, ParameterError
 from psd.query.boxes import box_fraction
 from psd.query.lines import line_matrix, side_matrix
 from psd.query.polygons import outline_sides, traverse_polygons
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
     from psd.estimation.fit import Fit
 
-__all__ = ["MAX_REGIONS", "Boxes", "Polygons", "Regions", "check_size", "cut_leaves"]
+__all__ = [
+    "MAX_REGIONS",
+    "Boxes",
+    "Polygons",
+    "Regions",
+    "check_size",
+    "common_regions",
+    "cut_leaves",
+]
 
 MAX_REGIONS = 5_000
 """Maximum number of regions whose covariances are computed together: a matrix of 200 MB."""
@@ -183,6 +191,23 @@ class Polygons:
         beyond = shapely.area(shapely.difference(self.shapes[inner], self.shapes[outer]))
         inside: NDArray[np.bool_] = beyond <= _SLIVER * shapely.area(self.shapes[inner])
         return inside
+
+
+def common_regions(regions: Regions, pairs: Integers) -> Regions:
+    """What two boxes, or two polygons, have in common; pairs: (n, 2) int64, that overlap."""
+    first, second = pairs.T
+    if isinstance(regions, Boxes):
+        return Boxes(
+            fit=regions.fit, sides=_intersection(regions.sides[first], regions.sides[second])
+        )
+    if not isinstance(regions, Polygons):
+        raise InternalError("only boxes and polygons have parts in common")
+    import shapely
+
+    common = shapely.intersection(regions.shapes[first], regions.shapes[second])
+    shapes = np.empty(len(common), object)
+    shapes[:] = [_polygonal(shape) for shape in common]
+    return Polygons(fit=regions.fit, shapes=shapes)
 
 
 def _polygonal(shape: Any) -> Any:

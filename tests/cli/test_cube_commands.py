@@ -3,6 +3,7 @@
 import os
 
 import geopandas as gpd
+import numpy as np
 import pytest
 import shapely
 
@@ -70,6 +71,15 @@ def test_answers_are_those_of_python():
         assert found[name].tolist() == pytest.approx(table[name].tolist())
 
 
+def test_joint_answers():
+    found = as_json(f"{ASK} --box 8 0 16 8 --when 2024-01-01 --when 2024-01-02 --joint")
+    boxes = [(0, 0, 8, 8), (8, 0, 16, 8)]
+    joint = psd.load("c").query(boxes, when=["2024-01-01", "2024-01-02"]).joint()
+    assert np.array(found["covariance"]) == pytest.approx(joint.covariance)
+    assert found["total"]["error"] == pytest.approx(joint.total().error)
+    assert "joint_upper" in passes(f"{ASK} --joint --format csv")
+
+
 def test_rows_of_each_slice():
     every = as_table(f"{ASK} --each slice")
     assert every["slice"].tolist() == list(SLICES.names)
@@ -107,7 +117,6 @@ def test_wrong_questions(subtests):
     table = [
         (2, "--when 2024-01-03", "--when must begin and end where slices do"),
         (2, "--when 2024-01-01 --when weekends", "--when"),
-        (2, "--joint", "must not be a cube for joint answers"),
         (2, "--difference c", "must not be a cube"),
         (2, "--mean fare", "mean must be one of the release"),
     ]

@@ -149,7 +149,6 @@ REFUSED = {
     "export": lambda release, path: release.export(path / "e.gpkg"),
     "table": lambda release, path: release.to_geopandas(),
     "slice": lambda release, path: release["2024-01-01T08"],
-    "joint": lambda release, path: release.query(BOXES, when=WINDOWS).joint(),
     "explain": lambda release, path: release.query(BOXES).explain(),
     "difference": lambda release, path: release.query(BOXES, difference=release),
     "errors": lambda release, path: release.query(BOXES, errors=False),
