@@ -15,6 +15,7 @@ BUILDS = {
     "in each slice": {"path": "turns", **BOUNDED, "max_contributions": 2, "per": "slice"},
     "user-slice": {"path": "turns", **BOUNDED, "max_contributions": 2, "per": "user-slice"},
     "limits": {"path": "turns", **BOUNDED, "max_contributions": 4, "max_per_slice": 1},
+    "cube": {"path": "turns", **BOUNDED, "method": "cube", "max_contributions": 4},
     "boundary": {"path": "outline", "boundary": engines.polygons()},
     "another CRS": {"path": "metres", "input_crs": engines.METRES, "boundary": engines.polygons()},
 }

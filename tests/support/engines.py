@@ -17,6 +17,7 @@ from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.unit import WEIGHT, PrivacyUnit
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
+from psd.release.cube import CubeRecord
 from psd.space.boundary import Boundary
 from psd.testing import SCRIPTS, RecordingSampler
 
@@ -474,9 +475,13 @@ def spark_verdicts(url, table, folder):
 
 def facts(release, noise):
     """A release of replayed noise, and what the noise was asked for."""
-    records = getattr(release.record, "releases", (release.record,))
+    record = release.record
+    records = getattr(record, "releases", (record,))
+    if isinstance(record, CubeRecord):
+        records = (record.plane, record.joint)
+    arrays = ("boxes", "parent", "count", "loss", "spans")
     cells = [
-        [getattr(each.tree, name).tolist() for name in ("boxes", "parent", "count", "loss")]
+        [getattr(each.tree, name).tolist() for name in arrays if hasattr(each.tree, name)]
         for each in records
     ]
     stated = [dict(each.parameters) for each in records]

@@ -148,3 +148,17 @@ def test_occupied_cells_fill_the_memory_and_no_more():
         else:
             counter.add(codes, weights and weights(number, np.int64))
             assert len(counter.counts()[0]) == number
+
+
+@pytest.mark.parametrize("largest", [1, 7, 2**40])
+def test_counts_of_slices_stay_with_their_codes(largest):
+    """A code and its count are sorted as one word where both fit into it, and apart else."""
+    rng, size = np.random.default_rng(largest % 1000), 2**30
+    columns, rows = rng.integers(0, size, (2, 200)).astype(np.int32)
+    columns[100:], rows[100:] = columns[:100], rows[:100]  # in two slices
+    counts = rng.integers(1, largest + 1, 200)
+    tally = Tally(columns=columns, rows=rows, counts=counts, slice=np.repeat([0, 1], 100))
+    codes = tally.quadrant_codes(QuadrantOrder((size, size)))
+    expected = sorted(zip(codes.order.codes(columns, rows).tolist(), counts.tolist(), strict=True))
+    assert (np.diff(codes.codes) >= 0).all()
+    assert sorted(zip(codes.codes.tolist(), codes.counts.tolist(), strict=True)) == expected
