@@ -8,7 +8,7 @@ import click
 
 from ..options.command import INTEGER, chain_options, options_of, refuse_others
 from ..options.regions import named_regions, read_regions
-from ..options.time_slices import release_at, release_when
+from ..options.time_slices import compared_at, is_cube, release_or_series_at, release_when
 from ..output.tables import FORMATS, output_format, state_source, write_table
 from ..output.terminal import show_stage
 
@@ -78,7 +78,8 @@ statistic_options = chain_options(
     ),
     _difference("--ratio", is_flag=True, help="Divide the counts instead of subtracting them."),
     _difference(
-        "--other-slice", metavar="NAME", help="Time slice of OTHER, if OTHER is a series."
+        "--other-slice", metavar="NAME", help="Time slice of OTHER, if OTHER is a series. A cube "
+        "is asked in the window of --when too.",
     ),
 )  # fmt: skip
 
@@ -151,15 +152,25 @@ def write_statistic(
     stated = {name: value for name, value in stated.items() if value is not None}
     with show_stage() as stage:
         stage("reading")
-        loaded = release_when(release, when)
+        window = None
+        if kind == "difference" and is_cube(release):
+            if len(when) > 1:
+                raise click.UsageError(
+                    f"--when must be one window for this question, got {len(when):,} windows"
+                )
+            loaded, window = release_or_series_at(release, None), when[0] if when else None
+        else:
+            loaded = release_when(release, when)
         sources = [loaded.record.source]
         if kind == "difference":
-            other = release_at(
+            other = compared_at(
                 options["difference"], stated.pop("other_slice", None), "--other-slice"
             )
             sources.append(other.record.source)
             stage("answering")
-            answers = loaded.query(**asked, difference=other, ratio=options["ratio"], **stated)
+            answers = loaded.query(
+                **asked, when=window, difference=other, ratio=options["ratio"], **stated
+            )
         elif kind == "quantiles":
             stage("drawing")
             answers = loaded.query(quantiles=True, **stated)

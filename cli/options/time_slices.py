@@ -17,6 +17,8 @@ __all__ = [
     "EACH",
     "SLICE",
     "WHEN",
+    "compared_at",
+    "is_cube",
     "release_at",
     "release_or_series_at",
     "release_when",
@@ -114,6 +116,18 @@ def release_when(path: str, when: tuple[str, ...]) -> Release:
             + (text if len(found) == 1 else f"{len(found):,} windows")
         )
     return _note_source(loaded[loaded.slices.names[found[0].numbers[0]]])
+
+
+def compared_at(path: str, name: str | None, option: str) -> Release:
+    """One side of a difference: a release, a slice of a series, or a cube, in a window or not."""
+    return (release_or_series_at if is_cube(path) else release_at)(path, name, option)
+
+
+def is_cube(path: str) -> bool:
+    """Whether a file is a cube."""
+    from psd.release.cube import CubeRecord
+
+    return isinstance(_load(path).record, CubeRecord)
 
 
 def slice_at(path: str, name: str) -> TimeSlices:

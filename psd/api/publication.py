@@ -19,7 +19,7 @@ from psd._util.instances import check_instance, shown
 from psd.errors import ParameterError
 from psd.privacy.loss import epsilon_text
 from psd.privacy.unit import PrivacyUnit
-from psd.query.index import MOST_KEPT, CubeIndex, QueryIndex
+from psd.query.index import MOST_KEPT, CubeIndex, CubeWindow, QueryIndex
 from psd.release import cube_file, file, series_file
 from psd.release.about import about_from_mapping
 from psd.release.cube import CubeRecord, records_of
@@ -358,6 +358,21 @@ class Publication:
             windows=tuple(np.searchsorted(chosen, window) for window in windows),
             labels=tuple(labels),
         )
+
+    def one_window(self, when: Any) -> QueryIndex | CubeWindow:
+        """A release without time, or a cube in one window.
+
+        Raises
+        ------
+        ParameterError
+            If it is a series, or several windows of a cube are asked about.
+        """
+        if not isinstance(self.record, CubeRecord):
+            return self.index
+        windows = self._asked_time(when, None).windows
+        if len(windows) > 1:
+            raise ParameterError(f"when must be one window, got {len(windows):,}", name="when")
+        return CubeWindow(index=self._cube, window=windows[0])
 
     @cached_property
     def _cube(self) -> CubeIndex:

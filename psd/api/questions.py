@@ -15,7 +15,7 @@ from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.areas import Areas, BoxAreas
 from psd.query.cubes import answer_cube
-from psd.query.index import QueryIndex, fitted
+from psd.query.index import CubeWindow, QueryIndex, fitted
 from psd.query.windows import answer_windows
 
 if TYPE_CHECKING:
@@ -126,12 +126,18 @@ class Statistic:
             seed=0 if self.seed is None else self.seed,
         )
 
-    def subtract(self, index: QueryIndex, areas: Areas, confidence: float) -> pandas.DataFrame:
-        """Subtract counts of the other release from those of this one, or divide them."""
+    def subtract(
+        self, asked: QueryIndex | CubeWindow, areas: Areas, when: Any, confidence: float
+    ) -> pandas.DataFrame:
+        """Subtract counts of the other release from those of this one, or divide them.
+
+        when: window in which the other one is asked too, if it is a cube.
+        """
         from psd.statistics.differences import count_pair, differences, ratios
 
         assert self.difference is not None
-        pair = count_pair(index, self.difference.index, areas, confidence=confidence)
+        other = self.difference.one_window(when)
+        pair = count_pair(asked, other, areas, confidence=confidence)
         return ratios(pair) if self.ratio else differences(pair)
 
 
@@ -145,18 +151,22 @@ def answer(
     confidence: float,
     threshold: Threshold,
     values: Sequence[tuple[str, int]] = (),
+    when: Any = None,
 ) -> Answers:
-    """Answer areas, or cells, in each window of time; see `Release.query`."""
+    """Answer areas, or cells, in each window of time; see `Release.query`.
+
+    when: the window as it was given, for the other release of a difference.
+    """
     certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
     stated = {"time": time, "guarantee": guarantee, **certainty}
     if statistic.kind:
-        if time.cube is not None:
+        if time.cube is not None and statistic.kind != "difference":
             raise ParameterError(
                 f"{statistic.kind} must be left out of a query of a cube, whose slices are not "
                 "counted one by one; build with another method, such as auto",
                 name=statistic.kind,
             )
-        return _answer_statistic(areas, statistic, stated)
+        return _answer_statistic(areas, statistic, stated, when)
     assert areas is not None
     if values and not errors:
         raise ParameterError(
@@ -196,9 +206,15 @@ def asked_values(
     return asked
 
 
-def _answer_statistic(areas: Areas | None, statistic: Statistic, stated: dict[str, Any]) -> Answers:
-    """Ranks, class breaks or differences of one time slice."""
+def _answer_statistic(
+    areas: Areas | None, statistic: Statistic, stated: dict[str, Any], when: Any
+) -> Answers:
+    """Ranks, class breaks or differences of one time slice, or of one window of a cube."""
     time, confidence = stated["time"], stated["confidence"]
+    if len(time.windows) > 1 and time.cube is not None:
+        raise ParameterError(
+            f"when must be one window with {statistic.kind}, got {len(time.windows):,}", name="when"
+        )
     if len(time.windows) > 1 or len(time.slices) > 1:
         raise ParameterError(
             f"when must be one time slice with {statistic.kind}, such as {next(iter(time.slices))},"
@@ -212,7 +228,10 @@ def _answer_statistic(areas: Areas | None, statistic: Statistic, stated: dict[st
     elif statistic.kind == "top":
         table, rows = statistic.rank(index, areas)
     elif areas is not None:
-        table = statistic.subtract(index, areas, confidence)
+        asked: QueryIndex | CubeWindow = index
+        if time.cube is not None:
+            asked = CubeWindow(index=time.cube, window=time.windows[0])
+        table = statistic.subtract(asked, areas, when, confidence)
     if areas is None:  # cells
         sides = ["west", "south", "east", "north"]
         boxes = table[sides].to_numpy() if sides[0] in table else np.empty((0, 4))

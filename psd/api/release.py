@@ -152,7 +152,8 @@ class Release(Publication):
             a standard error of about sqrt(p (1 - p) / draws)), or of simulated releases (100), and
             their seed, 0 by default. They do not protect data; the same seed gives the same table.
         difference : Release or path-like, optional
-            A release of the same domain with independent noise, whose counts are subtracted.
+            A release of the same domain with independent noise, whose counts are subtracted. A cube
+            is asked in the window of `when` too.
             Regions by name are found in it by their ids, and must have the same outlines there.
         ratio : bool
             Divide by the counts of `difference` instead.
@@ -266,6 +267,7 @@ class Release(Publication):
             confidence=confidence,
             threshold=threshold,
             values=values,
+            when=when,
         )
 
     # --- tables, maps and files ---------------------------------------------------------------

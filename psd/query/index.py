@@ -286,6 +286,14 @@ class CubeIndex:
         return fit_cube(self.record)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CubeWindow:
+    """A cube, asked in one window of its slices."""
+
+    index: CubeIndex
+    window: Integers  # numbers of the slices, ascending
+
+
 def fitted(slices: Sequence[QueryIndex]) -> Iterator[QueryIndex]:
     """Slices of a series, ready to be asked one after another; small ones are fitted together.
 

@@ -1,56 +1,74 @@
-"""Counts of the same regions in two releases: their differences and ratios."""
+"""Counts of regions in two releases, or in two windows of a cube: differences and ratios."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psd._util.arrays import Floats
 from psd.errors import DomainError, ParameterError
-from psd.query.answer_table import two_sided_quantile
+from psd.query.answer_table import answer_columns, two_sided_quantile
 from psd.query.areas import Areas, NamedAreas
+from psd.query.cube_covariance import cube_covariance
+from psd.query.cubes import Windows, answer_cube
+from psd.query.index import CubeWindow, QueryIndex
 from psd.query.joint import fieller_interval
+from psd.query.region_overlaps import check_size
 from psd.query.windows import answer_areas
 
 if TYPE_CHECKING:
     import pandas
 
-    from psd.query.index import QueryIndex
+    from psd.release.record import ReleaseRecord
 
+Asked = QueryIndex | CubeWindow
+"""A release without time, or one window of a cube."""
 
 _ADDED = ("first", "second", "difference", "ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountPair:
-    """Counts of regions in two releases."""
+    """Counts of regions in two releases, or in two windows."""
 
     table: pandas.DataFrame  # the columns of the caller, ``first`` and ``second``
     first: Floats  # (n,) float64; counts in the first release
     second: Floats
     noise: Floats  # (2, n) float64; variances by the noise, in each release
     nonuniformity: Floats  # (2, n) float64; variances by points that are spread unevenly in cells
+    shared: Floats  # (2, n) float64; covariances by both, 0 where nothing is shared
     confidence: float  # of the intervals, in (0, 1)
 
 
-def count_pair(
-    first: QueryIndex, second: QueryIndex, areas: Areas, *, confidence: float
-) -> CountPair:
+def count_pair(first: Asked, second: Asked, areas: Areas, *, confidence: float) -> CountPair:
     """Query both releases; the arguments are those of `Release.query`.
 
     P1. Only the two releases are read, and no noise is drawn.
     """
-    _check_pair(first, second)
-    # Regions have other numbers where the files of the releases have another order.
-    other = areas
-    if isinstance(areas, NamedAreas):
-        other = areas.in_tree(second.record.tree, second.record.domain)
-    answers = [
-        answer_areas(index, asked, confidence=confidence, threshold=0.3)
-        for index, asked in ((first, areas), (second, other))
-    ]
+    records = _record(first), _record(second)
+    _check_domains(*records)
+    shared = np.zeros((2, len(areas)))
+    if (
+        isinstance(first, CubeWindow)
+        and isinstance(second, CubeWindow)
+        and _have_same_noise(first, second)
+    ):
+        answers, shared = _cube_pair(first, second, areas, confidence)
+    else:
+        if _have_same_noise(first, second):
+            raise ParameterError(
+                "the releases must be different ones with independent noise, got the same release "
+                "twice"
+            )
+        # Regions have other numbers where the files of the releases have another order.
+        other = areas
+        if isinstance(areas, NamedAreas):
+            other = areas.in_tree(records[1].tree, records[1].domain)
+        answers = [
+            _columns(asked, where, confidence) for asked, where in ((first, areas), (second, other))
+        ]
     x, y = (columns["estimate"] for columns in answers)
     noise, nonuniformity = (
         np.stack([columns[name] ** 2 for columns in answers])
@@ -67,16 +85,48 @@ def count_pair(
         second=y,
         noise=noise,
         nonuniformity=nonuniformity,
+        shared=shared,
         confidence=confidence,
     )
+
+
+def _columns(asked: Asked, areas: Areas, confidence: float) -> dict[str, Any]:
+    """Columns of the answers of one release, or of one window."""
+    certainty: dict[str, Any] = {"confidence": confidence, "threshold": 0.3}
+    if isinstance(asked, CubeWindow):
+        return answer_cube(asked.index, [asked.window], areas, **certainty)[0]
+    return answer_areas(asked, areas, **certainty)
+
+
+def _cube_pair(
+    first: CubeWindow, second: CubeWindow, areas: Areas, confidence: float
+) -> tuple[list[dict[str, Any]], Floats]:
+    """Answers in two windows of one cube, and their covariances."""
+    if np.array_equal(first.window, second.window):
+        raise ParameterError(
+            "the windows of one cube must be different ones for a difference, got the same window "
+            "twice"
+        )
+    check_size(2 * len(areas))
+    fit, record = first.index.fit, first.index.record
+    windows = Windows.of_slices([first.window, second.window], len(record.slices))
+    found = cube_covariance(fit, areas, windows)
+    answers = [
+        answer_columns(totals, record.plane, confidence=confidence, threshold=0.3)
+        for totals in found.totals
+    ]
+    shared = np.stack([np.diagonal(each, len(areas)) for each in (found.noise, found.uneven)])
+    return answers, shared
 
 
 def differences(pair: CountPair) -> pandas.DataFrame:
     """Subtract the second counts from the first, with errors; see `Release.query`.
 
-    P2. Variances of the two releases are added, because their noise is independent.
+    P2. Variances of the two releases are added, because their noise is independent; twice the
+    covariance of two windows of a cube is subtracted.
     """
-    noise, nonuniformity = pair.noise.sum(axis=0), pair.nonuniformity.sum(axis=0)
+    noise = np.maximum(pair.noise.sum(axis=0) - 2 * pair.shared[0], 0.0)
+    nonuniformity = np.maximum(pair.nonuniformity.sum(axis=0) - 2 * pair.shared[1], 0.0)
     value, error = pair.first - pair.second, np.sqrt(noise + nonuniformity)
     table: pandas.DataFrame = pair.table.assign(
         difference=value,
@@ -101,25 +151,31 @@ def ratios(pair: CountPair) -> pandas.DataFrame:
     # Derivatives of the ratio by both counts, (2, n); where the second is 0 nothing is known.
     slope = np.stack([1 / below, np.where(positive, value, 0.0) / below])
 
-    def deviation(variances: Floats) -> Floats:
-        return np.where(positive, np.sqrt((slope**2 * variances).sum(axis=0)), np.inf)
+    def deviation(variances: Floats, shared: Floats) -> Floats:
+        square = (slope**2 * variances).sum(axis=0) - 2 * slope.prod(axis=0) * shared
+        return np.where(positive, np.sqrt(np.maximum(square, 0.0)), np.inf)
 
-    total = pair.noise + pair.nonuniformity
-    lower, upper = fieller_interval(x, y, total[0], total[1], np.zeros(len(x)), pair.confidence)
+    total, shared = pair.noise + pair.nonuniformity, pair.shared.sum(axis=0)
+    lower, upper = fieller_interval(x, y, total[0], total[1], shared, pair.confidence)
     table: pandas.DataFrame = pair.table.assign(
         ratio=value,
-        perturbation_error=deviation(pair.noise),
-        nonuniformity_error=deviation(pair.nonuniformity),
-        error=deviation(total),
+        perturbation_error=deviation(pair.noise, pair.shared[0]),
+        nonuniformity_error=deviation(pair.nonuniformity, pair.shared[1]),
+        error=deviation(total, shared),
         lower=lower,
         upper=upper,
     )
     return table
 
 
-def _check_pair(first: QueryIndex, second: QueryIndex) -> None:
-    """Refuse releases whose cells are not comparable, or whose noise is the same."""
-    a, b = first.record.domain, second.record.domain
+def _record(asked: Asked) -> ReleaseRecord:
+    """Published fields; of a cube, those of its plane."""
+    return asked.index.record.plane if isinstance(asked, CubeWindow) else asked.record
+
+
+def _check_domains(first: ReleaseRecord, second: ReleaseRecord) -> None:
+    """Refuse releases whose cells are not comparable."""
+    a, b = first.domain, second.domain
     for name in ("bounds", "crs", "coordinate_resolution", "lattice"):
         if getattr(a, name) != getattr(b, name):
             what = name.replace("_", " ")
@@ -127,11 +183,12 @@ def _check_pair(first: QueryIndex, second: QueryIndex) -> None:
                 f"the releases have different {what}, {getattr(a, name)} and {getattr(b, name)}; "
                 "only releases of one domain can be compared"
             )
-    if (first.record.unit.scale == 1) != (second.record.unit.scale == 1):
+    if (first.unit.scale == 1) != (second.unit.scale == 1):
         raise ParameterError("both releases must count users or both records, got one of each")
+
+
+def _have_same_noise(first: Asked, second: Asked) -> bool:
+    """Whether the counts of two releases are the same draws."""
     names = ("boxes", "parent", "count", "loss")
-    trees = first.record.tree, second.record.tree
-    if all(np.array_equal(getattr(trees[0], n), getattr(trees[1], n)) for n in names):
-        raise ParameterError(
-            "the releases must be different ones with independent noise, got the same release twice"
-        )
+    one, other = _record(first).tree, _record(second).tree
+    return all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)

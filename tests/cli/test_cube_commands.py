@@ -117,7 +117,8 @@ def test_wrong_questions(subtests):
     table = [
         (2, "--when 2024-01-03", "--when must begin and end where slices do"),
         (2, "--when 2024-01-01 --when weekends", "--when"),
-        (2, "--difference c", "must not be a cube"),
+        (2, "--difference c", "must be different ones"),
+        (2, "--difference c --when mondays --when tuesdays", "--when must be one window"),
         (2, "--mean fare", "mean must be one of the release"),
     ]
     check_refusals(subtests, table, *ASK.split())

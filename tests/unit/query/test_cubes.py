@@ -150,7 +150,12 @@ REFUSED = {
     "table": lambda release, path: release.to_geopandas(),
     "slice": lambda release, path: release["2024-01-01T08"],
     "explain": lambda release, path: release.query(BOXES).explain(),
-    "difference": lambda release, path: release.query(BOXES, difference=release),
+    "difference of a window": lambda release, path: release.query(BOXES, difference=release),
+    "difference of windows": lambda release, path: release.query(
+        BOXES, when=WINDOWS, difference=release
+    ),
+    "top": lambda release, path: release.query(top=3),
+    "quantiles": lambda release, path: release.query(quantiles=True),
     "errors": lambda release, path: release.query(BOXES, errors=False),
     "mean": lambda release, path: release.query(BOXES, mean="fare"),
 }

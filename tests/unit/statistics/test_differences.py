@@ -7,6 +7,9 @@ import shapely
 
 import psd
 from psd.errors import DomainError, ParameterError
+from psd.query.index import CubeWindow
+from psd.statistics.differences import count_pair, differences, ratios
+from support.cubes import cube
 from support.releases import changed
 from support.trees import SOUTH_UP, grid_release
 
@@ -98,3 +101,49 @@ def test_a_ratio_over_nothing_has_no_upper_end():
     assert np.isnan(row["ratio"])
     assert row["error"] == row["upper"] == np.inf
     assert row["lower"] > 0
+
+
+HOURS = ["2024-01-01T06..2024-01-01T12", "2024-01-01T08..2024-01-01T20"]
+PLACES = [(1.3, 2.1, 6.7, 9.9), (0, 0, 8, 8), (9, 7, 13, 13)]
+
+
+@pytest.fixture(scope="module")
+def town_cube():
+    return cube()
+
+
+@pytest.mark.parametrize("is_ratio", [False, True])
+def test_two_windows_of_a_cube_share_noise(town_cube, is_ratio):
+    asked = town_cube.query(PLACES, when=HOURS)
+    windows = [CubeWindow(index=town_cube._cube, window=w) for w in asked.time.windows]
+    pair = count_pair(*windows, asked.areas, confidence=0.9)
+    table = ratios(pair) if is_ratio else differences(pair)
+    joint = town_cube.query(PLACES, when=HOURS, confidence=0.9).joint()
+    apart = np.sqrt((asked["error"].to_numpy().reshape(2, -1) ** 2).sum(axis=0))
+    for number, row in table.iterrows():
+        own = (joint.ratio if is_ratio else joint.difference)(number, number + len(PLACES))
+        name = "ratio" if is_ratio else "difference"
+        assert row[name] == pytest.approx(own.estimate)
+        for column in ("perturbation_error", "nonuniformity_error", "error", "lower", "upper"):
+            assert row[column] == pytest.approx(getattr(own, column)), column
+        assert is_ratio or row["error"] < apart[number]
+
+
+def test_two_cubes_have_independent_noise(town_cube):
+    other = cube(2)
+    found = town_cube.query(PLACES, when=HOURS[0], difference=other).table
+    alone = [made.query(PLACES, when=HOURS[0]).table for made in (town_cube, other)]
+    assert found["first"].tolist() == alone[0]["estimate"].tolist()
+    assert found["second"].tolist() == alone[1]["estimate"].tolist()
+    both = alone[0]["error"] ** 2 + alone[1]["error"] ** 2
+    assert (found["error"] ** 2).tolist() == pytest.approx(both.tolist())
+    with pytest.raises(ParameterError, match="same window twice"):
+        town_cube.query(PLACES, when=HOURS[0], difference=town_cube)
+
+
+def test_a_cube_and_a_release_without_time(town_cube):
+    flat = psd.Release(cube(3).record.plane)
+    found = town_cube.query(PLACES, when=HOURS[0], difference=flat).table
+    back = flat.query(PLACES, difference=town_cube).table
+    assert found["second"].tolist() == back["first"].tolist()
+    assert back["second"].tolist() == town_cube.query(PLACES)["estimate"].tolist()
