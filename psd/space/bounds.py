@@ -30,7 +30,7 @@ from psd.space.crs import (
 from psd.space.shape_transforms import seam_longitude
 
 if TYPE_CHECKING:
-    from pyproj import Transformer
+    from pyproj import CRS, Transformer
 
 __all__ = [
     "are_places",
@@ -95,7 +95,7 @@ def check_bounds(bounds: tuple[float, ...]) -> tuple[float, float, float, float]
 @cache
 def area_of_use(crs: str) -> tuple[float, float, float, float] | None:
     """Area of use of a projected CRS in its own units, if it states one."""
-    from pyproj import CRS, Transformer
+    from pyproj import CRS
 
     parsed = CRS.from_user_input(crs)
     if parsed.area_of_use is None or parsed.geodetic_crs is None:
@@ -106,8 +106,7 @@ def area_of_use(crs: str) -> tuple[float, float, float, float] | None:
     if east - west < 360:
         west, east = ((side - begin + 180) % 360 - 180 if begin else side for side in (west, east))
     with explain_proj_errors("the area of use", crs):
-        projection = Transformer.from_crs(parsed.geodetic_crs, parsed, always_xy=True)
-        bounds: tuple[float, float, float, float] = projection.transform_bounds(
+        bounds: tuple[float, float, float, float] = _from_degrees(parsed).transform_bounds(
             west * unit, south * unit, east * unit, north * unit
         )
     return bounds if all(map(math.isfinite, bounds)) else None
@@ -257,15 +256,28 @@ def _projection(crs: str) -> Transformer | None:
     """Projection of a CRS; None of degrees, of a local one, and where PROJ cannot compute it."""
     if check_plane_crs(crs)[1]:  # without pyproj where the CRS is the default
         return None
-    from pyproj import Transformer
     from pyproj.exceptions import ProjError
 
     parsed = parse_crs(crs)
     if not parsed.is_projected or parsed.geodetic_crs is None:
         return None
     with offline(), suppress(ProjError):
-        return Transformer.from_crs(parsed.geodetic_crs, parsed, always_xy=True)
+        return _from_degrees(parsed)
     return None
+
+
+def _from_degrees(crs: CRS) -> Transformer:
+    """Projection of a CRS from its own degrees; ProjError where PROJ cannot compute it."""
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
+
+    projection = Transformer.from_crs(crs.geodetic_crs, crs, always_xy=True)
+    # Older PROJ says nothing of a method that it does not have: no place on earth has coordinates.
+    half = half_turn(crs.geodetic_crs)
+    grid = np.meshgrid(np.linspace(-0.9, 0.9, 19) * half, np.linspace(-0.45, 0.45, 19) * half)
+    if not np.isfinite(projection.transform(*grid)).any():
+        raise ProjError("there is no such projection")
+    return projection
 
 
 @cache

@@ -22,7 +22,8 @@ ROTATED = (
 )
 
 # Web Mercator at 60 degrees north, at the equator, and over the seam; degrees; grads, and a
-# projection of them; US feet; around a pole; over a world; the 180th meridian; the moon.
+# projection of them; US feet; around a pole; nearly to one (a sphere's equidistant cylinder, and
+# since PROJ 9.8 an ellipsoid's, whose pole is nearer); over a world; the 180th meridian; the moon.
 PLANES = {
     "EPSG:3857": [(0, 8.2e6, 2e5, 8.6e6), (-1e5, -1e5, 1e5, 1e5), (19.9e6, 7e6, 20.2e6, 7.5e6)],
     "EPSG:4326": [(126, 37, 127, 38), (10, 80, 60, 90)],
@@ -31,7 +32,7 @@ PLANES = {
     "EPSG:27572": [(5e5, 1.6e6, 1.1e6, 2.6e6)],
     "EPSG:2263": [(9e5, 1e5, 1.1e6, 3e5)],
     "EPSG:3031": [(-3e6, -3e6, 3e6, 3e6), (-1e3, -2e3, 1e3, 1e3)],
-    "EPSG:4087": [(-1e6, 9e6, 1e6, 1.001e7)],
+    "EPSG:4087": [(-1e6, 9e6, 1e6, 1e7)],
     "ESRI:54009": [(-1e6, -1e6, 1e6, 1e6), (15e6, 0, 16e6, 1e6)],
     "EPSG:3832": [(2e6, -2e6, 5e6, 2e6)],
     "EPSG:27700": [(0, 0, 7e5, 1.2e6)],
