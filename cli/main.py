@@ -20,7 +20,7 @@ from .commands import find_command
 from .options.command import Group, in_options
 from .output.terminal import print_warning, printable
 
-__all__ = ["EXIT_CODES", "cli", "main"]
+__all__ = ["cli"]
 
 # Commands and their lines in `psd --help`, so that the help imports no command.
 SECTIONS: dict[str, dict[str, str]] = {

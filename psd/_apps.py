@@ -25,24 +25,7 @@ if TYPE_CHECKING:
     from psd.apps import suggest as suggest
     from psd.apps.planning.plan import plan as plan
 
-__all__ = [
-    "COMMANDS",
-    "FAMILIES",
-    "MEMBERS",
-    "METHODS",
-    "MOVED",
-    "OPTIONS",
-    "USES",
-    "VARIANTS",
-    "answer_old_names",
-    "apps_of",
-    "check_app",
-    "has_app",
-    "has_command",
-    "load_app",
-    "load_member",
-    "member_of",
-]
+__all__ = ["has_command", "load_member", "member_of"]
 
 USES: Final[dict[str, tuple[str, ...]]] = {
     "auditing": (),

@@ -33,19 +33,7 @@ from fractions import Fraction
 
 from psd.errors import ParameterError
 
-__all__ = [
-    "PICO",
-    "Composition",
-    "SampledGaussian",
-    "compose_losses",
-    "epsilon_of",
-    "epsilon_with_samples",
-    "gaussian_rho",
-    "pure_rho",
-    "rho_of",
-    "selection_rho",
-    "tree_rho",
-]
+__all__ = ["PICO"]
 
 PICO = 10**12
 _NANO = 10**9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LAST_READER", "__version__", "old_format"]
+__all__ = ["__version__", "old_format"]
 
 __version__ = "0.2.0"
 

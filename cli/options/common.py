@@ -22,14 +22,11 @@ if TYPE_CHECKING:
 __all__ = [
     "INPUTS",
     "RELEASE",
-    "RELEASES",
     "RELEASE_OPTION",
-    "SOURCES",
     "chosen_max_nodes",
     "local_files",
     "overwrite",
     "read_slice_tally",
-    "write_build_tally",
 ]
 
 

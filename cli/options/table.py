@@ -8,7 +8,7 @@ from ..output.tables import FORMATS
 from .command import LIMITS, Decorator, chain_options
 from .common import overwrite
 
-__all__ = ["FORMAT", "TABLE_OR_JSON", "TABLE_OUTPUT", "table_or", "unreliable_options"]
+__all__ = ["FORMAT", "TABLE_OR_JSON", "TABLE_OUTPUT", "table_or"]
 
 FORMAT = click.option(
     "--format",

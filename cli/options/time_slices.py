@@ -13,17 +13,7 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeSlices
 
 
-__all__ = [
-    "EACH",
-    "SLICE",
-    "WHEN",
-    "compared_at",
-    "is_cube",
-    "release_at",
-    "release_or_series_at",
-    "release_when",
-    "slice_at",
-]
+__all__ = ["SLICE", "release_at", "release_or_series_at", "slice_at"]
 
 SLICE = click.option(
     "--slice", "slice_name", metavar="NAME", help="Time slice of a series, such as 2024-06."

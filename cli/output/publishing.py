@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from psd.publish.recipe import PlannedRelease, PrivateInputs, Recipe
     from psd.publish.request import BuildRequest, BuildTerms
 
-__all__ = ["make_observer", "name_reading_report", "run_recipe", "save_recipe", "show_requests"]
+__all__ = ["make_observer"]
 
 
 _MARK = "PRIVATE, do not publish:"

@@ -27,7 +27,6 @@ __all__ = [
     "print_facts",
     "print_left_out",
     "print_rows",
-    "state_source",
     "write_table",
     "write_text",
 ]

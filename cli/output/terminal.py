@@ -13,17 +13,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "TALK",
-    "Stage",
-    "is_quiet",
-    "open_console",
-    "print_success",
-    "print_warning",
-    "printable",
-    "show_builds",
-    "show_stage",
-]
+__all__ = ["print_success", "print_warning", "printable", "show_builds", "show_stage"]
 
 
 TALK = "psd.talk"

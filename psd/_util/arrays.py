@@ -7,20 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "Floats",
-    "Integers",
-    "distinct_values",
-    "from_arrow",
-    "keep_freed_memory",
-    "morton_codes",
-    "morton_numbers",
-    "nulls_as_zeros",
-    "ranges",
-    "read_only_copy",
-    "sum_by",
-    "to_arrow",
-]
+__all__ = ["Floats", "Integers", "ranges", "sum_by"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

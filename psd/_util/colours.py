@@ -6,15 +6,7 @@ import numpy as np
 
 from psd._util.arrays import Floats
 
-__all__ = [
-    "LINES",
-    "RELIABILITY",
-    "RELIABILITY_LEVELS",
-    "SEQUENTIAL",
-    "class_breaks",
-    "class_colours",
-    "even_breaks",
-]
+__all__ = ["LINES", "SEQUENTIAL", "class_breaks", "class_colours", "even_breaks"]
 
 SEQUENTIAL = ("#ffffcc", "#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#0c2c84")
 """Colours from few to many, ColorBrewer's YlGnBu; readers with colour blindness tell them apart."""

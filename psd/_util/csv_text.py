@@ -15,16 +15,7 @@ from psd._util.column_kinds import held_columns
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "AUTOMATIC",
-    "DELIMITERS",
-    "OpenQuoteError",
-    "csv_text",
-    "guard_text",
-    "is_separator_line",
-    "match_name",
-    "split_names",
-]
+__all__ = ["AUTOMATIC", "DELIMITERS", "csv_text", "guard_text"]
 
 
 _NUMBER = r"[0-9.,]+(e[+-]?[0-9]+)?"

@@ -19,18 +19,7 @@ from typing import Any, NoReturn, Self, final
 from psd._util.instances import check_choice, shown
 from psd.errors import ParameterError
 
-__all__ = [
-    "NO_PARAMETERS",
-    "DeclaredParameters",
-    "check_declared",
-    "check_parameters",
-    "choice",
-    "declared",
-    "from_settings",
-    "integer_between",
-    "parameters_from_file",
-    "public_field",
-]
+__all__ = ["NO_PARAMETERS", "integer_between"]
 
 Check = Callable[[str, Any], Any]
 

@@ -8,15 +8,7 @@ from typing import Final
 
 from psd.errors import MissingExtraError
 
-__all__ = [
-    "CONTACT",
-    "INSTALL",
-    "SOURCE",
-    "install_text",
-    "needs_extra",
-    "picture_text",
-    "require_matplotlib",
-]
+__all__ = ["CONTACT", "INSTALL", "SOURCE", "install_text", "picture_text", "require_matplotlib"]
 
 # Placeholders until psd has a public address. No other file names one.
 SOURCE: Final = "https://example.org/psd"

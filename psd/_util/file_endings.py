@@ -10,12 +10,7 @@ from pathlib import Path
 
 from psd.errors import ParameterError
 
-__all__ = [
-    "check_release_name",
-    "contradicts",
-    "file_of",
-    "split_layer",
-]
+__all__ = ["check_release_name", "file_of"]
 
 # Each ending of a format that this library or a program beside it writes.
 _FORMATS = frozenset({

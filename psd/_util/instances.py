@@ -10,16 +10,7 @@ from typing import Any
 
 from psd.errors import ParameterError
 
-__all__ = [
-    "check_choice",
-    "check_instance",
-    "check_names",
-    "is_table",
-    "number_text",
-    "refuse_class",
-    "shown",
-    "type_text",
-]
+__all__ = ["check_choice", "check_instance", "check_names", "refuse_class", "type_text"]
 
 
 def check_instance(name: str, value: object, kind: type, example: str) -> None:

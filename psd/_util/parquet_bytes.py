@@ -23,20 +23,7 @@ import pyarrow.parquet as pq
 
 from psd.errors import ReleaseFormatError
 
-__all__ = [
-    "ARROW_KEY",
-    "MAX_ROWS",
-    "Lists",
-    "Page",
-    "append_table",
-    "check_size",
-    "footer_keys",
-    "max_rows",
-    "open_parquet",
-    "page_headers",
-    "read_bytes",
-    "read_struct",
-]
+__all__ = ["MAX_ROWS", "read_bytes"]
 
 
 Lists = Mapping[int, "Lists"]

@@ -24,17 +24,7 @@ from psd.errors import ParameterError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = [
-    "GROUPS",
-    "load",
-    "load_member",
-    "names",
-    "own_classes",
-    "own_names",
-    "problems",
-    "refresh",
-    "register",
-]
+__all__ = ["load_member", "names"]
 
 GROUPS: Final = {
     **FAMILIES,

@@ -7,7 +7,7 @@ from typing import Any
 
 from psd.errors import ReleaseFormatError
 
-__all__ = ["MAX_HEADER", "strict_json"]
+__all__ = ["strict_json"]
 
 MAX_HEADER = 2**20
 """Most bytes of the JSON in a file's footer."""

@@ -12,13 +12,7 @@ from typing import Any
 from psd._util.instances import type_text
 from psd.errors import ParameterError
 
-__all__ = [
-    "check_texts",
-    "read_toml",
-    "texts_of",
-    "toml_text",
-    "values_of",
-]
+__all__ = ["read_toml"]
 
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)

@@ -33,13 +33,8 @@ __all__ = [
     "OFFSET",
     "WHITE_SPACE",
     "check_zone",
-    "day",
-    "hour",
-    "is_zone_name",
     "leap_minutes",
-    "month",
     "readable_times",
-    "wall_clock",
     "zone_rules",
 ]
 

@@ -13,7 +13,7 @@ from psd.release.series import SeriesRecord
 if TYPE_CHECKING:
     from psd.api.release import Release
 
-__all__ = ["fitted_slices", "with_cache"]
+__all__ = ["fitted_slices"]
 
 
 def fitted_slices(release: Release) -> Iterator[Release]:

@@ -33,8 +33,6 @@ from psd.space.region_tree import RegionTree
 from psd.space.time_slices import TimeSlices
 from psd.space.windows import read_windows, warn_of_clock_changes
 
-__all__ = ["AskedTime", "Publication"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AskedTime:

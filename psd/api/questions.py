@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from psd.api.publication import AskedTime, Publication
     from psd.release.record import ReleaseRecord
 
-__all__ = ["Statistic", "answer", "asked_values"]
-
 # Arguments of each statistic, beside those of every query; `psd query` has them as options.
 _TAKES = {
     "top": ("areas", "level", "id", "crs", "by", "size", "draws", "seed"),

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from psd.space.covariate import Covariate
     from psd.space.region_tree import Regions
 
-__all__ = ["ChargedQuestion", "Curator"]
+__all__ = ["Curator"]
 
 # At scales below it, noise exceeds 62 bits with a probability under exp(-2^20).
 _MAX_SCALE = 2**42

@@ -28,14 +28,6 @@ from psd.space.grids import BinGrid
 from psd.space.growing_tree import Cut
 from psd.space.region_tree import RegionFrame
 
-__all__ = [
-    "EntryNodes",
-    "HalvedNodes",
-    "LatticeCells",
-    "Points",
-]
-
-
 # Entries looked at together; few enough for the cache of a processor.
 _CHUNK = 2**15
 

@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     from psd.space.growing_tree import Cells
     from psd.space.region_tree import Regions
 
-__all__ = [
-    "KD_MAX_HEIGHT",
-    "Curator",
-    "Decomposition",
-    "build_kd",
-    "kd_height",
-    "kd_shares",
-    "noisy_total",
-]
-
 KD_MAX_HEIGHT = 20
 
 

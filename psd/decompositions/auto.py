@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
 
-__all__ = ["Auto", "method"]
+__all__ = ["Auto"]
 
 _MAX_SIGNAL = 1_000_000
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from psd.privacy.count_noise import CountNoise
     from psd.space.box_tree import Tree
 
-__all__ = ["Cascade", "family_roughness", "method"]
-
 # A cell with less of it inside its region is not divided further for that.
 _LEAST_INSIDE = 1 / 16
 

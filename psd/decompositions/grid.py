@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
 
-__all__ = ["Grid", "method"]
+__all__ = ["Grid"]
 
 _MAX_SIZE = 4096
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from psd.decompositions._base import Curator
     from psd.space.box_tree import Tree
 
-__all__ = ["Quadtree", "method"]
+__all__ = ["Quadtree"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,33 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "APART_VARIANCE",
-    "CEILING_ERRORS",
-    "CUT_SHARE_VARIANCE",
-    "DENSITY_RASTER",
-    "EMPTY_VARIANCE",
-    "ENOUGH_FAMILIES",
-    "EVEN_SHARE",
-    "EXPECTED_CLUSTER_SIZE",
-    "EXPECTED_OVERDISPERSION",
-    "FEW_FAMILIES",
-    "LAGS",
-    "LARGEST_FAMILY",
-    "LARGE_REACH",
-    "LIKELIHOOD_POINTS",
-    "MEDIAN_REACH",
-    "ONE_SIDED",
-    "POOLING_PEERS",
-    "SCALE_FREE",
-    "SEEN_ERRORS",
-    "SEEN_SHARES",
-    "SHARES_TRIED",
-    "SLOPE_OVERDISPERSION",
-    "SMOOTHING_PASSES",
-    "SMOOTH_SHIFT",
-    "STEP_COLUMN_ERRORS",
-]
+__all__ = ["CEILING_ERRORS", "DENSITY_RASTER", "EMPTY_VARIANCE", "EVEN_SHARE", "SMOOTHING_PASSES"]
 
 # --- how records lie inside cells ---------------------------------------------------------------
 

@@ -19,19 +19,7 @@ from psd.estimation.constants import DENSITY_RASTER, EVEN_SHARE, SMOOTHING_PASSE
 from psd.space.box_tree import Tree
 from psd.space.polygon_areas import ClippedPolygons, divide_outlines
 
-__all__ = [
-    "PARTS",
-    "WHOLE_RASTER",
-    "CoordinateTransform",
-    "Density",
-    "RasterMesh",
-    "RasterWindow",
-    "SmoothDensity",
-    "least_mass",
-    "raster_mesh",
-    "raster_scale",
-    "smooth_density",
-]
+__all__ = ["least_mass"]
 
 PARTS = 4
 """A leaf is described by PARTS x PARTS parts of equal area."""

@@ -70,17 +70,7 @@ from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree
 
-__all__ = [
-    "Fit",
-    "NearZone",
-    "cell_shares",
-    "fit",
-    "fit_least_squares",
-    "fit_together",
-    "fit_weights",
-    "predicts_published",
-    "rounded_counts",
-]
+__all__ = ["Fit", "fit_least_squares", "predicts_published"]
 
 _ESTIMATES = tuple(field.name for field in fields(Estimates))
 

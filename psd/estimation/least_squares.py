@@ -30,24 +30,7 @@ from psd.estimation.constants import EMPTY_VARIANCE, POOLING_PEERS
 from psd.release.record import LevelReports, LocalReports, ReleaseRecord
 from psd.space.box_tree import Hierarchy
 
-__all__ = [
-    "LEAST_SLOPE",
-    "Estimates",
-    "Measurements",
-    "infer_counts",
-    "measure_counts",
-    "measure_record",
-    "project_families",
-    "project_non_negative",
-    "prune_counts",
-    "published_covariance",
-    "round_counts",
-    "rounding_variance",
-    "settled_variance",
-    "share_estimate",
-    "share_variance",
-    "uniform_of_digest",
-]
+__all__ = ["measure_record"]
 
 
 LEAST_SLOPE = 1e-12

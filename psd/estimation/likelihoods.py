@@ -23,24 +23,6 @@ from psd.estimation.least_squares import Estimates
 from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Hierarchy
 
-__all__ = [
-    "TINY",
-    "Family",
-    "Halves",
-    "LevelLikelihoods",
-    "Likelihood",
-    "NoisyCounts",
-    "Shared",
-    "batches",
-    "grid",
-    "join_halves",
-    "join_pair",
-    "normalise",
-    "points",
-    "scale_free",
-    "subtree_likelihoods",
-]
-
 TINY = 1e-300
 """Least divisor."""
 

@@ -38,24 +38,6 @@ from psd.estimation.nonuniformity import Divisions, children_of, divisions
 from psd.space.box_tree import Tree
 from psd.space.domain import DEFAULT_LATTICE, Domain
 
-__all__ = [
-    "PATTERN_SHAPE",
-    "WIDTHS",
-    "CoordinateStep",
-    "LinePattern",
-    "column_records",
-    "common_variance_by_width",
-    "detect_step",
-    "fit_lines",
-    "has_unshared_lines",
-    "levels_halved",
-    "line_deviation",
-    "line_squares",
-    "side_factors",
-    "step_overdispersion",
-]
-
-
 WIDTHS = 64
 """Widths of cells that are told apart, by halvings of the domain."""
 

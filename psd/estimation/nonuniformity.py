@@ -31,22 +31,6 @@ from psd.space.box_tree import Tree
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "Dispersion",
-    "Divisions",
-    "Moments",
-    "cell_ceiling",
-    "children_of",
-    "divisions",
-    "family_batches",
-    "family_moments",
-    "fit_dispersion",
-    "join_parts",
-    "nonuniformity_variance",
-    "overdispersion_of_leaves",
-]
-
-
 T = TypeVar("T", bound="DataclassInstance")
 
 # Families worked on together; bounds the memory, not the result.

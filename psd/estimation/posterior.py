@@ -38,14 +38,6 @@ from psd.estimation.likelihoods import (
 )
 from psd.space.box_tree import Hierarchy
 
-__all__ = [
-    "PART_NODES",
-    "halfway_level",
-    "posterior_counts",
-    "posterior_counts_together",
-    "subtree_parts",
-]
-
 # Nodes of a tree whose likelihoods are all kept, at most 260 MB; those of a larger one are computed
 # twice.
 _MOST_KEPT = 2**20

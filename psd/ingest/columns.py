@@ -24,21 +24,7 @@ from psd.ingest.user_ids import ID_RULES
 from psd.ingest.where import Predicate, columns_of, named_as, parse_where
 from psd.space.crs import check_plane_crs
 
-__all__ = [
-    "USUAL_PAIRS",
-    "Columns",
-    "Reading",
-    "check_roles",
-    "closest_text",
-    "coordinate_names",
-    "is_reading",
-    "may_be_values",
-    "reading_of",
-    "reading_text",
-    "refuse_two_pairs",
-    "resolve_columns",
-    "unit_of_names",
-]
+__all__ = ["Columns", "check_roles", "resolve_columns"]
 
 USUAL_PAIRS = (("lon", "lat"), ("longitude", "latitude"), ("x", "y"), ("easting", "northing"))
 """Names of coordinate columns; the first pair is the default."""

@@ -18,17 +18,7 @@ if TYPE_CHECKING:
     from psd.privacy.unit import PrivacyUnit
     from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "keep_in_slices",
-    "keep_smallest",
-    "number_slices",
-    "number_units",
-    "round_weights",
-    "rows_per_unit",
-    "running_number",
-    "smallest_in_order",
-    "user_weights",
-]
+__all__ = ["running_number"]
 
 _HASH_BITS = PRIME.bit_length()
 

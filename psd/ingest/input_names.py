@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-__all__ = ["NAMELESS", "NamedInput", "input_names", "tally_names"]
+__all__ = ["NamedInput"]
 
 NAMELESS = ""
 """Name of an input that cannot be recognised; no dataset registers it."""

@@ -18,21 +18,7 @@ from urllib.parse import unquote
 
 from psd.errors import InputDataError
 
-__all__ = [
-    "STDIN",
-    "ending_kind",
-    "expand_paths",
-    "file_kind",
-    "has_known_ending",
-    "has_partition_values",
-    "is_csv",
-    "is_path",
-    "partition_values",
-    "pattern_of_mixed_folder",
-    "refuse_changes",
-    "resolve_inputs",
-    "uncompressed_name",
-]
+__all__ = ["uncompressed_name"]
 
 STDIN = "-"
 

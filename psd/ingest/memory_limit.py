@@ -14,14 +14,7 @@ from psd.errors import InternalError, ParameterError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "MIN_MEMORY",
-    "apply_settings",
-    "memory_for_rows",
-    "open_session",
-    "parse_memory",
-    "split_memory",
-]
+__all__ = ["memory_for_rows", "parse_memory", "split_memory"]
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?B)?", re.IGNORECASE)

@@ -24,20 +24,13 @@ __all__ = [
     "FINITE_RULE",
     "MISSING",
     "SPACES",
-    "Coordinates",
     "Projection",
-    "check_finite",
     "column_projection",
-    "decode_points",
     "empty_pattern",
-    "make_projection",
     "number_rule",
-    "point_coordinates",
     "point_pattern",
-    "point_rule",
     "same_points",
     "srid_of",
-    "stated_crs",
 ]
 
 Coordinates = tuple[NDArray[np.float64], NDArray[np.float64]]

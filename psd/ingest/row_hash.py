@@ -27,15 +27,7 @@ from psd._util.atomic_write import write_file
 from psd.errors import InputDataError, WriteError
 from psd.ingest.memory_limit import open_session
 
-__all__ = [
-    "PRIME",
-    "SALTS",
-    "TIME_OFFSET",
-    "key_fingerprint",
-    "load_key",
-    "row_hashes",
-    "user_salts",
-]
+__all__ = ["PRIME", "SALTS", "TIME_OFFSET"]
 
 
 # The Mersenne prime 2^31 - 1: products of two remainders stay below 2^62.

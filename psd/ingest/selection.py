@@ -77,16 +77,7 @@ if TYPE_CHECKING:
 
     from psd.ingest.columns import Columns
 
-__all__ = [
-    "LARGEST_WHOLE",
-    "SIGNS",
-    "Rules",
-    "Values",
-    "matches",
-    "select",
-    "selected_values",
-    "typed_parts",
-]
+__all__ = ["LARGEST_WHOLE", "SIGNS"]
 
 LARGEST_WHOLE: Final = 2**53
 """Doubles below it have all their digits."""

@@ -26,16 +26,7 @@ from psd.space.domain import Blocks
 if TYPE_CHECKING:
     from psd.space.even_odd import CertainCells
 
-__all__ = [
-    "Area",
-    "Batch",
-    "HasCertainCells",
-    "Strata",
-    "Tally",
-    "add_tallies",
-    "split_columns",
-    "widen_columns",
-]
+__all__ = ["Area", "Batch", "HasCertainCells", "Strata", "Tally", "add_tallies"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -51,14 +51,7 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "FilteredBatch",
-    "RecordFilter",
-    "TallyBuilder",
-    "check_counting",
-    "tally_batches",
-    "tally_of_codes",
-]
+__all__ = ["TallyBuilder", "check_counting", "tally_batches", "tally_of_codes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from psd.errors import InputDataError
 
-__all__ = ["refuse_private_footer", "refuse_tally_columns"]
+__all__ = ["refuse_tally_columns"]
 
 _MARK = b"PRIVATE"
 """First bytes of a key in the footer of each private file of `psd`, of any version."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from psd._util.wall_clock import WHITE_SPACE
 
-__all__ = ["ID_RULES", "INVISIBLE", "MISSING", "normalise_ids"]
+__all__ = ["INVISIBLE", "MISSING"]
 
 ID_RULES = "nfc-1"
 """Name of the rules of `normalise_ids`. Other rules define other users, so need another name."""

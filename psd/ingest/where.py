@@ -30,9 +30,7 @@ from psd._util.wall_clock import readable_times
 from psd.errors import ParameterError
 
 __all__ = [
-    "MAX_LENGTH",
     "Always",
-    "Comparison",
     "Either",
     "Literal",
     "Membership",
@@ -40,9 +38,6 @@ __all__ = [
     "Negation",
     "Pattern",
     "Predicate",
-    "columns_of",
-    "named_as",
-    "parse_where",
 ]
 
 MAX_LENGTH: Final = 1_000

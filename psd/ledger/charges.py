@@ -18,18 +18,7 @@ from psd.ledger.extents import ChargedSlices, Extent, Region
 from psd.privacy.loss import Loss, epsilon_text, largest_pure_epsilon, rho_text, rho_within
 from psd.privacy.unit import PrivacyUnit
 
-__all__ = [
-    "Allowance",
-    "Balance",
-    "Charge",
-    "ChargeRequest",
-    "Dataset",
-    "DrawnSlice",
-    "Spent",
-    "check_drawn",
-    "check_name",
-    "is_name",
-]
+__all__ = ["Charge", "ChargeRequest", "Dataset", "DrawnSlice", "check_drawn"]
 
 
 _LONGEST = 100

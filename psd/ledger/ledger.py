@@ -43,7 +43,7 @@ from psd.ledger.registration import (
 from psd.ledger.state import LedgerState
 from psd.privacy.loss import Loss, delta_text, epsilon_text
 
-__all__ = ["Ledger", "UnitKind"]
+__all__ = ["UnitKind"]
 
 # Largest number of input files that a charge records; a folder may have more.
 _MOST_FILES = 1000

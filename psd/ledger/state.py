@@ -23,15 +23,7 @@ from psd.ledger.extents import ALWAYS_AND_EVERYWHERE, Extent, extent_for_unit, l
 from psd.privacy.loss import Loss, delta_text, epsilon_decimal, epsilon_text, largest_pure_epsilon
 from psd.space.lattice_axis import parse_resolution
 
-__all__ = [
-    "MAX_FAULTS",
-    "LedgerState",
-    "check_readings",
-    "fits_unit",
-    "is_placed_alike",
-    "placing_options",
-    "registered_reading",
-]
+__all__ = ["MAX_FAULTS"]
 
 
 _WHOSE = ("user", "ids")

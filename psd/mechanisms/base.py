@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 
-__all__ = [
-    "MAX_SENSITIVITY",
-    "Answer",
-    "Mechanism",
-    "Sampler",
-    "ScoreMechanism",
-    "Uniform",
-    "UnscoredMechanism",
-]
+__all__ = ["MAX_SENSITIVITY", "Sampler", "UnscoredMechanism"]
 
 Answer = TypeVar("Answer", bound=NDArray[Any])
 

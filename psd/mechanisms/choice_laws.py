@@ -22,26 +22,7 @@ from psd._util.arrays import Floats, Integers, morton_codes
 from psd._util.instances import check_choice
 from psd.errors import ParameterError
 
-__all__ = [
-    "LAYOUTS",
-    "MAX_ZONES",
-    "HalvingTree",
-    "Layout",
-    "MapLaw",
-    "Runs",
-    "Span",
-    "State",
-    "check_maps",
-    "is_map",
-    "leaf_numbers",
-    "map_law",
-    "map_log_probability",
-    "permute_and_flip_log_probability",
-    "permute_and_flip_probabilities",
-    "spans_of",
-    "sums_over_maps",
-    "zone_layout",
-]
+__all__ = ["Layout", "check_maps", "leaf_numbers", "spans_of", "zone_layout"]
 
 
 Value = TypeVar("Value")

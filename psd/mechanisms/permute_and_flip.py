@@ -16,7 +16,7 @@ from psd.mechanisms.choice_laws import permute_and_flip_log_probability
 from psd.mechanisms.random_words import uniform_below
 from psd.privacy.loss import NANO
 
-__all__ = ["PermuteAndFlip", "choice_rate", "mechanism"]
+__all__ = ["PermuteAndFlip"]
 
 _MAX_INTEGER = 2**63 - 1
 # Rate times gap counts as this at most. That is a cut of scores at a depth below the best, which

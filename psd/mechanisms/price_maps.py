@@ -37,7 +37,7 @@ from psd.mechanisms.exponential_tables import (
 from psd.mechanisms.permute_and_flip import choice_rate
 from psd.privacy.loss import NANO
 
-__all__ = ["MapWeights", "PriceMaps", "Total", "mechanism"]
+__all__ = ["PriceMaps"]
 
 # Scores of zones that are compared at once, so that a table stays in the cache of a processor.
 _CHUNK = 2**17

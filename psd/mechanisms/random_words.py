@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 
 from psd.errors import RandomnessError
 
-__all__ = [
-    "MAX_BOUND",
-    "bytes_from",
-    "random_bits",
-    "random_words",
-    "system_bytes",
-    "uniform_below",
-]
+__all__ = ["bytes_from", "random_bits", "system_bytes"]
 
 MAX_BOUND = 2**63
 _MAX_WORD = np.uint64(2**64 - 1)

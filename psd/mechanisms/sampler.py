@@ -12,10 +12,7 @@ from psd.mechanisms.laplace import LaplaceMechanism
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.noise_laws import DISCRETE_GAUSSIAN, DISCRETE_LAPLACE
 
-__all__ = [
-    "SecureSampler",
-    "count_mechanism",
-]
+__all__ = ["SecureSampler"]
 
 
 class SecureSampler:

@@ -13,7 +13,7 @@ from psd.mechanisms.base import Uniform
 from psd.mechanisms.laplace import noise_of_scales
 from psd.privacy.loss import NANO
 
-__all__ = ["ThresholdMechanism", "mechanism"]
+__all__ = ["ThresholdMechanism"]
 
 Integers = NDArray[np.int64]
 

@@ -22,27 +22,7 @@ from psd._util.declared_parameters import DeclaredParameters, declared
 from psd.errors import BudgetError, InternalError, ParameterError
 from psd.privacy.loss import EPSILON, RHO, Loss, LossMeasure, parse_decimal, parse_epsilon
 
-__all__ = [
-    "AXES",
-    "BUDGET_STATEMENTS",
-    "RECEIPT_STATEMENTS",
-    "SELECTIONS",
-    "STATEMENTS",
-    "STREAM_STATEMENTS",
-    "TOTALS_FACTOR",
-    "Budget",
-    "Cost",
-    "Statement",
-    "cube_root",
-    "geometric_shares",
-    "method_parameters",
-    "root_shares",
-    "share",
-    "spent_before_counting",
-    "split_total",
-    "uniform_shares",
-    "weighted_shares",
-]
+__all__ = ["STATEMENTS", "TOTALS_FACTOR", "Budget", "method_parameters"]
 
 Cost: TypeAlias = int
 """A whole number of nano-epsilon, or of 1e-12 of rho; costs of a path add up without rounding."""

@@ -30,25 +30,16 @@ from psd.accounting import PICO, pure_rho, rho_of
 from psd.errors import ParameterError
 
 __all__ = [
-    "EPSILON",
-    "LEAST_DELTA",
-    "MAX_DELTA",
-    "MAX_EPSILON",
     "NANO",
     "RHO",
     "Loss",
-    "LossMeasure",
     "delta_text",
     "epsilon_decimal",
     "epsilon_text",
     "failure_text",
-    "is_delta",
-    "largest_pure_epsilon",
     "parse_decimal",
     "parse_delta",
     "parse_epsilon",
-    "rho_text",
-    "rho_within",
 ]
 
 MAX_DELTA = Fraction(1, 1_000)

@@ -12,16 +12,11 @@ from psd.errors import ParameterError
 
 __all__ = [
     "MAX_CONTRIBUTIONS",
-    "WEIGHT",
     "ContributionScope",
-    "Count",
-    "Kind",
-    "Per",
     "PrivacyUnit",
     "counted_unit",
     "privacy_unit",
     "squared_sensitivity",
-    "unit_of_all_slices",
 ]
 
 MAX_CONTRIBUTIONS = 10**9

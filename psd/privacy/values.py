@@ -22,16 +22,7 @@ from psd._util.instances import shown
 from psd.errors import ParameterError
 from psd.privacy.unit import WEIGHT
 
-__all__ = [
-    "ENDINGS",
-    "MAX_VALUES",
-    "WEIGHT",
-    "Value",
-    "check_values",
-    "count_factor",
-    "part_factor",
-    "value_weights",
-]
+__all__ = ["WEIGHT", "Value", "check_values", "count_factor"]
 
 MAX_VALUES: Final = 6
 """Values of one release; each gets an equal part of epsilon."""

@@ -43,13 +43,7 @@ from psd.space.crs import (
 )
 from psd.space.shape_transforms import seam_longitude
 
-__all__ = [
-    "bounds_from_file",
-    "bounds_from_polygons",
-    "bounds_from_text",
-    "transform_bounds",
-    "with_stated_crs",
-]
+__all__ = ["bounds_from_file", "with_stated_crs"]
 
 
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"

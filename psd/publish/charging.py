@@ -30,15 +30,7 @@ if TYPE_CHECKING:
     from psd.publish.tally_parts import TallyRequest
     from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "PendingCharge",
-    "charge_request",
-    "csv_region",
-    "own_account",
-    "slices_of_tallies",
-    "tally_charge",
-    "tally_readings",
-]
+__all__ = ["PendingCharge", "charge_request"]
 
 
 def own_account(

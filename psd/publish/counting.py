@@ -42,21 +42,7 @@ if TYPE_CHECKING:
     from psd.publish.observer import Observer
     from psd.space.boundary import Boundary
 
-__all__ = [
-    "CountInput",
-    "CountedRows",
-    "EngineInput",
-    "RecordInput",
-    "TallyInput",
-    "allot_shares",
-    "check_public_files",
-    "coarsest_step",
-    "count_input",
-    "count_rows",
-    "inputs_and_engine",
-    "inputs_of",
-    "points_of",
-]
+__all__ = ["CountedRows", "RecordInput", "coarsest_step", "inputs_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

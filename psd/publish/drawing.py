@@ -49,17 +49,7 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "cube_terms",
-    "draw_counts",
-    "draw_cube",
-    "draw_release",
-    "draw_series",
-    "rows_in_slices",
-    "slice_budgets",
-    "slice_tally",
-    "squared_of",
-]
+__all__ = ["draw_release", "rows_in_slices", "slice_budgets", "slice_tally", "squared_of"]
 
 
 def draw_counts(

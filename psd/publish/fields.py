@@ -38,25 +38,7 @@ if TYPE_CHECKING:
     from psd.curator.private_bounds import PrivateBounds
     from psd.publish.request import BuildTerms
 
-__all__ = [
-    "AREA_OF_USE",
-    "AUTO",
-    "FIELDS",
-    "GUESSED",
-    "PRIVATE",
-    "REPLACED",
-    "Field",
-    "answer_guesses",
-    "check_known",
-    "field_names",
-    "is_cells",
-    "is_workload_file",
-    "path_beside",
-    "path_within",
-    "public_files",
-    "refuse_tables",
-    "values_of_request",
-]
+__all__ = ["FIELDS", "check_known", "public_files", "refuse_tables"]
 
 AREA_OF_USE, PRIVATE, AUTO = "area-of-use", "private", "auto"
 """Words for the bounds of a CRS, for private bounds, and for a privately chosen bound of users."""

@@ -17,7 +17,7 @@ from psd._util.declared_parameters import integer_between
 from psd.errors import ParameterError
 from psd.mechanisms.base import Answer, Mechanism, Sampler
 
-__all__ = ["SeededSampler", "refuse_paid", "refuse_seed"]
+__all__ = ["SeededSampler", "refuse_seed"]
 
 
 class SeededSampler:

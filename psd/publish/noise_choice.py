@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from psd.decompositions import Decomposition
     from psd.privacy.unit import ContributionScope, PrivacyUnit
 
-__all__ = ["LEVEL_FACTORS", "Law", "NoisePlan", "chosen_law", "leaf_variance"]
+__all__ = ["Law", "NoisePlan", "chosen_law"]
 
 Law: TypeAlias = Literal["laplace", "gaussian"]
 """Laws of the noise of counts."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
     from psd.publish.counting import CountedRows
 
-__all__ = ["Draw", "report_reading", "run_build"]
+__all__ = ["run_build"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -28,22 +28,7 @@ from psd.space.regions import repair_polygons
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = [
-    "RASTERS",
-    "BoundaryFile",
-    "CovariateFile",
-    "PublicInputs",
-    "boundary_of",
-    "check_regions",
-    "covariate_of",
-    "default_density",
-    "default_post_processing",
-    "polygons_of",
-    "read_raster",
-    "regions_of",
-    "resolve_post_processing",
-    "resolve_public_inputs",
-]
+__all__ = ["PublicInputs", "resolve_public_inputs"]
 
 
 RASTERS = (".npy", ".asc", ".tif", ".tiff")

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from psd.publish.public_inputs import PublicInputs
     from psd.publish.request import BuildRequest
 
-__all__ = ["UNREADABLE", "dry_run_method", "mask_errors", "masked_error"]
+__all__ = ["dry_run_method", "mask_errors"]
 
 T = TypeVar("T")
 

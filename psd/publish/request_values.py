@@ -61,7 +61,6 @@ from psd.space.regions import repair_polygons
 from psd.space.time_slices import TimeSlices, slices_from_text
 
 __all__ = [
-    "DEFAULT_METHOD",
     "ColumnArguments",
     "PointArguments",
     "ReadArguments",
@@ -70,7 +69,6 @@ __all__ = [
     "covariate_from_values",
     "domain_from_values",
     "hierarchy_from_values",
-    "method_from_values",
     "parse_values",
     "public_domain_from_values",
     "reading_from_values",
@@ -78,7 +76,6 @@ __all__ = [
     "request_from_toml",
     "request_from_values",
     "request_to_toml",
-    "terms_from_values",
     "with_gaps",
 ]
 

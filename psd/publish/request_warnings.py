@@ -21,14 +21,7 @@ from psd.space.bounds import beyond_the_world, may_be_degrees
 from psd.space.crs import check_plane_crs
 from psd.space.domain import Domain
 
-__all__ = [
-    "odds_text",
-    "warn_of_columns",
-    "warn_of_degrees",
-    "warn_of_empty_corners",
-    "warn_of_large_epsilon",
-    "warn_of_request",
-]
+__all__ = ["warn_of_large_epsilon", "warn_of_request"]
 
 # Above it, a belief of 1 % may become one of more than 99.5 % (docs/privacy/epsilon.md).
 _LARGE_EPSILON = 10

@@ -43,17 +43,10 @@ if TYPE_CHECKING:
     from psd.release.record import ReleaseRecord
 
 __all__ = [
-    "COLUMNS",
     "QUALITIES",
-    "RELATIVE_RULE",
     "Limits",
-    "Reliability",
     "Threshold",
-    "answer_columns",
-    "answer_intervals",
-    "check_levels",
     "judge_estimates",
-    "noise_for_intervals",
     "relative_text",
     "relative_to",
     "reliability_limits",

@@ -24,13 +24,7 @@ if TYPE_CHECKING:
     from psd.query.index import QueryIndex
     from psd.space.domain import Domain
 
-__all__ = [
-    "are_boxes_outside",
-    "box_estimates",
-    "box_totals",
-    "checked_totals",
-    "parse_boxes",
-]
+__all__ = ["box_estimates", "box_totals"]
 
 # Queries traversed together by numpy; bounds the memory, not the answers.
 _BOXES_PER_BATCH = 512

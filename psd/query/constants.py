@@ -13,12 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
-    "COMPILED_FROM",
-    "FINER_SHIFT",
-    "GOOD_LIMIT",
     "LINE_PLACES",
-    "MAX_MESH_CELLS",
-    "NOTED_FROM",
     "RESTORED_VARIANCE",
     "ROUNDING_VARIANCE",
     "SHARE_ROUNDING",

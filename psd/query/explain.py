@@ -37,8 +37,6 @@ from psd.space.region_tree import RegionTree
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Explanation", "explain_answer", "explain_areas", "refine_leaves"]
-
 _TINY = 1e-300
 
 # Factors of the epsilon that was spent.

@@ -41,25 +41,6 @@ if TYPE_CHECKING:
     from psd.query.index import QueryIndex
     from psd.release.record import ReleaseRecord
 
-__all__ = [
-    "Derived",
-    "Joint",
-    "answer_jointly",
-    "answer_windows_jointly",
-    "combine_answers",
-    "divide_answers",
-    "fieller_interval",
-    "innovation_coefficients",
-    "joint_answers",
-    "nonuniformity_covariance",
-    "part_variance",
-    "perturbation_covariance",
-    "records_moved",
-    "row_products",
-    "simultaneous_level",
-]
-
-
 # Rows of a matrix, and pairs of regions in one leaf, worked on together.
 _ROWS = 256
 _PAIRS = 1 << 20

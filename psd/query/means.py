@@ -43,18 +43,7 @@ if TYPE_CHECKING:
     from psd.privacy.values import Value
     from psd.release.record import ReleaseRecord
 
-__all__ = [
-    "ValueFit",
-    "ValueTotals",
-    "fit_values",
-    "mean_columns",
-    "node_columns",
-    "noise_quantiles",
-    "single_noise",
-    "sum_columns",
-    "value_columns",
-    "value_totals",
-]
+__all__ = ["ValueFit", "node_columns", "noise_quantiles", "single_noise"]
 
 
 _LEAST_RECORDS = 1e-9

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.domain import Domain
 
-__all__ = ["SLIVER", "notes_of"]
+__all__ = ["SLIVER"]
 
 SLIVER = 1e-3
 """Share of an area up to which its part in no region says nothing."""

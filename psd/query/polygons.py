@@ -26,16 +26,7 @@ if TYPE_CHECKING:
     from psd.estimation.fit import Fit
     from psd.space.domain import Domain
 
-__all__ = [
-    "MAX_VALUES",
-    "are_outside",
-    "has_few_values",
-    "outline_sides",
-    "polygon_fraction",
-    "polygon_totals",
-    "traverse_polygons",
-    "value_shares",
-]
+__all__ = ["MAX_VALUES"]
 
 
 MAX_VALUES = 1024

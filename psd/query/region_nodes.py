@@ -30,20 +30,7 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.region_tree import NamedLevel
 
-__all__ = [
-    "TOLERANCE",
-    "NamedQueries",
-    "NamedUnions",
-    "RegionPieces",
-    "clipped_share",
-    "find_named_regions",
-    "find_unions",
-    "is_clipped",
-    "member_fraction",
-    "region_box_fraction",
-    "union_traversal",
-    "with_unions",
-]
+__all__ = ["TOLERANCE", "is_clipped"]
 
 
 # Ids that are compared with one that does not exist, for its message.

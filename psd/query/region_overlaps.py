@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 
     from psd.estimation.fit import Fit
 
-__all__ = [
-    "MAX_REGIONS",
-    "Boxes",
-    "Polygons",
-    "Regions",
-    "check_size",
-    "common_regions",
-    "cut_leaves",
-]
+__all__ = ["Polygons"]
 
 MAX_REGIONS = 5_000
 """Maximum number of regions whose covariances are computed together: a matrix of 200 MB."""

@@ -18,8 +18,6 @@ from psd.query.traversal import Traversal, perturbation_variance
 if TYPE_CHECKING:
     from psd.estimation.fit import Fit
 
-__all__ = ["QueryTotals", "SliceSum", "concatenate", "node_totals", "query_totals"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryTotals:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import geopandas
     import pandas
 
-__all__ = ["count_features", "read_boxes", "read_polygons", "read_table", "refuse_pointers"]
+__all__ = ["read_boxes", "read_polygons", "read_table"]
 
 # Formats of text, whose rows are not counted before they are read.
 _TEXTS = (".csv", ".wkt")

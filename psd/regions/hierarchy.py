@@ -27,19 +27,7 @@ from psd.space.regions import check_kinds, check_sizes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "KINDS",
-    "MAX_ID",
-    "MAX_NODES",
-    "NO_REGION",
-    "RegionGeometry",
-    "RegionHierarchy",
-    "RegionLevel",
-    "check_ids",
-    "id_texts",
-    "read_levels",
-    "write_levels",
-]
+__all__ = ["RegionHierarchy", "RegionLevel", "id_texts"]
 
 
 KINDS = "psd.regions.kinds"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from psd.space.boundary import Boundary
     from psd.space.domain import Domain
 
-__all__ = ["CellRegions", "RegionFiles", "RegionSource", "refuse_record_files"]
+__all__ = ["CellRegions", "RegionFiles", "refuse_record_files"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,14 +30,7 @@ if TYPE_CHECKING:
 
     from psd.space.boundary import Boundary
 
-__all__ = [
-    "ELSEWHERE",
-    "MAX_POLYGONS",
-    "hierarchy_from_polygons",
-    "order_levels",
-    "parents_by_area",
-    "parents_by_columns",
-]
+__all__ = ["ELSEWHERE"]
 
 
 def parents_by_columns(

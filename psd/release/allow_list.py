@@ -34,8 +34,6 @@ from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["check_cube_record", "check_release", "check_series"]
-
 _ARRAYS = {
     "boxes": "int32",
     "parent": "int32",

@@ -70,35 +70,7 @@ if TYPE_CHECKING:
     from psd.regions.hierarchy import RegionHierarchy
     from psd.space.covariate import Covariate
 
-__all__ = [
-    "CUBE_KEY",
-    "DIGEST_KEY",
-    "KEY",
-    "NODES",
-    "PARQUET",
-    "SCHEMA",
-    "SERIES_KEY",
-    "Nodes",
-    "canonical_json",
-    "check_digest",
-    "columns_of",
-    "content_digest",
-    "decode_release",
-    "digest_of",
-    "encode_release",
-    "encode_tables",
-    "explain_read_errors",
-    "file_footer",
-    "read_footer",
-    "read_release",
-    "regions_footer",
-    "schema_of",
-    "series_digest",
-    "slice_digest",
-    "stated_digest",
-    "unpack_fields",
-    "write_release",
-]
+__all__ = ["canonical_json", "decode_release", "encode_release", "slice_digest", "stated_digest"]
 
 _DOMAIN = b"psd public content 1\n"
 

@@ -20,20 +20,6 @@ from psd.errors import ParameterError, ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree, check_next_nodes
 
-__all__ = [
-    "MAX_NODES",
-    "NODE_BYTES",
-    "SUMS",
-    "StoredNodes",
-    "check_max_nodes",
-    "check_node_count",
-    "max_file_bytes",
-    "nodes_of",
-    "read_layers",
-    "read_trees",
-]
-
-
 _ROWS_PER_BATCH = 2**16
 
 _SIDES = ("x0", "y0", "x1", "y1")

@@ -8,14 +8,7 @@ from typing import Final
 from psd._util.instances import check_choice
 from psd.errors import ParameterError
 
-__all__ = [
-    "DENSITIES",
-    "ESTIMATES",
-    "INFERENCE_VERSION",
-    "REGION_ESTIMATES",
-    "WITH_PRIOR",
-    "PostProcessing",
-]
+__all__ = ["PostProcessing"]
 
 INFERENCE_VERSION: Final = 3
 """Version of the estimates that are computed, which a file states. It also answers releases of

@@ -31,19 +31,7 @@ from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree, check_cells
 from psd.version import __version__
 
-__all__ = [
-    "GIVEN_METHOD",
-    "CountSource",
-    "LevelReports",
-    "LocalReports",
-    "ReleaseRecord",
-    "guarantee_note",
-    "is_local_header",
-    "is_method_name",
-    "local_header",
-    "parse_local",
-    "record_from_counts",
-]
+__all__ = ["LevelReports", "LocalReports", "ReleaseRecord"]
 
 
 MAX_REPORTS: Final = 2**53

@@ -14,7 +14,7 @@ from psd.release.post_processing import PostProcessing
 from psd.release.record import CountSource, ReleaseRecord, guarantee_note
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["SeriesRecord", "receipt_of"]
+__all__ = ["SeriesRecord"]
 
 _OF_EACH_SLICE = ("tree", "parameters", "covariate")
 _SHARED = [field.name for field in fields(ReleaseRecord) if field.name not in _OF_EACH_SLICE]

@@ -75,24 +75,7 @@ from psd.release.series import SeriesRecord
 from psd.space.region_tree import named_tree
 from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "MAX_HEADER",
-    "SERIES_SCHEMA",
-    "append_slice",
-    "check_header",
-    "decode_series",
-    "digest_of",
-    "encode_series",
-    "is_series",
-    "join_headers",
-    "join_releases",
-    "parameters_of",
-    "read_series",
-    "series_header",
-    "slice_table",
-    "with_parameters",
-    "write_series",
-]
+__all__ = ["append_slice", "decode_series", "digest_of", "encode_series", "join_releases"]
 
 
 MARK = "psd_series"

@@ -16,8 +16,6 @@ from psd._util.arrays import Integers
 from psd.errors import ParameterError
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["Axis", "TimeAxis"]
-
 
 class Axis(Protocol):
     """A public list of cells in an order, beside the two axes of the plane.

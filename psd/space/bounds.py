@@ -32,20 +32,7 @@ from psd.space.shape_transforms import seam_longitude
 if TYPE_CHECKING:
     from pyproj import CRS, Transformer
 
-__all__ = [
-    "are_places",
-    "area_of_use",
-    "beyond_the_world",
-    "check_bounds",
-    "check_degrees",
-    "check_ground",
-    "four_numbers",
-    "ground_sides",
-    "may_be_degrees",
-    "meets_area_of_use",
-    "snap_outward",
-    "world_width",
-]
+__all__ = ["beyond_the_world", "check_ground"]
 
 
 _METRES_PER_DEGREE: Final = 110_574.0

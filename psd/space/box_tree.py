@@ -31,24 +31,7 @@ from psd.errors import InternalError, ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import LossMeasure
 
-__all__ = [
-    "MAX_CHILDREN",
-    "MAX_LEVELS",
-    "SIDES",
-    "Hierarchy",
-    "Tree",
-    "all_inside",
-    "any_empty",
-    "box_rules",
-    "box_sides",
-    "check_next_nodes",
-    "check_tree",
-    "children_tile",
-    "locate",
-    "quadrants",
-    "refuse_broken",
-    "topology_rules",
-]
+__all__ = ["Tree", "locate"]
 
 
 MAX_LEVELS = 256

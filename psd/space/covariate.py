@@ -22,7 +22,7 @@ from psd.space.domain import Blocks, Domain
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["MAX_SIDE", "Covariate", "check_covariate"]
+__all__ = ["Covariate"]
 
 MAX_SIDE = 1024
 """Limit of columns, and of rows, of the raster."""

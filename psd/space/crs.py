@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "axis_labels",
-    "beyond_world",
     "check_plane_crs",
     "explain_proj_errors",
     "half_turn",
     "metres_per_unit",
     "offline",
     "parse_crs",
-    "prime_meridian",
     "radians_per_unit",
 ]
 

@@ -34,20 +34,7 @@ from psd.space.bounds import (
 from psd.space.crs import check_plane_crs, half_turn, metres_per_unit, offline, parse_crs
 from psd.space.lattice_axis import MAX_LATTICE, EvenAxis, LatticeAxis, SteppedAxis, parse_resolution
 
-__all__ = [
-    "DEFAULT_LATTICE",
-    "DEFAULT_MIN_CELL",
-    "MAX_LATTICE",
-    "USUAL_MIN_CELL",
-    "Blocks",
-    "Domain",
-    "min_cell_within",
-    "parse_min_cell",
-    "place_text",
-    "probe_points",
-    "public_domain",
-    "smallest_blocks",
-]
+__all__ = ["DEFAULT_LATTICE", "DEFAULT_MIN_CELL", "MAX_LATTICE", "Domain", "public_domain"]
 
 
 DEFAULT_MIN_CELL: Final = "5"

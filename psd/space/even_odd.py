@@ -19,10 +19,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.space.polygon_areas import ClippedPolygons, clip_sides, polygon_sides
 
-__all__ = [
-    "CertainCells",
-    "EdgeIndex",
-]
+__all__ = ["CertainCells"]
 
 
 # Pairs of a point or box and a side that are looked at together, about 300 MB.

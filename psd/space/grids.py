@@ -14,14 +14,6 @@ from psd.space.box_tree import Tree
 from psd.space.domain import Domain, public_domain
 from psd.space.growing_tree import Cells, GrowingTree
 
-__all__ = [
-    "BinGrid",
-    "Cutter",
-    "cut_grid",
-    "cut_grids",
-    "grid_tree",
-]
-
 
 class Cutter(Protocol):
     """Anything that cuts cells at lines: `Curator.cut`, or a growing tree without data."""

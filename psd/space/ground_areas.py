@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
     from psd.space.domain import Domain
 
-__all__ = [
-    "area_unit",
-    "east_west_scale",
-    "ground_areas",
-    "ground_densities",
-    "ground_width",
-    "shape_ground_areas",
-]
+__all__ = ["area_unit", "east_west_scale", "ground_areas", "ground_densities", "shape_ground_areas"]
 
 # Longest sides of a part, in half axes of the ellipsoid: with the scale of its middle alone, and
 # with 2 x 2 Gauss points. The error of both is below 1e-5 of the area.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from psd.space.axes import Axis
     from psd.space.region_tree import RegionFrame, Regions
 
-__all__ = ["Cells", "Cut", "GrowingTree", "refine_plane"]
-
 _NOISE = CountNoise()
 
 

@@ -22,7 +22,7 @@ from psd._util.arrays import Floats
 from psd._util.instances import shown
 from psd.errors import DomainError
 
-__all__ = ["MAX_LATTICE", "EvenAxis", "LatticeAxis", "SteppedAxis", "parse_resolution"]
+__all__ = ["EvenAxis", "LatticeAxis", "SteppedAxis"]
 
 MAX_LATTICE = 2**30
 

@@ -32,16 +32,7 @@ from psd.space.box_tree import (
 )
 from psd.space.cube_tree import CubeTree, check_cube
 
-__all__ = [
-    "ELSEWHERE",
-    "NamedLevel",
-    "RegionFrame",
-    "RegionTree",
-    "Regions",
-    "check_cells",
-    "named_tree",
-    "region_frame",
-]
+__all__ = ["ELSEWHERE", "RegionTree", "region_frame"]
 
 
 ELSEWHERE = "elsewhere"

@@ -30,24 +30,7 @@ if TYPE_CHECKING:
 
     from psd.space.domain import Domain
 
-__all__ = [
-    "MAX_OUTLINE_LENGTHS",
-    "MAX_PAIRS",
-    "MAX_TEXT",
-    "MAX_VERTICES",
-    "TOLERANCE",
-    "check_box_crs",
-    "check_kinds",
-    "check_sizes",
-    "describe_polygon",
-    "is_region",
-    "outline_lengths",
-    "region_text",
-    "regions_table",
-    "repair_polygons",
-    "reproject",
-    "to_release_crs",
-]
+__all__ = ["regions_table", "to_release_crs"]
 
 
 TOLERANCE = 2.0**-24

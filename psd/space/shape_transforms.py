@@ -41,13 +41,7 @@ if TYPE_CHECKING:
 
     Shapes = NDArray[np.object_]
 
-__all__ = [
-    "clip_shapes",
-    "metres_of",
-    "seam_longitude",
-    "transform_shapes",
-    "transform_table",
-]
+__all__ = ["transform_table"]
 
 _METRES_PER_DEGREE = 111_320.0
 

@@ -15,16 +15,7 @@ from psd._util.instances import check_choice, shown, type_text
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
-__all__ = [
-    "MAX_SLICES",
-    "By",
-    "TimeSlices",
-    "TimeWindow",
-    "names_of_times",
-    "slice_name",
-    "slices_from_text",
-    "slices_text",
-]
+__all__ = ["By", "TimeSlices"]
 
 By = Literal["hour", "day", "week", "month"]
 
@@ -466,10 +457,12 @@ def _times_of_days(
             )
         last += _DAY_MINUTES * (last < first)
     # A week more on each side, so that there is one of them.
-    dates = np.arange(low[0].astype("datetime64[D]") - 7, high[0].astype("datetime64[D]") + 7)
+    week = np.timedelta64(7, "D")
+    begin, end = low.astype("datetime64[D]") - week, high.astype("datetime64[D]") + week
+    dates: Minutes = np.arange(begin[0], end[0])
     # 1970-01-01 was a Thursday.
     dates = dates[np.isin((dates.astype(np.int64) + 3) % 7, days)].astype("datetime64[m]")
-    starts, stops = dates + first, dates + last
+    starts, stops = dates + np.timedelta64(first, "m"), dates + np.timedelta64(last, "m")
     is_new = np.ones(len(starts), bool)
     is_new[1:] = starts[1:] != stops[:-1]
     is_last = np.append(is_new[1:], True)[: len(stops)]

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from psd.query.joint import Joint
     from psd.statistics.raster import Overlay
 
-__all__ = [
-    "check_draws",
-    "draw_cell_counts",
-    "draw_node_errors",
-    "draw_region_counts",
-    "innovation_tree",
-    "redraw_cell_counts",
-]
-
-
 # Numbers drawn together; bounds the memory. The draws depend on it as they do on the seed.
 _VALUES_PER_BATCH = 1 << 22
 

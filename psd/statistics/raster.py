@@ -30,14 +30,7 @@ if TYPE_CHECKING:
 
     from psd.estimation.fit import Fit
 
-__all__ = [
-    "MAX_CELLS",
-    "Overlay",
-    "Raster",
-    "density_raster",
-    "leaf_overlay",
-    "raster_overlay",
-]
+__all__ = ["density_raster"]
 
 
 MAX_CELLS = 1 << 24

@@ -39,21 +39,7 @@ from psd.space.domain import Domain
 from psd.space.region_tree import Regions
 from psd.testing.data import neighbour_pairs, small_domain, small_tally
 
-__all__ = [
-    "ROUNDING",
-    "SCRIPTS",
-    "Draw",
-    "LeakError",
-    "RecordingSampler",
-    "ReplayingSampler",
-    "Run",
-    "Script",
-    "answer_ratio",
-    "compare_runs",
-    "replay_loss",
-    "run_method",
-    "transcript_loss",
-]
+__all__ = ["Draw", "LeakError", "RecordingSampler", "ReplayingSampler"]
 
 
 Kind = Literal["count", "gaussian", "select", "threshold", "other"]

@@ -159,7 +159,7 @@ PLANTED = [
 HARMLESS = [
     "from psd.space.domain import Domain",
     "from psd.space import domain\n\nx = domain.Domain",
-    "from psd._util import plugins\nfrom psd._util.plugins import own_names\n\nplugins.own_names",
+    "from psd._util import arrays\nfrom psd._util.arrays import sum_by\n\narrays.sum_by",
     "from psd import _apps\n\n_apps.load_member('plan')",
     "import psd\n\nx = psd.build",
     "from psd.apps.evaluation.workload import draw_workload",

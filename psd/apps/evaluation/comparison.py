@@ -36,7 +36,7 @@ from psd.space.domain import Domain, public_domain
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["COMPARISON_NOTICE", "EPSILONS", "MAX_EPSILONS", "RUNS", "Comparison", "compare"]
+__all__ = ["EPSILONS", "RUNS"]
 
 COMPARISON_NOTICE = (
     "PRIVATE: true errors reveal true counts; do not publish this. If you choose a method, a "

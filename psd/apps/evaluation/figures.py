@@ -31,35 +31,7 @@ if TYPE_CHECKING:
     from psd.apps.evaluation.true_errors import Evaluation
     from psd.space.domain import Domain
 
-__all__ = [
-    "KINDS",
-    "LINES",
-    "MARKERS",
-    "PARTS",
-    "PART_COLOURS",
-    "PRIVATE",
-    "add_legend",
-    "check_plot",
-    "check_report",
-    "draw_coverage",
-    "draw_error_by_class",
-    "draw_error_by_size",
-    "draw_error_parts",
-    "draw_map",
-    "draw_normalised_errors",
-    "draw_predicted_against_true",
-    "draw_score_by_epsilon",
-    "finish_axes",
-    "frequency_colours",
-    "group_classes",
-    "method_styles",
-    "number_or_dash",
-    "percent_text",
-    "plot_comparison",
-    "plot_evaluation",
-    "private_figure",
-    "wilson_interval",
-]
+__all__ = ["LINES", "MARKERS", "add_legend", "check_plot", "finish_axes"]
 
 
 PARTS = ("perturbation", "nonuniformity", "bounding")

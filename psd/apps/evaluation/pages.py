@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
     from psd.api.release import Release
 
-__all__ = [
-    "RASTER",
-    "comparison_page",
-    "evaluation_page",
-]
+__all__ = ["RASTER"]
 
 
 _PARTS = ("", "_perturbation", "_nonuniformity", "_bounding")

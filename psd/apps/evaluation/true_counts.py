@@ -17,16 +17,7 @@ if TYPE_CHECKING:
 
     from psd.space.domain import Domain
 
-__all__ = [
-    "PointRecorder",
-    "Points",
-    "TrueCounts",
-    "cell_centres",
-    "count_in_boxes",
-    "extend_to_edges",
-    "relative_base",
-    "true_counts",
-]
+__all__ = ["cell_centres", "count_in_boxes", "extend_to_edges", "relative_base"]
 
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Coordinates x and y of records inside the bounds. Private."""

@@ -33,14 +33,7 @@ if TYPE_CHECKING:
 
     from psd.space.time_slices import TimeSlices
 
-__all__ = [
-    "CONFIDENCE",
-    "PRIVATE_NOTICE",
-    "Evaluation",
-    "class_errors",
-    "evaluate",
-    "geometric_mean",
-]
+__all__ = ["CONFIDENCE"]
 
 PRIVATE_NOTICE = (
     "PRIVATE: true errors reveal true counts; do not publish this. If you choose a method, its "

@@ -22,7 +22,6 @@ from psd.privacy.loss import epsilon_text, parse_epsilon
 __all__ = [
     "AREAS",
     "Epsilon",
-    "Workload",
     "check_distinct",
     "draw_workload",
     "listed",

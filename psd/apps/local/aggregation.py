@@ -28,18 +28,7 @@ from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.region_tree import RegionTree, region_frame
 
-__all__ = [
-    "METHOD",
-    "Counted",
-    "aggregate",
-    "aggregate_campaign",
-    "counted_content",
-    "counted_groups",
-    "earlier_groups",
-    "grid_tree",
-    "region_tree",
-    "release_of",
-]
+__all__ = ["Counted", "release_of"]
 
 
 Counts = Sequence[NDArray[np.int64]]

@@ -35,27 +35,7 @@ from psd.regions.kinds.polygons import PolygonRegions
 from psd.space.boundary import bounds_of
 from psd.space.domain import Domain
 
-__all__ = [
-    "PLANS",
-    "PartitionTree",
-    "Plan",
-    "answers_of_parts",
-    "box_of",
-    "campaign_content",
-    "closed_group",
-    "design",
-    "design_regions",
-    "grid_cells",
-    "grid_level",
-    "grow_tree",
-    "level_groups",
-    "open_group",
-    "read_regions",
-    "regions_of_campaign",
-    "round_groups",
-    "sigma",
-    "split_shares",
-]
+__all__ = ["PLANS", "design"]
 
 # Groups that are asked together: a mean cell of the finest grid has this many standard deviations,
 # and each level has 1.5 times the devices of the one above.

@@ -36,7 +36,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, count, islice
 from typing import Any, Final, NamedTuple
 
-__all__ = ["PLACES", "SHARES", "Campaign", "DeviceError"]
+__all__ = ["SHARES", "Campaign"]
 
 UNIT, NANO, SHARES = 2**62, 10**9, 1_000_000  # of probabilities, of epsilon, of the devices
 DEPTH, STEPS = 20, 1_024  # the lattice has 2^20 columns and rows; the range of a number has steps

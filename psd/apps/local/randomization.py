@@ -60,19 +60,7 @@ from psd.errors import (
 from psd.space.lattice_axis import EvenAxis
 from psd.version import old_format
 
-__all__ = [
-    "ManyWords",
-    "RowStore",
-    "answer",
-    "client",
-    "create_store",
-    "draw_groups",
-    "find_answers",
-    "format_reports",
-    "randomise_group",
-    "randomize",
-    "read_points",
-]
+__all__ = ["find_answers"]
 
 
 Integers = NDArray[np.int64]

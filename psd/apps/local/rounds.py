@@ -20,7 +20,7 @@ from psd.apps.local.device import DEPTH, MAX_ANSWERS, SHARES, Campaign
 from psd.errors import ParameterError
 from psd.estimation.least_squares import measure_record
 
-__all__ = ["next_round", "round_after"]
+__all__ = ["round_after"]
 
 # Levels below which no cell is cut; a cell has a millionth of the domain.
 _DEEPEST = 10

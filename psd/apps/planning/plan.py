@@ -54,7 +54,7 @@ from psd.space.domain import Domain, public_domain
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["MAX_RECORDS", "MEASURES", "METHODS", "Plan", "default_runs", "plan"]
+__all__ = ["METHODS"]
 
 MEASURES = ("mean_error", "median_error", "error_90", "mean_records_off")
 

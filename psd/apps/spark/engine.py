@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["Spark", "SparkTable", "open_engine"]
+__all__ = ["SparkTable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,21 +46,6 @@ from psd.space.ground_areas import ground_areas, ground_densities
 from psd.space.lattice_axis import LatticeAxis, SteppedAxis
 from psd.space.region_tree import ELSEWHERE, RegionTree
 
-__all__ = [
-    "PackedArrays",
-    "cell_classes",
-    "cut_arrays",
-    "level_cells",
-    "node_means",
-    "pack_arrays",
-    "region_classes",
-    "release_arrays",
-    "release_numbers",
-    "shown_nodes",
-    "value_parts",
-]
-
-
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 # Types of arrays in a page.

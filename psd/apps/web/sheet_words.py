@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from psd.query.answer_table import Limits
     from psd.release.record import ReleaseRecord
 
-__all__ = [
-    "SHEET",
-    "Language",
-    "counted_text",
-    "limits_texts",
-    "loss_text",
-    "page_language",
-    "protected_text",
-    "source_text",
-    "values_text",
-]
-
 Language = Literal["en", "ko"]
 
 _EN: Final = {

@@ -47,12 +47,7 @@ if TYPE_CHECKING:
     from psd.ingest.sources._copies import CopyCheck
     from psd.space.domain import Domain
 
-__all__ = [
-    "MISSING",
-    "CsvQuery",
-    "accepts",
-    "batches",
-]
+__all__ = ["MISSING"]
 
 
 @dataclass(frozen=True, slots=True)

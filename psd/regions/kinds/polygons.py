@@ -21,17 +21,7 @@ from psd.space.even_odd import CertainCells, EdgeIndex
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "PolygonRegions",
-    "check_overlaps",
-    "default_tolerance",
-    "gap_between",
-    "is_wide",
-    "kind",
-    "overlapping_pairs",
-    "polygonal_part",
-    "share_sides",
-]
+__all__ = ["PolygonRegions"]
 
 
 # Part of the longer side of the bounds; a decimetre in 100 km.

@@ -25,13 +25,6 @@ from qgis.PyQt.QtXml import QDomDocument
 from .command_line import CommandError, check_version, find_command, run_command, words_of
 from .parameters import parameters_of, value_of
 
-__all__ = [
-    "CommandAlgorithm",
-    "MapAlgorithm",
-    "run_psd",
-]
-
-
 _LAYERS = (".gpkg", ".fgb", ".geojson", ".tif")
 _LOAD = "LOAD_LAYER"
 

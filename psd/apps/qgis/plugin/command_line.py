@@ -10,8 +10,6 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["CommandError", "check_version", "find_command", "run_command", "words_of"]
-
 # What QGIS sets for its own Python and libraries, and what would lead another Python astray.
 _FOREIGN = re.compile(r"PYTHON|PROJ_|GDAL_|GEOTIFF_|LD_|DYLD_|QT_|QGIS_|O4W_|VIRTUAL_ENV")
 

@@ -25,8 +25,6 @@ from qgis.core import (
 
 from .command_line import CommandError
 
-__all__ = ["parameters_of", "value_of"]
-
 Field = dict[str, Any]
 Parameter: TypeAlias = QgsProcessingParameterDefinition
 
