@@ -134,20 +134,24 @@ def command(
         click.echo(json.dumps({**_release_facts(loaded), "levels": _level_rows(loaded)}, indent=2))
         return
     # Facts and levels as two tables.
-    facts = {}
-    release_facts = _release_facts(loaded)
-    for name, value in (release_facts.pop("about") | release_facts).items():
-        if name == "protocols":
-            continue
-        shown = ", ".join(f"{k}={v}" for k, v in value.items()) if name == "parameters" else value
-        facts[name] = " ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
-    print_facts(facts)
+    facts = _release_facts(loaded)
+    facts.pop("protocols", None)
+    print_facts(_as_texts(facts))
     click.echo()
     if loaded.index.record.local is not None:
         print_rows(_local_facts(loaded)["protocols"])
         click.echo()
     print_rows(_level_rows(loaded))
     click.echo(_path_text(loaded))
+
+
+def _as_texts(facts: dict[str, Any]) -> dict[str, str]:
+    """Facts for people, what the publisher states in front."""
+    texts = {}
+    for name, value in (facts.pop("about") | facts).items():
+        shown = ", ".join(f"{k}={v}" for k, v in value.items()) if name == "parameters" else value
+        texts[name] = " ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
+    return texts
 
 
 def _release_facts(release: Release) -> dict[str, Any]:
@@ -285,12 +289,7 @@ def print_series(series: Release, record: SeriesRecord | CubeRecord, form: str) 
     if form == "json":
         click.echo(json.dumps({**facts, "layers" if is_cube else "slices": rows}, indent=2))
         return
-    print_facts(
-        {
-            name: " ".join(map(str, value)) if isinstance(value, list) else str(value)
-            for name, value in (facts.pop("about") | facts).items()
-        }
-    )
+    print_facts(_as_texts(facts))
     click.echo()
     print_rows(rows)
 
@@ -301,10 +300,12 @@ def _series_facts(series: Release, record: SeriesRecord | CubeRecord) -> dict[st
     from psd.release.series import SeriesRecord
     from psd.space.time_slices import slices_text
 
+    is_series = isinstance(record, SeriesRecord)
     first = record.releases[0] if isinstance(record, SeriesRecord) else record.plane
     return {
         "about": series.record.about_texts,
         "method": first.method,
+        **({} if is_series else {"parameters": dict(first.parameters)}),
         "epsilon": epsilon_text(record.epsilon),
         **loss_facts(series.metadata),
         "unit": series.unit.kind,
@@ -317,7 +318,7 @@ def _series_facts(series: Release, record: SeriesRecord | CubeRecord) -> dict[st
         "bound_per": record.scope,
         "slices_by": record.slices.by,
         "time_zone": record.slices.time_zone,
-        **({} if isinstance(record, SeriesRecord) else {"slices": slices_text(record.slices)}),
+        **({} if is_series else {"slices": slices_text(record.slices)}),
         **_domain_facts(series.domain),
         "estimate": first.post_processing.estimate,
         "density": first.post_processing.density,

@@ -642,7 +642,8 @@ FIELDS: Final = (
               {"user-day": "day", "user-slice": "user-slice"}.get(request.unit.kind)),
           help="day: each day of a user is protected separately. user-slice: each slice of a "
                "user. slice: K records of a user are kept in each slice, and the slices share "
-               "epsilon. record: each record, as without --user; no warning asks for users."),
+               "epsilon; of --method cube all slices together, which keep T x K in T slices. "
+               "record: each record, as without --user; no warning asks for users."),
     Field(name="count", group="Unit of privacy", private=False, of_records=True,
           choices=("records", "users"),
           value_of=lambda request, folder: "users" if request.unit.weight else None,

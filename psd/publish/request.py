@@ -22,7 +22,12 @@ from psd.ingest.points import column_projection
 from psd.ingest.sources import Columns
 from psd.privacy.budget import method_parameters
 from psd.privacy.loss import Loss, delta_text, epsilon_text, parse_delta, parse_epsilon
-from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
+from psd.privacy.unit import (
+    MAX_CONTRIBUTIONS,
+    ContributionScope,
+    PrivacyUnit,
+    counted_unit,
+)
 from psd.privacy.values import Value, check_values
 from psd.publish.noise_choice import Law, NoisePlan, chosen_law
 from psd.publish.public_inputs import (
@@ -246,6 +251,22 @@ class BuildTerms:
                 "have sums and means of each slice",
                 name="values",
             )
+        if self.is_cube and self.slices is not None:
+            loss, bound = self.loss, self.unit.max_contributions
+            if min(loss.epsilon, loss.epsilon if loss.is_pure else loss.rho) < 2:
+                raise ParameterError(
+                    f"epsilon must be at least {epsilon_text(2)} with slices of method "
+                    f"{self.method.name}, which counts two trees, and allow a rho of 2e-12 if it "
+                    f"has a delta, got {epsilon_text(loss.epsilon)}",
+                    name="epsilon",
+                )
+            if self.contribution_scope == "slice" and bound * len(self.slices) > MAX_CONTRIBUTIONS:
+                raise ParameterError(
+                    f"max_contributions must be at most {MAX_CONTRIBUTIONS // len(self.slices):,} "
+                    f"in each of {len(self.slices):,} slices of method {self.method.name}, got "
+                    f"{bound:,}; its trees count all slices together",
+                    name="max_contributions",
+                )
 
         stated: PostProcessing | None = self.post_processing
         if stated is None:

@@ -392,8 +392,7 @@ def _place_weights(fit: CubeFit, parts: PlaneParts, in_cut: Floats) -> list[Floa
         weights.append(np.where(level.opened[:, None], 0.0, share * inside - outside))
         # X / M of the boxes around the nodes of the next level, and X M(A) / M^2.
         here = mass[level.node][:, None]
-        here = (here**2 + variance[level.node][:, None]) / np.maximum(here, _TINY)
-        density = met / np.maximum(here, _TINY)
+        density = met * here / np.maximum(here**2 + variance[level.node][:, None], _TINY)
         inside, outside = inside + density, outside + density * share
         first += len(level.node)
     return weights

@@ -43,6 +43,7 @@ def folder(prepared, here):
 def test_info_names_both_layers():
     facts = as_json("info c")
     assert facts["method"] == "cube"
+    assert facts["parameters"] == dict(psd.load("c").record.plane.parameters)
     assert facts["guarantee"] == "epsilon 1 per record"
     assert facts["slices"] == "2024-01-01T00..2024-01-02T23"
     assert facts["digest"] == psd.load("c").digest
@@ -111,6 +112,27 @@ def test_wrong_builds(subtests):
         (2, "--regions r.geojson --region-id id", "--method must be one of"),
     ]
     check_refusals(subtests, table, *f"{BUILD} -o d --epsilon 1 {TIMES}".split())
+    told = "--epsilon must be at least 0.000000002 with slices of method cube"
+    check_refusals(subtests, [(2, "", told)], *f"{BUILD} -o d --epsilon 1e-9 {TIMES}".split())
+
+
+@pytest.mark.parametrize("more", ["", "--dry-run", "--delta 1e-6 --noise gaussian --dry-run"])
+def test_bounds_of_slices_that_are_too_large_together(more):
+    line = BUILD.replace("--per record", "--user user --max-contributions 1000000000 --per slice")
+    outcome = cli(f"{line} -o d --epsilon 1 {TIMES} {more}")
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1].endswith(
+        "--max-contributions must be at most 20,833,333 in each of 48 slices of method cube, got "
+        "1,000,000,000; its trees count all slices together"
+    )
+
+
+@pytest.mark.parametrize("epsilon", ["2e-9", "3e-9", "1e-6"])
+def test_the_smallest_epsilons_answer_with_wide_intervals(epsilon):
+    passes(f"{BUILD} -o tiny --epsilon {epsilon} {TIMES}")
+    for when in ("", "--when mondays", "--each slice"):
+        answers = as_table(f"query tiny --box 0 0 8 8 {when}")
+        assert (answers["upper"] > 100_000).all()
 
 
 def test_wrong_questions(subtests):

@@ -1,6 +1,7 @@
 """Which law auto chooses, and the variance of the leaves by which it chooses for quadtrees."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -29,6 +30,18 @@ def test_the_rule_of_cascades(subtests):
         for name, rows in itertools.product(("auto", "cascade"), (1, 4)):
             with subtests.test(name, epsilon=epsilon, slices=slices, rows=rows):
                 assert chosen_law(method_of(name, {}), plan(epsilon, slices, rows)) == law
+
+
+def test_of_a_cube_all_lengths_of_time_decide():
+    cube = method_of("cube", {})
+    caps = [1, 2, 4, 8, 12, 12]  # of 1, 2, 4, ..., 32 slices
+    own = NoisePlan(epsilon=10**9, delta=DELTA, contributions=12, slices=48)
+    assert own.of_axis == pytest.approx(np.prod(caps) ** (1 / 6))
+    laws = {k: chosen_law(cube, replace(own, contributions=k)) for k in (1, 4, 8, 48)}
+    assert laws == {1: "laplace", 4: "laplace", 8: "gaussian", 48: "gaussian"}
+    # Without a bound in each slice, one slice may hold all records of a user.
+    assert chosen_law(cube, replace(own, contributions=48, per_question=48)) == "laplace"
+    assert chosen_law(cube, replace(own, contributions=48, slices=1)) == "laplace"
 
 
 def test_the_leaves_of_a_quadtree_decide():
