@@ -176,7 +176,8 @@ class _Grids:
             for start in range(0, len(cut.nodes), _CHUNK):
                 made = cut[start : start + _CHUNK].cells
                 made = made[is_part[made.nodes]]
-                parts.append((made.nodes - nodes, grid[made.nodes], made.boxes.T))
+                boxes = made.boxes.T.astype(np.int32, order="C")  # lattice lines are below 2^31
+                parts.append((np.int32(made.nodes - nodes), grid[made.nodes], boxes))
 
         # A grid has as many columns as parts on its south edge, and as many rows as on its west.
         columns, rows = np.zeros((2, len(west)), np.int64)
