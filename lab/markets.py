@@ -17,7 +17,7 @@ import pandas as pd
 from common import command, cpu_seconds, study
 
 import psd
-from psd.apps.choosing.bounds import liar_gain, map_shortfall, shortfall
+from psd.apps.choosing.choice import liar_gain, map_shortfall, shortfall
 from psd.mechanisms.choice_laws import (
     HalvingTree,
     Runs,
@@ -258,7 +258,7 @@ one bidder is most of the revenue, so nothing private can follow it.
 ## Price maps
 
 600 bids and 100 prices, for epsilon 1 and 0.1; ln Z is the log of the sum of all weights, and the
-bound is OPT minus what `psd.apps.choosing.bounds.map_shortfall` says. Zones are runs of 12 regions
+bound is OPT minus what `psd.apps.choosing.choice.map_shortfall` says. Zones are runs of 12 regions
 in a public order:
 
 {line}

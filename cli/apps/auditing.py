@@ -16,7 +16,7 @@ import click
 from psd.decompositions import methods
 
 from ..options.command import INTEGER, NUMBER, Command, parse_settings
-from ..options.table import TABLE_OR_JSON
+from ..options.common import TABLE_OR_JSON
 from ..output.tables import Column, print_columns
 from ..output.terminal import show_stage
 

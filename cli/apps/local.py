@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import INTEGER, NUMBER, Command, Group, parse_integer, split_commas
+from ..options.common import TABLE_OR_JSON, TABLE_OUTPUT
 from ..options.fields import REGIONS, field_options
-from ..options.table import TABLE_OR_JSON, TABLE_OUTPUT
 from ..output.tables import (
     FORMATS,
     Column,

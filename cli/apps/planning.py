@@ -21,9 +21,8 @@ from ..options.command import (
     parse_settings,
     split_commas,
 )
-from ..options.common import overwrite
+from ..options.common import FORMAT, overwrite
 from ..options.fields import AREA, REGIONS, field_options
-from ..options.table import FORMAT
 from ..output.tables import Column, output_format, print_columns, print_left_out, write_text
 from ..output.terminal import print_success, printable, show_builds, show_stage
 

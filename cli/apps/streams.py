@@ -11,9 +11,8 @@ import click
 from psd.publish.fields import FIELDS
 
 from ..options.command import Command, Group, chain_options, options_of
-from ..options.common import INPUTS
+from ..options.common import INPUTS, TABLE_OR_JSON
 from ..options.fields import LEDGER, account_of, field_options
-from ..options.table import TABLE_OR_JSON
 from ..output.tables import print_facts
 from ..output.terminal import print_success, print_warning, show_stage
 

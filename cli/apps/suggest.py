@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import INTEGER, Command, Group
-from ..options.common import INPUTS, RELEASE_OPTION, chosen_max_nodes, local_files, overwrite
+from ..options.common import (
+    INPUTS,
+    RELEASE_OPTION,
+    chosen_max_nodes,
+    local_files,
+    overwrite,
+    table_or,
+)
 from ..options.fields import LEDGER, POINTS, account_of, field_options
-from ..options.table import table_or
 from ..output.publishing import make_observer
 from ..output.tables import write_table
 from ..output.terminal import print_success, show_stage

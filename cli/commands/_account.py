@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..options.command import Command, split_commas
-from ..options.table import TABLE_OR_JSON
+from ..options.common import TABLE_OR_JSON
 from ..output.tables import print_facts
 
 if TYPE_CHECKING:

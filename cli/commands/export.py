@@ -9,8 +9,7 @@ import click
 from psd import _apps
 
 from ..options.command import INTEGER, Command, cell_level, refuse_others
-from ..options.common import RELEASES, overwrite
-from ..options.table import unreliable_options
+from ..options.common import RELEASES, overwrite, unreliable_options
 from ..options.time_slices import SLICE, release_at, release_or_series_at
 from ..output.terminal import print_success, show_stage
 from . import module_of_app

@@ -13,8 +13,7 @@ from psd.export._catalogue import STANDARDS
 from psd.version import __version__
 
 from ..options.command import Command, options_of, refuse_others
-from ..options.common import RELEASE
-from ..options.table import table_or
+from ..options.common import RELEASE, table_or
 from ..options.time_slices import SLICE, release_or_series_at
 from ..output.tables import print_facts, print_rows
 from . import module_of_app

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options.command import INTEGER, Command, Group, parse_settings
-from ..options.common import INPUTS
+from ..options.common import INPUTS, TABLE_OR_JSON
 from ..options.fields import POINTS, TIMES, field_options
-from ..options.table import TABLE_OR_JSON
 from ..output.tables import Column, print_columns
 from ..output.terminal import print_success, printable
 from ._account import account

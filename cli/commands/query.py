@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from ..options.command import NUMBER, Command
-from ..options.common import RELEASE, overwrite
+from ..options.common import RELEASE, overwrite, unreliable_options
 from ..options.regions import region_name_options
-from ..options.table import unreliable_options
 from ..options.time_slices import EACH, WHEN, release_or_series_at, release_when
 from ..output.answers import (
     EXTRA,

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, inputs of records and tallies among them."""
+"""Arguments and options that several commands share: inputs, releases, and tables as outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import click
 from psd._util.postgres import is_address
 from psd.release.node_reader import MAX_NODES
 
-from .command import INTEGER, chain_options
+from ..output.tables import FORMATS
+from .command import INTEGER, LIMITS, Decorator, chain_options
 
 if TYPE_CHECKING:
     from psd.api.release import Release
@@ -19,16 +20,20 @@ if TYPE_CHECKING:
     from psd.ingest.sources import Columns
     from psd.ingest.tally import Tally
 
+
 __all__ = [
+    "FORMAT",
     "INPUTS",
     "RELEASE",
     "RELEASE_OPTION",
+    "TABLE_OR_JSON",
+    "TABLE_OUTPUT",
     "chosen_max_nodes",
     "local_files",
     "overwrite",
     "read_slice_tally",
+    "table_or",
 ]
-
 
 _KEY = "psd.max_nodes"
 
@@ -142,3 +147,55 @@ def local_files(inputs: Sequence[str]) -> list[Path]:
         return files_of(inputs)
     except InputDataError:
         return [Path(item) for item in inputs if not is_address(item)]
+
+
+FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of the output; by default from the ending of -o, or a table.",
+)
+
+
+def table_or(*forms: str, notes: str = "") -> Decorator:
+    """``--format`` of a command that prints one thing: a table by default, or another form."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", *forms]),
+        default="table",
+        show_default=True,
+        help=f"Format of the output.{notes}",
+    )
+
+
+TABLE_OR_JSON = table_or("json")
+"""The format of commands that print one thing."""
+
+TABLE_OUTPUT = chain_options(
+    FORMAT,
+    click.option("-o", "--output", type=click.Path(), help="File to write instead of the screen."),
+    overwrite,
+)
+"""The format, the file that is written, and whether it may replace another."""
+
+
+unreliable_options = chain_options(
+    click.option(
+        "--unreliable",
+        type=click.Choice(["keep", "mark", "drop"]),
+        default="keep",
+        show_default=True,
+        help="Estimates that are not reliable: keep them as they are, mark them by u in a column "
+        "flag, or drop them.",
+    ),
+    click.option(
+        "--threshold",
+        type=LIMITS,
+        default="0.12,0.3",
+        show_default=True,
+        help="Largest relative error of a good estimate and of a reliable one, or of a reliable "
+        "one alone, such as 0.3 or 30%. The file states them.",
+    ),
+)
+"""``--unreliable`` and ``--threshold``, of commands that write estimates."""

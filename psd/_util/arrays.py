@@ -63,15 +63,18 @@ def distinct_values(
     process.
     """
     order = np.argsort(values)
+    # In order, a value is new where it differs from the one before.
     is_new = np.ones(len(order), bool)
     is_new[1:] = values[order[1:]] != values[order[:-1]]
     number = np.empty(len(order), np.int64)
+    # Back in the order of the caller: sorting was a permutation, which this undoes.
     number[order] = np.cumsum(is_new) - 1
     return order[is_new], number
 
 
 def ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """Concatenate the ranges start, start + 1, ..., start + length - 1."""
+    # Each range is a run of one arange over all places, moved by where it ought to begin.
     before = np.cumsum(length) - length
     total = int(length.sum())
     numbers: NDArray[np.int64] = np.arange(total) + np.repeat(start - before, length)
@@ -81,6 +84,7 @@ def ranges(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.in
 def morton_codes(columns: NDArray[np.integer], rows: NDArray[np.integer]) -> NDArray[np.int64]:
     """Morton codes of cells: bits of column and row in turn, the order of a quadtree."""
     codes = _spread(rows)
+    # In place, since there may be a code for each record.
     codes <<= 1
     codes |= _spread(columns)
     return codes
@@ -109,6 +113,7 @@ def _gather(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     return values
 
 
+# Halves of each group of bits move apart: of 32 bits to 16 and 16, then to four times 8, and so on.
 _SPREAD = (
     (16, 0x0000FFFF0000FFFF),
     (8, 0x00FF00FF00FF00FF),
@@ -130,6 +135,7 @@ def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = N
 
     kind = pa.from_numpy_dtype(values.dtype)
     bits = None if is_valid is None else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
+    # Arrow reads memory from first to last; a view with steps has to be copied.
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(kind, len(values), [bits, data])
 
@@ -140,6 +146,7 @@ def nulls_as_zeros(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     Returns (n,) of the type of the column, and (n,) bool.
     """
     bits, data = column.buffers()
+    # A slice of a column keeps the buffers of the whole, and says where it begins in them.
     rows = slice(column.offset, column.offset + len(column))
     numbers = np.frombuffer(data, column.type.to_pandas_dtype(), count=rows.stop)[rows]
     if bits is None:

@@ -143,7 +143,7 @@ class Answers:
 
         They follow from public geometry alone. A statistic of cells has none.
         """
-        from psd.query.notes import notes_of
+        from psd.query.areas import notes_of
 
         if self.statistic not in ("", "difference"):
             return ()

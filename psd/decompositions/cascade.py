@@ -165,6 +165,7 @@ class Cascade:
         height = min(self.height, (math.ceil(longest.max(initial=1)) - 1).bit_length())
         left, inside = np.full(len(cells), loss), _share_inside(curator, cells)
         plan = self._plan(totals, left, inside, noise, first_levels, height)
+        # All cells of a level are cut together, whatever tier each is in.
         while len(cells):
             cells, owner = _divide_cells(curator, cells, plan.steps > 0)
             plan, depth = plan.below(owner), depth + 1
@@ -172,12 +173,15 @@ class Cascade:
             is_open = (plan.steps > 0) | (plan.later > 0)
             weight = np.ones(len(cells))
             weight[is_open] = curator.mass(cells[is_open])
+            # Nobody can be where the covariate is 0, so nothing is kept for below.
             plan = plan.ended_at(weight == 0)
             due = plan.steps == 0
             counts = curator.count(cells[due], plan.now[due])
+            # A cell that spent all its loss is finished; others are planned anew by their counts.
             onward = np.flatnonzero(due)[plan.later[due] > 0]
             counts = counts[plan.later[due] > 0]
             variance = noise.variance(plan.now[onward])
+            # Siblings of very different counts say that records are not uniform here.
             rough = family_roughness(counts, owner[onward], variance, weight[onward])
             rough *= _share_inside(curator, cells[onward])
             decided = self._plan(counts, plan.later[onward], rough, noise, 0, height - depth)
@@ -195,12 +199,14 @@ class Cascade:
     ) -> _Plan:
         """Levels down to the next tier of each node, the loss of that tier, and the rest."""
         signal = noise.signal_to_noise(counts, left)
+        # A level quarters a cell and its count: as many as leave the wanted count in each cell.
         levels = 0.5 * np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         levels = np.maximum(levels, least)
         # Loss of a tier out of what is left; computed once for each distinct value.
         values, index = np.unique(left, return_inverse=True)
         shares = [int(e * Fraction(self.step_share)) for e in values.tolist()]
         now = np.array(shares, np.int64)[index]
+        # Half of the way down now, and the rest by what these counts will say.
         last = (levels <= CASCADE_LAST_LEVELS) | (now == 0) | (np.ceil(levels / 2) >= max_steps)
         steps = np.where(last, np.rint(levels), np.ceil(levels / 2))
         return _Plan(
@@ -253,6 +259,7 @@ def _divide_cells(
     divided = quarter[:, None] & (high - low >= 2 * np.array(curator.domain.cell_step))
     lines = [np.where(divided[:, a], cells.middle(a), low[:, a]) for a in (0, 1)]
     parts = 1 + np.stack([lines[a] > cells.boxes[:, a] for a in (0, 1)])
+    # A cell that no line crosses has one child, which is counted in its place.
     owner = np.repeat(np.arange(len(cells)), parts.prod(axis=0))
     return curator.cut(cells, x=lines[0], y=lines[1]), owner
 

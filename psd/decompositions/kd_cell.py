@@ -106,6 +106,7 @@ class KDCell:
         grid = NoisyGrid.count(curator, self.resolution, structure)
         left = curator.loss - structure
         for depth, level in enumerate(geometric_shares(left, self.height + 1, fanout=2)):
+            # A finished cell is counted with all that is left on its path.
             ends = grid.is_uniform(cells, left) | (depth == self.height)
             curator.count(cells[ends], left)
             cells = cells[~ends]
@@ -143,6 +144,7 @@ class NoisyGrid:
         if loss:
             root = curator.root()
             cells = cut_grid(curator.cut, root, curator.domain.lattice, (columns, rows))
+            # Cells come in the order of the cuts; their lines say where in the table each belongs.
             index = np.searchsorted(x, cells.boxes[:, 0]), np.searchsorted(y, cells.boxes[:, 1])
             counts[index], noisy[index] = (
                 curator.count(cells, loss),
@@ -165,6 +167,7 @@ class NoisyGrid:
         distance = (
             _range_sums(self.squares, low, high) - _range_sums(self.signed, low, high) ** 2 / number
         )
+        # What noise alone adds to the squares, less what it adds in an unlucky draw.
         of_noise = self.variance * (number - 1 - KD_CELL_TOLERANCE * np.sqrt(5 * number))
         leaf = _count_variance(loss, self.noise)
         uniform: NDArray[np.bool_] = (distance - of_noise <= KD_CELL_TOLERANCE**2 * leaf) | (
@@ -178,6 +181,7 @@ class NoisyGrid:
         A cell that is only one cell of the grid wide is cut along the other axis.
         """
         low, high = self._spans(cells)
+        # A cell of one column has no line inside: it is cut along the other axis.
         axes = np.where((high - low)[:, axis] > 1, axis, 1 - axis)
 
         # Inner lines of the grid in each cell, and the range of the cell up to each of them.
@@ -211,6 +215,7 @@ def _count_variance(loss: int, noise: CountNoise) -> float:
 
 def _corner_sums(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums of a table south-west of each of its corners."""
+    # A row and a column of zeros, so that sums from the edge need no case of their own.
     return np.pad(counts.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
 
 

@@ -41,6 +41,7 @@ def invert(words: NDArray[np.uint64], law: Law) -> NDArray[np.int64]:
     table = thresholds(law)
     not_above = np.searchsorted(table, words, side="right")
     values = table.size - not_above
+    # A word equal to a threshold says nothing yet: its next bits decide, see `_settle_draw`.
     last = table.size if law.has_geometric_excess else None
     for tie in np.flatnonzero(table[not_above - 1] == words):
         values[tie] = _settle_draw(int(words[tie]), int(values[tie]), law, last)
@@ -52,6 +53,7 @@ def unit_geometric(size: int) -> NDArray[np.int64]:
     values = np.zeros(size, dtype=np.int64)
     beyond = np.arange(size)
     while beyond.size:
+        # The law has no memory: a draw at the end of the table begins anew there.
         capped = invert(random_words(beyond.size) >> np.uint64(1), _UNIT)
         values[beyond] += capped
         beyond = beyond[capped == thresholds(_UNIT).size]
@@ -166,6 +168,7 @@ def _bernoulli_exp(integer: NDArray[np.int64], coin: Coin) -> NDArray[np.bool_]:
     k = 1
     while going.size:
         if k > 1:
+            # The coin of probability 1 / k first: few are left for the other one.
             going = going[uniform_below(np.full(going.size, k, dtype=np.int64)) == 0]
         going = going[coin(going)]
         odd[going] ^= True
@@ -175,6 +178,7 @@ def _bernoulli_exp(integer: NDArray[np.int64], coin: Coin) -> NDArray[np.bool_]:
 
 def _settle(rest: int, denominator: int) -> bool:
     """Whether a uniform number, whose first 63 bits are those of the quotient, lies below it."""
+    # Long division, 64 binary digits at a time: the first digit that differs decides.
     rest = (rest << WORD_BITS) % denominator
     while True:
         digit, rest = divmod(rest << 64, denominator)
@@ -206,6 +210,7 @@ def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
     pending = np.arange(numerators.size)
     while pending.size:
         bounds = numerators[pending]
+        # Only those that were refused are drawn again, whatever the others gave.
         candidates = uniform_below(bounds)
         accepted = bernoulli_exp(candidates, bounds)
         remainders[pending[accepted]] = candidates[accepted]
@@ -227,6 +232,7 @@ def _scaled(u: Integers, t: Integers, v: Integers, s: Integers) -> Integers:
     """Compute floor((u + t * v) / s), where u < t, with no product that wraps."""
     if (int(v.max()) + 1) * int(t.max()) <= _MAX:
         return (u + t * v) // s
+    # Few draws are so large; those alone are computed with integers of any size.
     wraps = v > (_MAX - u) // t
     values = (u + t * np.where(wraps, 0, v)) // s
     for i in np.flatnonzero(wraps):

@@ -103,6 +103,8 @@ class PermuteAndFlip:
 
     def sample(self) -> Integers:
         """Flip one coin per candidate, and select one of those with a true coin, shape (1,)."""
+        # A uniform one of the true coins is the first true one of a random order; that of the best
+        # score is always true, so there is one.
         true = np.flatnonzero(bernoulli_exp_of_parts(*self._exponents()))
         return true[uniform_below(np.array([true.size]))].astype(np.int64)
 
@@ -118,11 +120,13 @@ class PermuteAndFlip:
     def approximate(self, uniform: Uniform) -> Integers:
         """Largest score plus exponential noise, which has the law of permute-and-flip."""
         numerator, denominator = choice_rate(self.epsilon, self.sensitivity, self.is_monotone)
+        # Exponential noise, by floats: for samplers with a seed alone.
         scores = self.scores * (numerator / denominator)
         return np.array([np.argmax(scores - np.log(uniform(len(scores))))])
 
     def _gaps(self) -> NDArray[np.uint64]:
         """Distances to the best score; differences of any 64-bit integers fit without a sign."""
+        # Differences modulo 2^64: a score below zero wraps, and the difference wraps back.
         unsigned = self.scores.astype(np.int64, copy=False).view(np.uint64)
         gaps: NDArray[np.uint64] = unsigned[self.scores.argmax()] - unsigned
         return gaps

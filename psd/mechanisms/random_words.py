@@ -43,6 +43,7 @@ def random_words(size: int) -> NDArray[np.uint64]:
 
 def random_bits(size: int) -> NDArray[np.bool_]:
     """Draw fair coins, shape (size,), one bit of the operating system each."""
+    # Whole bytes are drawn, rounded up; bits that are left over are thrown away.
     packed = np.frombuffer(_SOURCE.get()(-(-size // 8)), dtype=np.uint8)
     return np.unpackbits(packed, count=size).view(np.bool_)
 
@@ -77,6 +78,7 @@ def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.
     below = words % limits
     refused = words - below > _MAX_WORD - (limits - _UINT64_ONE)  # past the last full block
     pending = np.flatnonzero(refused)
+    # Whether a word is drawn again depends on chance and the bound alone.
     while pending.size:
         limits = limits[refused]
         words = random_words(pending.size)

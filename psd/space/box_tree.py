@@ -81,6 +81,7 @@ class Hierarchy:
     @cached_property
     def first_child(self) -> NDArray[np.int64]:
         """Index of each node's first child, shape (n,); meaningless for leaves."""
+        # Nodes stand level by level and families in the order of their parents, without a gap.
         return 1 + np.cumsum(self.children) - self.children
 
     @cached_property
@@ -112,6 +113,7 @@ class Hierarchy:
     def max_path_loss(self) -> int:
         """Largest sum of losses from the root to a leaf, in parts of the measure."""
         spent = self.loss.copy()
+        # From the root down, since a parent has its whole path when its children are reached.
         for level in self.levels[1:]:
             spent[level] += spent[self.parent[level]]
         return int(spent.max())
@@ -138,7 +140,7 @@ def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
     in_range = (rest >= 0).all() and (rest < np.arange(1, len(hierarchy.parent))).all()
     in_order = bool(in_range and (np.diff(rest) >= 0).all())
     yield "a parent is missing or comes after its child", in_order
-    # Whether each node is one level below its parent.
+    # Whether each node is one level below its parent, which is repeated for each of its children.
     above = np.repeat(hierarchy.level.astype(np.int64), hierarchy.children)
     yield "a level is not one below its parent's", bool((hierarchy.level[1:] == above + 1).all())
     yield f"it has more than {MAX_LEVELS} levels", int(hierarchy.level[-1]) < MAX_LEVELS
@@ -185,6 +187,7 @@ def quadrants(boxes: NDArray[Number], lines: NDArray[Number]) -> NDArray[Number]
     for start in range(0, len(boxes), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         six = np.concatenate([boxes[part], lines[part]], axis=1)
+        # One gather makes all sixteen sides.
         six.take(_QUADRANTS, axis=1, out=divided[part], mode="clip")
     return divided.reshape(-1, 4, 4)
 
@@ -252,6 +255,7 @@ def children_tile(tree: Tree, start: int = 1) -> bool:
     inside = all_inside(tree.boxes[start:], tree.boxes.take(parent, 0))
     first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family
     area = tree.area
+    # Parts that lie inside, meet nowhere and have the whole area together tile it.
     is_filled = np.add.reduceat(area[start:], first) == area[parent[first]]
     if not (inside and is_filled.all()):
         return False
@@ -280,6 +284,7 @@ def locate(
     them, by default the root; returns (n,) int64, nodes.
     """
     node = np.zeros(len(columns), np.int64) if start is None else start.copy()
+    # Cells go down together, one level in each round; those at a leaf drop out.
     moving = np.flatnonzero(~tree.is_leaf[node])
     while len(moving):
         above = node[moving]

@@ -217,6 +217,7 @@ class Covariate:
     def surface(self) -> Integers:
         """Exact sums of the raster south and west of each line, shape (rows + 1, columns + 1)."""
         sums = np.zeros((self.rows + 1, self.columns + 1), np.int64)
+        # In integers, so that a box of the raster has its sum exactly, by four corners.
         sums[1:, 1:] = self.raster.cumsum(axis=0, dtype=np.int64).cumsum(axis=1)
         return sums
 
@@ -245,6 +246,7 @@ class Covariate:
             Inside the domain, in lattice units.
         """
         mass = np.empty(len(boxes))
+        # In batches: corners and blocks take many times the memory of the boxes.
         for start in range(0, len(boxes), _BOXES_PER_BATCH):
             chunk = slice(start, start + _BOXES_PER_BATCH)
             mass[chunk] = self._mass_of(self.to_raster(boxes[chunk]))
@@ -262,8 +264,10 @@ class Covariate:
     def _mass_of(self, boxes: Floats) -> Floats:
         """Mass of one batch of boxes."""
         (columns, wide), (rows, high) = (_blocks(boxes[:, a], boxes[:, a + 2]) for a in (0, 1))
+        # (n, 4, 4) sums to the corners; their differences are the sums of 3 x 3 blocks.
         corners = self.surface[rows[:, :, None], columns[:, None, :]]
         blocks = np.diff(np.diff(corners, axis=1), axis=2)
+        # Each block weighs the part of its cells that lies inside the box, on both axes.
         mass: Floats = np.einsum("nyx,ny,nx->n", blocks.astype(float), high, wide)
         return mass
 

@@ -89,17 +89,21 @@ def cut_grids(cut: Cutter, cells: Cells, sizes: NDArray[np.int64]) -> Cells:
     origin, sides = cells.boxes[:, :2], cells.boxes[:, 2:] - cells.boxes[:, :2]
     sizes = np.clip(sizes, 1, sides)
     is_whole = (sizes == 1).all(axis=1)
+    # A cell of a grid of one still gets a child: the cell itself may be measured already.
     done = [cut(cells[is_whole])] if is_whole.any() else []
     # Each open cell covers the lines `low` to `high` of the grid number `grid`.
     cells, grid = cells[~is_whole], np.flatnonzero(~is_whole).astype(np.int32)
     low, high = np.zeros((len(grid), 2), np.int32), sizes[grid].astype(np.int32)
     while len(cells):
+        # All grids are halved together, along both axes: as many rounds as the longest side needs.
         middle = (low + high) // 2
         lines = origin[grid] + middle * sides[grid] // sizes[grid]
+        # A side of one grid cell is not cut, so a cell has two or four children.
         family = np.repeat(
             np.arange(len(cells), dtype=np.int32), np.where(middle > low, 2, 1).prod(axis=1)
         )
         cells = cut(cells, x=lines[:, 0], y=lines[:, 1])
+        # Each child has the lines below or above the one that was cut, on each axis by itself.
         beyond = cells.boxes[:, :2] >= lines[family]
         low = np.where(beyond, middle[family], low[family])
         high = np.where(beyond, high[family], middle[family])
@@ -165,6 +169,7 @@ class BinGrid:
     def number(self, axis: int, cell: NDArray[np.integer]) -> Integers:
         """Bin of lattice columns or rows: the last bin that begins at or before the cell."""
         cells = self.lattice[axis]
+        # The inverse of `line`, by integers: a lattice line is never one bin off.
         return ((cell.astype(np.int64) + 1) * min(self.bins, cells) - 1) // cells
 
     def bin_range(self, axis: int, boxes: Integers) -> tuple[Integers, Integers]:

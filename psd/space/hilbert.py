@@ -32,9 +32,11 @@ def encode(x: NDArray[np.int64], y: NDArray[np.int64], order: int) -> NDArray[np
     """
     code, swapped, turned = (np.zeros(len(x), np.int64) for _ in range(3))
     for bit in reversed(range(order)):
+        # Which quarter, by one bit of each coordinate, then in the frame of the square.
         across, up = x >> bit & 1, y >> bit & 1
         change = (across ^ up) & swapped ^ turned
         across, up = across ^ change, up ^ change
+        # SW, NW, NE, SE are 0, 1, 2, 3.
         code = code << 2 | 3 * across ^ up
         swapped ^= 1 - up
         turned ^= across & (1 - up)
@@ -47,6 +49,7 @@ def decode(code: NDArray[np.int64], order: int) -> tuple[NDArray[np.int64], NDAr
     for bit in reversed(range(order)):
         digit = code >> 2 * bit
         across = digit >> 1 & 1
+        # The quarter in the frame of the square, then turned back to column and row.
         up = across ^ digit & 1
         change = (across ^ up) & swapped ^ turned
         x = x << 1 | across ^ change
@@ -73,4 +76,5 @@ def lattice_codes(
 
 def square_lines(positions: NDArray[np.int64], cells: int, order: int) -> NDArray[np.int64]:
     """First lattice line of an axis whose cells, scaled, lie at or beyond each position."""
+    # Rounded up, as the negative of what is rounded down.
     return -(-positions * cells >> order)

@@ -124,6 +124,7 @@ def region_frame(regions: Regions, lattice: tuple[int, int]) -> RegionFrame:
     for tier, level in enumerate(regions.levels):
         # Families: the regions of this level below each one of the level above.
         up = level.parent.astype(np.int64)
+        # Regions below one parent stand together, or lowest regions of a node were no range.
         in_order = len(up) > 0 and up.min() >= 0 and (np.diff(up) >= 0).all()
         if not in_order or up[-1] >= len(above):
             raise ParameterError(f"parents of level {level.name!r} must never decrease")
@@ -145,6 +146,7 @@ def region_frame(regions: Regions, lattice: tuple[int, int]) -> RegionFrame:
     depth = [np.full(len(part), number) for number, part in enumerate(parents)]
     parent = np.concatenate(parents)
     boxes, first, stop = _extents(parent, regions.boxes.astype(np.int64))
+    # The root is the whole lattice, also where no region lies.
     boxes[0] = (0, 0, *lattice)
     return RegionFrame(
         parent=parent,
@@ -169,6 +171,7 @@ def _virtual_steps(
     while room * MAX_CHILDREN < int(size.max()):
         room *= MAX_CHILDREN
     while True:
+        # Each node gets an even part of its family, so none has more than four children.
         parts = -(-size // room)
         owner = np.repeat(np.arange(len(size)), parts)
         number = ranges(np.zeros_like(parts), parts)
@@ -186,6 +189,7 @@ def _extents(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Box around each node, and its lowest regions, from the last nodes up."""
     boxes = np.empty((len(parent), 4), np.int64)
+    # Empty boxes: the first one that is added widens them to itself.
     boxes[:, :2], boxes[:, 2:] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     first, stop = np.full(len(parent), len(lowest)), np.zeros(len(parent), np.int64)
     leaves = np.arange(len(parent) - len(lowest), len(parent))
@@ -195,6 +199,7 @@ def _extents(
     nodes = leaves
     while nodes[0] > 0:
         up = parent[nodes]
+        # `at` adds repeated parents one by one, where plain indexing keeps the last.
         np.minimum.at(boxes[:, :2], up, boxes[nodes, :2])
         np.maximum.at(boxes[:, 2:], up, boxes[nodes, 2:])
         np.minimum.at(first, up, first[nodes])
@@ -221,6 +226,7 @@ class RegionTree(Tree):
     @cached_property
     def region(self) -> NDArray[np.int32]:
         """Lowest region of each node, shape (n,); -1 for nodes that are made of several."""
+        # From the lowest regions down: cells are of the region of their parent.
         region = np.full(len(self), -1, np.int32)
         region[self.frame.lowest] = np.arange(self.regions.size)
         for level in self.levels[int(self.frame.level[-1]) + 1 :]:
@@ -240,6 +246,7 @@ class RegionTree(Tree):
             cut = level.start + np.flatnonzero(area[up] < box_area[up])
             boxes = self.boxes[cut].astype(np.int64)
             area[cut] = self.regions.clipped_area(self.region[cut], boxes)
+        # Upwards the areas of regions add up, for they share no ground.
         for level in reversed(self.levels[1 : int(frame.level[-1]) + 1]):
             np.add.at(area, self.parent[level], area[level])
         area.flags.writeable = False

@@ -47,7 +47,7 @@ from psd.query.answer_table import (
     reliability_limits,
     two_sided_quantile,
 )
-from psd.query.notes import SLIVER
+from psd.query.areas import SLIVER
 from psd.release.cube import records_of
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE, RegionTree

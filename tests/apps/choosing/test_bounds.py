@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from psd.apps.choosing.bounds import LIKELY, base_weight, liar_gain, map_shortfall, shortfall
+from psd.apps.choosing.choice import LIKELY, base_weight, liar_gain, map_shortfall, shortfall
 from psd.errors import ParameterError
 from psd.mechanisms.choice_laws import HalvingTree, Runs, map_law, permute_and_flip_probabilities
 from support.privacy.price_markets import (

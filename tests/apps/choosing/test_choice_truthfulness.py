@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from psd.apps.choosing.bounds import liar_gain
+from psd.apps.choosing.choice import liar_gain
 from support.privacy.choice_markets import (
     E,
     changed,

@@ -5,9 +5,8 @@ import pytest
 from psd.apps.local.answer_design import design_options, design_words
 from psd.apps.local.campaign_design import design
 from psd.apps.local.campaigns import encode_campaign
-from psd.apps.local.description import describe
+from psd.apps.local.description import describe, shuffled_epsilon
 from psd.apps.local.device import Words, draw_report, show_campaign
-from psd.apps.local.shuffling import shuffled_epsilon
 from psd.errors import ParameterError
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from psd.apps.local.shuffling import check_delta, shuffled_delta, shuffled_epsilon
+from psd.apps.local.description import check_delta, shuffled_delta, shuffled_epsilon
 from psd.errors import ParameterError
 
 GOLDENS = [
