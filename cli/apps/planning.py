@@ -152,6 +152,13 @@ def _write_region_plan(
         write_text(text, output, overwrite=overwrite)
 
 
+def _slices_of(text: str) -> int:
+    """Number of slices of a text."""
+    if not text.isascii() or not text.isdigit():
+        raise click.UsageError(f"--windows must be numbers of slices, got {text[:80]!r}")
+    return int(text)
+
+
 def _share(text: str, area: float | None = None) -> float:
     """Share of a text with %, or of a number; of an area it is a number of km2."""
     if text.endswith("%"):
@@ -238,6 +245,12 @@ FORMATS = ("table", "csv", "json")
     help="Sizes of queries in km2, or in % of the area.",
 )
 @click.option(
+    "--windows",
+    metavar="W,X,...",
+    help="With --methods cube and --slices: numbers of slices that are answered as one, such as "
+    "1,24,168; by default 1, about the root of all, and all.",
+)
+@click.option(
     "--density",
     default="uniform,clustered,coastal,places",
     show_default=True,
@@ -274,7 +287,8 @@ FORMATS = ("table", "csv", "json")
 @click.option(
     "--for-relative-error",
     metavar="P%",
-    help="Solve for the epsilon that gives regions of --level this mean relative error.",
+    help="Solve for the epsilon that gives regions of --level this mean relative error, or with "
+    "--methods cube queries of one of --sizes in one of --windows.",
 )
 @click.option(
     "--for-mean-error",
@@ -316,6 +330,9 @@ def run_plan(
     With --covariate, a public raster or polygons, the simulated people follow the covariate, and
     a density is assumed only within its cells.
 
+    With --methods cube and --slices the plan is of a cube: of areas in windows of so many slices.
+    --count is of one slice, as in a series.
+
     With --regions the plan is of named regions: the error of each level, and the number of regions
     of each quality, for their public populations; with --slices in one slice, as in a release of
     weekly wards. Epsilon is shared out as the build does. The
@@ -325,6 +342,8 @@ def run_plan(
     \b
     Examples:
       psd plan --area 605 --count 100000 --epsilon 0.1,1
+      psd plan --area 605 --count 2000 --methods cube --slices 168 --windows 24 --sizes 1% \\
+          --for-relative-error 10%
       psd plan --area 605 --count 100000 --epsilon 1 --slices 52 --delta 1e-6
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
           --region-parent district --population people --epsilon 0.1,1
@@ -368,13 +387,17 @@ def run_plan(
             domain, form, output, plot, overwrite=overwrite, given=given, **regional, **options
         )
         return
+    error = regional["for_relative_error"]
+    if error is not None and split_commas(options["methods"]) == ["cube"]:
+        del regional["for_relative_error"]
+        options["for_relative_error"] = _share(error)
     regional |= {name: given.get(name) for name in (*REGIONS, "boundary")}
     for name, value in regional.items():
         if value:
             option = {"settings": "set"}.get(name, name.replace("_", "-"))
             raise click.UsageError(f"--{option} must be given with --regions")
     for name in ("count", "epsilon"):  # which a plan of regions can do without
-        if options[name] is None:
+        if options[name] is None and (name == "count" or "for_relative_error" not in options):
             raise click.UsageError(f"Missing option '--{name}'.")
     if plot:
         check_plan_plot(Path(plot))
@@ -388,13 +411,15 @@ def run_plan(
         name: split_commas(options.pop(name)) for name in ("methods", "density")
     }
     options = {name: value for name, value in options.items() if value is not None}
-    epsilons, sizes = (split_commas(options.pop(name)) for name in ("epsilon", "sizes"))
+    epsilon, sizes = options.pop("epsilon", None), split_commas(options.pop("sizes"))
+    if "windows" in options:
+        options["windows"] = [*map(_slices_of, split_commas(options["windows"]))]
     with show_builds("simulating populations") as finished:
         result = plan(
             options.pop("count"),
             domain=domain,
             area=area,
-            epsilon=epsilons,
+            epsilon=None if epsilon is None else split_commas(epsilon),
             sizes=[_share(text, area) for text in sizes],
             covariate=public,
             values=given.get("values"),
@@ -461,6 +486,7 @@ def _write_plan(result: Plan, form: str, output: str | None, *, overwrite: bool)
             **_series_content(result),
             "coordinate_resolution": result.coordinate_resolution,
             "min_cell": result.min_cell,
+            **({} if result.solved is None else {"solved_epsilon": str(result.solved)}),
             "expected": json.loads(result.table.to_json(orient="records", double_precision=15)),
             "words": sentences,
         }

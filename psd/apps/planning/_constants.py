@@ -44,6 +44,16 @@ EXTRA_COVARIATE_LEVELS: Final = 6
 """Further levels that follow a covariate if cells cross the lines of its raster. Errors that remain
 are below 2 % of the records, see ``tests/apps/planning/test_population.py``."""
 
+TIME_EVENNESS: Final = 4.0
+"""Parameter of the symmetric beta distribution of the part of a span of time that is in its first
+half. Not fitted: slices of a day then differ by a factor of about e."""
+
+TIME_BLOCKS: Final = 8
+"""Columns and rows of blocks of the domain that have shares of time of their own. Not fitted."""
+
+WINDOW_STARTS: Final = 3
+"""Windows of each length that are queried in each population. Limits time, not fitted."""
+
 REGION_POINTS: Final = 200_000
 """Positions of the synthetic records of all regions together. Limits time, not fitted."""
 
@@ -55,3 +65,6 @@ MAX_PLAN_EPSILON: Final = "10"
 
 SOLVE_STEPS: Final = 12
 """Largest number of epsilons that are tried for a relative error. Limits time, not fitted."""
+
+SIMULATED_STEPS: Final = 5
+"""The same, where errors are simulated at each of them."""

@@ -9,7 +9,8 @@ plan shows a range over several densities.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -24,7 +25,13 @@ from psd.apps.evaluation.workload import (
     parse_epsilons,
     resolve_methods,
 )
-from psd.apps.planning._constants import METHODS, RECORDS_IN_ALL_RUNS
+from psd.apps.planning._constants import (
+    MAX_PLAN_EPSILON,
+    METHODS,
+    RECORDS_IN_ALL_RUNS,
+    SIMULATED_STEPS,
+)
+from psd.apps.planning.cube_plan import check_windows, simulate_cube_errors
 from psd.apps.planning.population import (
     DENSITIES,
     AssumedDensity,
@@ -66,6 +73,9 @@ _MAX_RUNS = 100
 # Names of arguments that what is guessed in their place is answered by.
 _OWN_ARGUMENTS = ("count", "epsilon", "area", "bounds", "crs", "method")
 
+# How far below the target an error is that is near enough.
+_CLOSE = 0.1
+
 Progress = Callable[[int, int], None]
 
 
@@ -80,7 +90,8 @@ class Plan:
         text, ``method``, ``density``, ``centres`` (``"on data"`` or ``"anywhere"``),
         ``size_km2``, ``size_share`` of the area, ``mean_count`` of the queries,
         ``mean_error``, ``median_error`` and ``error_90`` (90th percentile) of their relative
-        errors, and ``mean_records_off``, the mean absolute error in records. With values
+        errors, and ``mean_records_off``, the mean absolute error in records. A cube also has
+        ``window``, the number of slices that are answered as one. With values
         ``mean_fare_off`` and ``sum_fare_off``, the mean absolute errors of means and sums.
     area_km2 : float
         Area of the domain.
@@ -101,6 +112,8 @@ class Plan:
         With a delta, the law that a build chooses for each pair of epsilon and method.
     values : tuple of Value
         Values of the simulated releases.
+    solved : Decimal or None
+        Epsilon that was solved for, if a relative error was given.
     """
 
     table: pandas.DataFrame
@@ -113,6 +126,7 @@ class Plan:
     series: PlannedSeries = PlannedSeries()  # noqa: RUF009 - frozen
     chosen: Mapping[tuple[str, str], str] = field(default_factory=dict)
     values: tuple[Value, ...] = ()
+    solved: Decimal | None = None
 
     def to_frame(self) -> pandas.DataFrame:
         """A copy of `table`."""
@@ -121,7 +135,7 @@ class Plan:
     @property
     def ranges(self) -> pandas.DataFrame:
         """Smallest and largest value of each measure over the densities."""
-        keys = ["epsilon", "method", "noise", "centres", "size_km2", "size_share"]
+        keys = ["epsilon", "method", "noise", "window", "centres", "size_km2", "size_share"]
         keys = [key for key in keys if key in self.table]
         groups = self.table.groupby(keys, sort=False)[[*MEASURES, *value_measures(self.values)]]
         low, high = groups.min().add_suffix("_low"), groups.max().add_suffix("_high")
@@ -131,7 +145,7 @@ class Plan:
 def plan(
     count: int,
     *,
-    epsilon: Epsilon | Sequence[Epsilon],
+    epsilon: Epsilon | Sequence[Epsilon] | None = None,
     area: Any = None,
     bounds: Any = None,
     crs: str | None = None,
@@ -139,6 +153,8 @@ def plan(
     methods: str | Decomposition | Sequence[str | Decomposition] = METHODS,
     method: str | Decomposition | None = None,
     sizes: Sequence[float] = AREAS,
+    windows: Sequence[int] | None = None,
+    for_relative_error: float | None = None,
     density: str | Sequence[str] = DENSITIES,
     covariate: Covariate | None = None,
     values: Any = None,
@@ -161,7 +177,8 @@ def plan(
         Expected number of records, 1 to 10^11. Public: a guess or a published figure, never
         counted in the data.
     epsilon : str, int, float, Decimal or sequence of these
-        Epsilons of the builds, each once.
+        Epsilons of the builds, each once; with `for_relative_error` the largest that may be the
+        solution, 10 by default.
     area : float, path-like, GeoDataFrame, GeoSeries or geometry, optional
         Study area in km2: a square of this area, or the size of the bounds, which by default have
         their area on the ground. Or public polygons, or a file of them, whose area on the ellipsoid
@@ -177,6 +194,12 @@ def plan(
         The only method, under the name that it has in `psd.build`.
     sizes : sequence of float
         Shares of the area that queries cover, in (0, 1], each once.
+    windows : sequence of int, optional
+        With `slices` and a method that divides time, such as ``"cube"``: numbers of consecutive
+        slices that are answered as one; by default 1, about the root of all, and all.
+    for_relative_error : float, optional
+        With windows: mean relative error, in (0, 1], for which epsilon is solved, of queries of one
+        size centred on data in one window, under the assumed density where it is largest.
     density : {"uniform", "clustered", "coastal", "places"} or sequence of these
         Assumed densities, each once; see `psd.apps.planning.population.AssumedDensity`.
     covariate : Covariate, optional
@@ -253,6 +276,33 @@ def plan(
         )
     check_known("argument", users, (*UserArguments.__annotations__, *_OWN_ARGUMENTS))
     series, bound = PlannedSeries.of(**users)
+    resolved = resolve_methods(methods)
+    lengths = check_windows(resolved, series.slices, windows)
+    largest = None
+    if for_relative_error is not None:
+        if not lengths or len(lengths) > 1 or len(sizes) > 1:
+            raise ParameterError(
+                "for_relative_error must be given with method cube, slices, one size and one "
+                f"window, got {len(sizes)} sizes and {len(lengths)} windows",
+                name="for_relative_error",
+            )
+        if not isinstance(for_relative_error, int | float) or not 0 < for_relative_error <= 1:
+            raise ParameterError(
+                f"for_relative_error must be above 0 % and at most 100 %, got {for_relative_error}",
+                name="for_relative_error",
+            )
+        epsilon = MAX_PLAN_EPSILON if epsilon is None else epsilon
+    elif epsilon is None:
+        raise ParameterError("epsilon must be given, got none", name="epsilon")
+    epsilons = parse_epsilons(epsilon)
+    if for_relative_error is not None:
+        if len(epsilons) > 1:
+            raise ParameterError(
+                "epsilon must be one with for_relative_error, the largest that may be the "
+                f"solution, got {len(epsilons)}",
+                name="epsilon",
+            )
+        largest = epsilons[0]
     for size in sizes:
         if not 0 < size <= 1:
             raise ParameterError(
@@ -262,15 +312,24 @@ def plan(
         domain=domain,
         area_km2=area_km2,
         count=integer_between(1, MAX_RECORDS)("count", count),
-        epsilons=parse_epsilons(epsilon),
-        methods=resolve_methods(methods),
+        epsilons=epsilons,
+        methods=resolved,
         shares=check_distinct(
             "sizes", [float(size) for size in sizes], [str(float(size)) for size in sizes]
         ),
         max_contributions=bound,
         series=series,
         values=check_values(given.get("values", ())),
+        windows=lengths,
     )
+    if lengths and request.values:
+        raise ParameterError("values must be left out of a plan of cubes", name="values")
+    if lengths and request.count * series.slices > MAX_RECORDS:
+        raise ParameterError(
+            f"count must be at most {MAX_RECORDS // series.slices:,} in each of "
+            f"{series.slices:,} slices, got {request.count:,}",
+            name="count",
+        )
     _ = request.unit  # refuses bounds that contradict each other
     names = listed(density)
     assumed = [
@@ -278,17 +337,34 @@ def plan(
         for kind in check_distinct("density", names, list(names))
     ]
     if runs is None:
-        runs = default_runs(request.count)
+        runs = default_runs(request.count * (series.slices if lengths else 1))
     runs = integer_between(1, _MAX_RUNS)("runs", runs)
     seed = integer_between(0, 2**32 - 1)("seed", seed)
     builds = len(assumed) * runs * len(request.methods) * len(request.epsilons) * len(series.laws)
-    progress(0, builds)
-    errors: list[pandas.DataFrame] = []
-    for population, run in product(assumed, range(runs)):
-        # The generator of a run does not depend on the density.
-        for table in simulate_errors(request, population, np.random.default_rng((seed, run))):
-            errors.append(table)
-            progress(len(errors), builds)
+    times = 1 if largest is None else SIMULATED_STEPS
+    progress(0, times * builds)
+    simulate = simulate_cube_errors if lengths else simulate_errors
+    finished = 0
+
+    def table_of(request: PlanRequest) -> pandas.DataFrame:
+        """Summary of the errors of all builds."""
+        nonlocal finished
+        errors: list[pandas.DataFrame] = []
+        for population, run in product(assumed, range(runs)):
+            # The generator of a run does not depend on the density.
+            for table in simulate(request, population, np.random.default_rng((seed, run))):
+                errors.append(table)
+                finished += 1
+                progress(finished, times * builds)
+        return summarise_errors(request, errors)
+
+    solved = None
+    if largest is None or for_relative_error is None:
+        table = table_of(request)
+    else:
+        solved, table = _solve(request, for_relative_error, largest, table_of)
+        request = replace(request, epsilons=(solved,))
+        progress(times * builds, times * builds)
     chosen = {}
     if series.delta is not None:
         chosen = {
@@ -296,7 +372,7 @@ def plan(
             for nano, method in product(request.epsilons, request.methods)
         }
     return Plan(
-        table=summarise_errors(request, errors),
+        table=table,
         area_km2=request.area_km2,
         count=request.count,
         max_contributions=bound or 1,
@@ -306,7 +382,57 @@ def plan(
         series=series,
         chosen=chosen,
         values=request.values,
+        solved=None if solved is None else Decimal(epsilon_text(solved)),
     )
+
+
+def _solve(
+    request: PlanRequest,
+    target: float,
+    largest: int,
+    table_of: Callable[[PlanRequest], pandas.DataFrame],
+) -> tuple[int, pandas.DataFrame]:
+    """Least epsilon that was tried whose simulated error is at most a target, and its table.
+
+    The next epsilon is where a power of epsilon through the last two errors has the target. Errors
+    of simulations differ by chance, so a few steps suffice.
+    """
+    [method] = request.methods
+    tried, low, power = largest, 1, 0.5  # the error is above the target at the second
+    best: tuple[int, pandas.DataFrame] | None = None
+    last: tuple[int, float] | None = None
+    for _ in range(SIMULATED_STEPS):
+        table = table_of(replace(request, epsilons=(tried,)))
+        people = table[table["centres"] == "on data"]
+        if "noise" in people:
+            law = request.series.chosen(method, tried, request.max_contributions or 1)
+            people = people[people["noise"] == law]
+        error = max(float(people["mean_error"].max()), 1e-9)
+        if error <= target:
+            best = tried, table
+            if error >= (1 - _CLOSE) * target:
+                break
+        elif best is None:
+            raise ParameterError(
+                f"for_relative_error must be at least {100 * error:.3g} %, which epsilon "
+                f"{epsilon_text(largest)} gives, got {100 * target:.3g} %; ask for larger areas or "
+                "windows, or allow a larger epsilon",
+                name="for_relative_error",
+            )
+        else:
+            low = tried
+        if last is not None:
+            power = np.log(error / last[1]) / np.log(last[0] / tried)
+            power = min(max(power, 0.25), 1.0)
+        last = tried, error
+        step = tried * (error / target) ** (1 / power)
+        if not low < step < best[0]:  # half-way, as a ratio
+            step = (low * best[0]) ** 0.5
+        tried = int(float(f"{step:.2g}"))
+        if not low < tried < best[0]:
+            break
+    assert best is not None  # of the largest epsilon at least
+    return best
 
 
 def default_runs(count: int) -> int:

@@ -10,8 +10,9 @@ from itertools import product
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
-from psd._util.arrays import Floats
+from psd._util.arrays import Floats, Integers
 from psd._util.declared_parameters import integer_between
 from psd.apps.evaluation.true_counts import (
     cell_centres,
@@ -177,6 +178,8 @@ class PlanRequest:
         Time slices and delta; a single release without delta by default.
     values : tuple of Value, optional
         Values of the simulated releases.
+    windows : tuple of int, optional
+        Numbers of slices of the windows of a method that divides time.
     """
 
     domain: Domain
@@ -188,16 +191,7 @@ class PlanRequest:
     max_contributions: int | None
     series: PlannedSeries = PlannedSeries()
     values: tuple[Value, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Refuse methods that divide time themselves: a plan simulates one slice by itself."""
-        cubes = [method.name for method in self.methods if getattr(method, "axes", ())]
-        if self.series.slices > 1 and cubes:
-            raise ParameterError(
-                f"methods must count each slice by itself with slices, got {cubes[0]}; plan auto, "
-                "whose errors of single slices are alike, or plan one slice",
-                name="methods",
-            )
+    windows: tuple[int, ...] = ()
 
     @property
     def unit(self) -> PrivacyUnit:
@@ -224,6 +218,35 @@ def value_measures(values: Sequence[Value]) -> list[str]:
     return [f"{kind}_{value.name}_off" for value in values for kind in ("mean", "sum")]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedQueries:
+    """Queries of each kind of centre and each size."""
+
+    boxes: Floats  # (queries, 4) float64
+    kinds: NDArray[np.str_]  # (queries,) "on data" or "anywhere"
+    sizes: Floats  # (queries,) float64; shares of the area
+
+
+def draw_queries(
+    request: PlanRequest, x: Floats, y: Floats, weight: Integers, random: np.random.Generator
+) -> PlannedQueries:
+    """Draw queries, half of them centred on synthetic records; x, y, weight: (n,) of these."""
+    centres = random.choice(len(x), CENTRES, p=weight / weight.sum())
+    drawn = draw_workload(
+        x[centres],
+        y[centres],
+        request.domain.bounds,
+        seed=int(random.integers(2**31)),
+        areas=request.shares,
+        per_class=QUERIES,
+    )
+    return PlannedQueries(
+        boxes=drawn.boxes,
+        kinds=np.where(np.char.startswith(drawn.classes, "on data"), "on data", "anywhere"),
+        sizes=np.tile(np.repeat(request.shares, QUERIES), 2),
+    )
+
+
 def simulate_errors(
     request: PlanRequest, density: AssumedDensity, random: np.random.Generator
 ) -> Iterator[pandas.DataFrame]:
@@ -247,20 +270,8 @@ def simulate_errors(
         random,
         contributions=request.max_contributions or 1,
     )
-    # Queries of each kind of centre and each size, and their true counts; all (queries,).
     x, y, weight = cell_centres(request.domain, people)
-    centres = random.choice(len(x), CENTRES, p=weight / weight.sum())
-    seed = int(random.integers(2**31))
-    queries = draw_workload(
-        x[centres],
-        y[centres],
-        request.domain.bounds,
-        seed=seed,
-        areas=request.shares,
-        per_class=QUERIES,
-    )
-    kinds = np.where(np.char.startswith(queries.classes, "on data"), "on data", "anywhere")
-    sizes = np.tile(np.repeat(request.shares, QUERIES), 2)
+    queries = draw_queries(request, x, y, weight, random)
     boxes = queries.boxes
     true = count_in_boxes(x, y, weight, extend_to_edges(boxes, request.domain))
     base = relative_base(true, request.count)
@@ -302,8 +313,8 @@ def simulate_errors(
                     "method": method.name,
                     "noise": law,
                     "density": density.kind,
-                    "centres": kinds,
-                    "size_share": sizes,
+                    "centres": queries.kinds,
+                    "size_share": queries.sizes,
                     "count": true,
                     "relative_error": difference / base,
                     "absolute_error": difference,
@@ -324,7 +335,8 @@ def summarise_errors(request: PlanRequest, errors: list[pandas.DataFrame]) -> pa
     """
     import pandas as pd
 
-    keys = ["epsilon", "method", "noise", "density", "centres", "size_share"]
+    window = ["window"] if request.windows else []
+    keys = ["epsilon", "method", "noise", "density", *window, "centres", "size_share"]
     groups = pd.concat(errors).groupby(keys, sort=False)
     table = groups.agg(
         mean_count=("count", "mean"),
@@ -334,5 +346,5 @@ def summarise_errors(request: PlanRequest, errors: list[pandas.DataFrame]) -> pa
         mean_records_off=("absolute_error", "mean"),
         **{name: (name, "mean") for name in value_measures(request.values)},
     ).reset_index()
-    table.insert(5, "size_km2", table["size_share"] * request.area_km2)
+    table.insert(len(keys) - 1, "size_km2", table["size_share"] * request.area_km2)
     return table.drop(columns="noise") if request.series.delta is None else table

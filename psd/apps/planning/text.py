@@ -58,10 +58,15 @@ def plan_sentences(expected: Plan) -> list[str]:
     """Say for each epsilon and method from which size on the errors of queries are good."""
     ranges = expected.ranges
     people = ranges[ranges["centres"] == "on data"].sort_values("size_share")
-    keys = [key for key in ("epsilon", "method", "noise") if key in ranges]
+    keys = [key for key in ("epsilon", "method", "noise", "window") if key in ranges]
     groups = people.groupby(keys)
     builds = ranges[keys].drop_duplicates().to_numpy().tolist()
-    sentences = [_size_sentence(groups.get_group((*build,)), *build) for build in builds]
+    sentences = [
+        _size_sentence(groups.get_group((*build,)), **dict(zip(keys, build, strict=True)))
+        for build in builds
+    ]
+    if expected.solved is not None:
+        sentences.insert(0, f"epsilon {expected.solved} gives this error")
     sentences += noise_sentences(expected)
     if expected.values:
         sentences += [
@@ -105,13 +110,19 @@ def noise_sentences(expected: Plan | RegionPlan) -> list[str]:
 
 
 def _size_sentence(
-    rows: pandas.DataFrame, epsilon: str, method: str, noise: str | None = None
+    rows: pandas.DataFrame,
+    epsilon: str,
+    method: str,
+    noise: str | None = None,
+    window: int | None = None,
 ) -> str:
     """Smallest size from which on the mean error is good under every assumed density."""
     if noise is not None:
         method = f"{method} with {NOISE_NAMES[noise]} noise"
     good = (rows["mean_error_high"] <= GOOD_ERROR)[::-1].cummin()[::-1]
     start = f"at epsilon {epsilon}, {method}: queries centred on people"
+    if window is not None:
+        start += " in one slice" if window == 1 else f" in windows of {window:,} slices"
     if not good.any():
         last = rows.iloc[-1]
         return (
@@ -171,7 +182,8 @@ def range_columns(expected: Plan) -> dict[str, list[str]]:
     """Columns of a table of ranges; in headings, underscores separate words."""
     ranges = expected.ranges
     noise = ["noise"] if "noise" in ranges else []
-    keys = ["epsilon", "method", *noise, "size_km2", "size_share"]
+    window = ["window"] if "window" in ranges else []
+    keys = ["epsilon", "method", *noise, *window, "size_km2", "size_share"]
     on_data = ranges[ranges["centres"] == "on data"].set_index(keys)
     anywhere = ranges[ranges["centres"] == "anywhere"].set_index(keys).loc[on_data.index]
     index = on_data.index.to_frame()
@@ -179,6 +191,7 @@ def range_columns(expected: Plan) -> dict[str, list[str]]:
         "epsilon": index["epsilon"].tolist(),
         "method": index["method"].tolist(),
         **{name: index[name].tolist() for name in noise},
+        **{name: [f"{size:,}" for size in index[name]] for name in window},
         "query_size": [size_text(size) for size in index["size_km2"]],
         "% of_area": [percent_text(share) for share in index["size_share"]],
         "mean_error": _range_texts(on_data, "mean_error"),

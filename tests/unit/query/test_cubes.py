@@ -171,11 +171,6 @@ def test_what_a_cube_refuses_is_one_sentence(data, tmp_path, what):
     assert not list(tmp_path.iterdir())
 
 
-def test_plans_of_slices_refuse_a_cube():
-    with pytest.raises(ParameterError, match="cube"):
-        psd.plan(1_000, domain=DOMAIN, epsilon=1, method="cube", slices=48)
-
-
 @pytest.mark.deep
 def test_intervals_of_a_city_hold():
     """95 % intervals of four builds, all windows together; single classes are not yet that good."""
