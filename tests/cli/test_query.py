@@ -264,6 +264,11 @@ def shaped(shape):
     return districts().set_geometry([shape] * 2, crs="EPSG:4326")
 
 
+NOWHERE = (
+    'PROJCRS["nowhere",BASEGEOGCRS["n",DATUM["n",ELLIPSOID["n",6e6,0]]],CONVERSION["n",'
+    'METHOD["Mercator (variant A)"]],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],'
+    'LENGTHUNIT["metre",1],ID["EPSG",999999]]'
+)
 BOW_TIE = shapely.Polygon([(0, 0), (1, 1), (1, 0), (0, 1)])
 WRONG_POLYGONS = {
     "CRS": (3, districts().set_crs(None, allow_override=True)),
@@ -283,12 +288,9 @@ def test_polygons_that_are_refused(subtests, here):
     repaired = as_table(f"{of_polygons(shaped(BOW_TIE), 'bow.gpkg')} --repair")
     assert len(repaired) == 2
     assert "--repair must be given with" in fails(2, f"{SMALL} --repair")
-    triangle = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
-    feature = {"type": "Feature", "properties": {}, "geometry": triangle}
-    named = {"type": "name", "properties": {"name": "EPSG:5802"}}
-    layer = {"type": "FeatureCollection", "features": [feature], "crs": named}
-    (here / "q.geojson").write_text(json.dumps(layer))
-    said = fails(3, f"{QUERY} --polygons q.geojson")
+    # A code of no version of PROJ, which a file may state all the same.
+    unknown = shaped(shapely.box(0, 0, 1, 1)).set_crs(NOWHERE, allow_override=True)
+    said = fails(3, of_polygons(unknown, "nowhere.gpkg"))
     assert "has a CRS that PROJ does not know" in said
 
 
