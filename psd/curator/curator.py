@@ -211,6 +211,7 @@ class Curator:
         _check_cap(self.noise, tally, axes, cap)
         if self._values:  # counts follow from noisy sums, see `count`
             factor = count_factor(self._values, is_pure=budget.measure.is_pure)
+            # A method asks what a count costs by this noise, before it has one.
             self.noise = replace(self.noise, factor=Fraction(factor))
             _check_values(tally, self._values, budget.measure)
 
@@ -276,6 +277,7 @@ class Curator:
             raise ParameterError(f"order must be between 1 and {MAX_ORDER}, got {order}")
         tally = self._tally
         codes = lattice_codes(tally.columns, tally.rows, self.domain.lattice, order)
+        # An interval of codes is a box of one row, so cuts and counts are those of the plane.
         growing = GrowingTree((4**order, 1), layer=len(self._layers), curve=order)
         return self._start_layer(growing, Points(tally, codes))
 
@@ -378,6 +380,7 @@ class Curator:
         cells, (loss,) = _own_copy(cells, loss)
         with self._lock:
             growing, points = self._layer_of(cells)
+            # Outside the boundary there is nothing to ask: 0, without a draw and without a charge.
             inside, counts = self._inside_boundary(growing, cells), np.zeros(len(cells), np.int64)
             cells, loss = cells[inside], loss[inside]
             if growing.loss[cells.nodes].any():
@@ -398,6 +401,7 @@ class Curator:
                 noisy = (sums.sum(axis=(1, 2)) + whole // 2) // whole
             else:
                 noisy = np.empty(len(cells), np.int64)
+                # Cells of few slices need less noise than those of many, see `noises_by`.
                 for noise, at in self._noises(growing, cells.nodes):
                     drawn = self._sampler.draw(count_mechanism(noise, true[at], loss[at]))
                     noisy[at] = drawn
@@ -449,12 +453,14 @@ class Curator:
         with self._lock:
             growing, points = self._layer_of(cells)
             inside = self._inside_boundary(growing, cells)
+            # Cells that are not asked about are cut in the middle, as an empty cell may be.
             lines = growing.cells(cells.nodes).middle(axis)
             cells, loss, p, q = cells[inside], loss[inside], p[inside], q[inside]
             self._charge("quantile", cells, loss)
             if len(cells):
                 ends = growing.boxes_of(cells.nodes)[:, [axis, axis + 2]]
                 scores = points.rank_scores(cells.nodes, ends, axis, p, q)
+                # A record below the line moves the score by q - p, one above it by p.
                 sensitivity = np.maximum(p, q - p) * self._sensitivity(growing, cells.nodes)
                 lines[inside] = self._select(scores, loss, sensitivity)
             return lines
@@ -506,6 +512,7 @@ class Curator:
                 boxes, lattice = growing.boxes_of(cells.nodes), (*growing.boxes[0, 2:].tolist(),)
                 grid = BinGrid(lattice=lattice, bins=bins)
                 scores = points.division_scores(cells.nodes, boxes, axis, grid, lines)
+                # A record moves what is counted on one side of a line, and what is expected there.
                 sensitivity = 2 * self._sensitivity(growing, cells.nodes)
                 chosen[inside] = self._select(scores, loss, sensitivity)
             return chosen

@@ -104,6 +104,7 @@ class HTree:
             size = granularity(curator.noise.signal_to_noise(total, left - self._structure(left)))
         structure = self._structure(left)
         first = int(structure * HTREE_FIRST_AXIS)
+        # Slabs hold many more records than pieces, so pieces get the larger part.
         slab_share, piece_share = weighted_shares(left - structure, (1 << 64, cube_root(size)))
         slabs, unspent = _cut_quantiles(curator, root, 0, size, first)
         _count_cells(curator, slabs, slab_share + unspent)
@@ -129,11 +130,13 @@ def _cut_quantiles(
 
     A part that is to become j pieces is cut at the quantile floor(j / 2) / j of its points.
     """
+    # Quantiles halve the number of pieces, and each path pays for every halving.
     share = loss // max(1, (size - 1).bit_length())
     cells = curator.cut(cells)  # they may be counted already; their pieces are other cells
     parts, spent = np.full(len(cells), size), np.zeros(len(cells), np.int64)
     done, rest = [], []
     while len(cells):
+        # One lattice line wide: no cut is left, and what it would have cost goes to the counts.
         is_thin = cells.boxes[:, axis + 2] - cells.boxes[:, axis] == 1
         last = (parts == 1) | is_thin
         done.append(cells[last])
@@ -145,6 +148,7 @@ def _cut_quantiles(
         else:
             line = cells.middle(axis)
         cells = curator.cut(cells, **{"xy"[axis]: line})
+        # Lower piece, upper piece of each cell in turn, as `cut` gives them.
         parts = np.stack([low, parts - low], axis=1).ravel()
         spent = np.repeat(spent + share, 2)
     return Cells.join(done), np.concatenate(rest)

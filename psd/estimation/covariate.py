@@ -42,6 +42,7 @@ def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
     """
     area = tree.area.astype(np.float64)
     share = np.ones(len(tree))
+    # By area first, which stays where the covariate says that nobody is.
     share[1:] = area[1:] / area[tree.parent[1:]]
     if covariate is not None:
         mass = covariate.mass(tree.boxes)
@@ -61,9 +62,11 @@ def region_shares(tree: RegionTree, covariate: Covariate | None) -> Floats:
     """
     mass = tree.clipped_area
     if covariate is not None:
+        # Of a cell that an outline cuts, the covariate is taken as even over the cell.
         mass = mass * covariate.mass(tree.boxes) / np.maximum(tree.area, 1)
     share, first = np.zeros(len(tree)), len(tree.frame)
     above = tree.parent[first:]
+    # Shares are of the sum of the siblings, so that they add up to 1 where cells are cut.
     total = sum_by(above, mass[first:], len(tree))[above]
     area = tree.clipped_area[first:] / np.maximum(tree.clipped_area[above], _TINY)
     share[first:] = np.where(total > 0, mass[first:] / np.maximum(total, _TINY), area)
@@ -97,6 +100,7 @@ class CovariateDensity:
         mass, covered = np.zeros(len(node)), np.zeros(len(node))
         boxes = covariate.to_raster(leaf)
         area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+        # A polygon becomes boxes of raster lines with the share of each that it covers.
         for part in cover_by_pieces(outlines, which, boxes, covariate.from_raster_units):
             inside = covariate.raster_mass(part.boxes) * part.fraction
             mass += np.bincount(part.owner, inside, len(node))
@@ -141,10 +145,12 @@ def covariate_error(tree: Tree, estimates: Estimates, share: Floats, even: Float
     along = sum_by(products.level, products.along, levels)
     square = sum_by(products.level, products.square, levels)
     families = np.bincount(products.level, minlength=levels).astype(np.float64)
+    # Two estimates by one product, the one of each sign: the larger states no error too small.
     error = np.maximum(
         overdispersion_of_leaves(along, square, families),
         overdispersion_of_leaves(-along, square, families),
     )
+    # Levels weigh as many records as their leaves hold.
     count = np.maximum(estimates.count, 0.0) * tree.is_leaf
     total = float(count.sum())
     return float((count * error[tree.level]).sum()) / total if total > 0 else 0.0
@@ -157,10 +163,12 @@ def _products_of(
     child, owner = children_of(tree, parents)
     g, value, variance = share[child], estimates.upward[child], estimates.upward_variance[child]
     noise, count = (sum_by(owner, values, len(parents)) for values in (variance, value))
+    # A family with a child that was not measured says nothing, but keeps its place.
     measured = np.isfinite(noise)
     noise = np.where(measured, noise, 0.0)
     variance = np.where(measured[owner], variance, 0.0)
     moved, total = g - even[child], count[owner]
+    # Products of noisy numbers, less what their common noise adds on average.
     along = moved * ((value - g * total) * total - (variance - g * noise[owner]))
     square = moved**2 * (total**2 - noise[owner])
     along, square = (sum_by(owner, values, len(parents)) for values in (along, square))

@@ -369,6 +369,7 @@ def project_families(
     """
     left = np.ones(len(values), bool)
     while True:
+        # Who would fall below 0 stays there, and the others share what is missing, again.
         open_slopes = np.where(left, slopes, 0.0)
         missing = totals - sum_by(owner, np.where(left, values, 0.0), len(totals))
         room = sum_by(owner, open_slopes, len(totals))
@@ -403,6 +404,7 @@ def round_counts(tree: Hierarchy, count: Floats, uniform: float) -> Floats:
     # First leaf of each node, depth first, and the one after its last.
     size = tree.is_leaf.astype(np.int64)
     for level in reversed(tree.levels[1:]):
+        # Parents repeat, so they are added one by one.
         np.add.at(size, tree.parent[level], size[level])
     start = np.zeros(len(tree), np.int64)
     for level in tree.levels[1:]:
@@ -415,6 +417,7 @@ def round_counts(tree: Hierarchy, count: Floats, uniform: float) -> Floats:
     leaves = np.flatnonzero(tree.is_leaf)
     length = np.zeros(len(leaves))
     length[start[leaves]] = count[leaves]
+    # One line of leaves, cut at whole numbers: sums of neighbours are off by less than 1.
     marks = np.floor(np.concatenate([[0.0], np.cumsum(length)]) + uniform)
     rounded: Floats = marks[stop] - marks[start]
     return rounded
@@ -448,6 +451,7 @@ def measure_record(record: ReleaseRecord) -> Measurements:
         return measure_counts(tree, record.scale)
     measured = _measure_at(tree, local, np.zeros(len(tree)))
     for _ in range(_ROUNDS):
+        # Variances follow from the shares, and these from estimates by the variances before.
         pooled = infer_counts(tree, measured=measured, projected=False).signed
         measured = _measure_at(tree, local, np.maximum(pooled, 0.0) / local.reports)
     return measured
@@ -509,6 +513,7 @@ def _measure_inside(local: LocalReports) -> tuple[float, float]:
         at = np.array(share)
         return np.array([float(share_variance(at, level, total)) for level in levels])
 
+    # Weights by a first estimate, not by what each level found: that would favour low draws.
     first = _weighted(shares, variances(0.0))[0]
     share, variance = _weighted(shares, variances(first))
     return total * (1 - share), total**2 * variance

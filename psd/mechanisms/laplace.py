@@ -127,6 +127,7 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     numerator, denominator = operator.index(numerator), operator.index(denominator)
     if numerator < 1 or denominator < 1:
         raise ValueError("numerator and denominator must be positive")
+    # In lowest terms, so that a table serves all fractions of one scale.
     common = math.gcd(numerator, denominator)
     numerator, denominator = numerator // common, denominator // common
     if max(numerator, denominator) > _MAX:
@@ -134,6 +135,8 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     noise = np.empty(size, dtype=np.int64)
     for start in range(0, size, _BLOCK):
         block = noise[start : start + _BLOCK]
+        # A table of nine scales pays where the block is longer than it; a wider law is drawn by
+        # rejection.
         longest = min(9 * MAX_TABLE_SCALE, max(block.size, _SMALL_TABLE))
         if 9 * numerator <= longest * denominator:
             block[:] = _by_table(numerator, denominator, block.size)
@@ -166,6 +169,7 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=1)
     noise = np.empty(numerators.size, dtype=np.int64)
+    # First as they come, since a level has one scale; sorted only if that has many runs.
     for order in (np.arange(noise.size), np.lexsort((denominators, numerators))):
         by_scale = numerators[order], denominators[order]
         differ = (np.diff(by_scale[0]) != 0) | (np.diff(by_scale[1]) != 0)
@@ -194,7 +198,9 @@ def _by_table(numerator: int, denominator: int, size: int) -> Integers:
     beyond = np.flatnonzero(magnitudes == thresholds(law).size)
     if beyond.size:
         scale = _filled(numerator, beyond.size), _filled(denominator, beyond.size)
+        # The tail of the law is the law again, moved to the end of the table.
         magnitudes[beyond] += geometric_each(*scale)
+    # The lowest bit of a word, which chose no magnitude, is its sign.
     return _signed(magnitudes, (words & np.uint64(1)).astype(np.bool_))
 
 
@@ -205,6 +211,7 @@ def _by_rejection(numerators: Integers, denominators: Integers) -> Integers:
     while pending.size:
         magnitudes = geometric_each(numerators[pending], denominators[pending])
         negative = random_bits(pending.size)
+        # Zero would have two ways, with either sign; one of them is refused.
         accepted = (magnitudes > 0) | ~negative
         noise[pending[accepted]] = _signed(magnitudes, negative)[accepted]
         pending = pending[~accepted]

@@ -90,6 +90,7 @@ class Outside:
         """Totals of all areas: nothing was counted in the others, which is public."""
         if self.zero is None:
             return totals
+        # Not only the estimate is 0: nothing was counted there, so no error is either.
         spread = {field.name: np.zeros(len(asked)) for field in fields(QueryTotals)}
         for name, values in spread.items():
             values[asked] = getattr(totals, name)
@@ -244,10 +245,12 @@ class NamedAreas:
                 f"both releases must count regions by name, got one without any; {advice}"
             )
         named = self.tree.regions.levels[self.queries.tier]
+        # Numbers of regions differ between releases, their ids do not.
         ids = [[named.ids[number] for number in row] for row in self.queries.rows]
         queries = replace(find_named_regions(tree, named.name, ids), labels=self.queries.labels)
         found = NamedAreas(given=self.given, tree=tree, queries=queries)
         shapes = self.shapes(domain)
+        # One id may name two outlines, as of districts before and after a reform.
         apart = shapely.area(shapely.symmetric_difference(shapes, found.shapes(domain)))
         is_other = apart > TOLERANCE * shapely.area(shapes)
         if is_other.any():
@@ -294,6 +297,7 @@ def windows_by_slice(windows: Sequence[Integers]) -> list[list[tuple[int, bool]]
     found: dict[int, list[tuple[int, bool]]] = defaultdict(list)
     for window, numbers in enumerate(windows):
         for number in numbers.tolist():
+            # Numbers of a window ascend, so after its last one its sums are complete.
             found[number].append((window, number == numbers[-1]))
     return [found[number] for number in range(max(found) + 1)]
 
@@ -325,6 +329,7 @@ def beside_shapes(table: Any, areas: Areas, domain: Domain) -> geopandas.GeoData
 
     if isinstance(table, gpd.GeoDataFrame):
         return table
+    # The areas once for each window, as the rows of the table repeat.
     shapes = np.resize(areas.shapes(domain), len(table))
     name = "geometry"
     while name in table:
@@ -369,6 +374,7 @@ def read_areas(
     boxes, ids = parse_boxes(given)
     if outside == "refuse":
         return BoxAreas(given=given, boxes=boxes, ids=ids)
+    # Bounds are public, and so is which boxes lie outside.
     lost = are_boxes_outside(boxes, domain)
     if outside == "zero":
         return BoxAreas(given=given, boxes=boxes, ids=ids, outside=Outside(zero=lost))
@@ -408,6 +414,7 @@ def _polygon_areas(given: Any, domain: Domain, crs: Any, outside: str) -> Polygo
     lost = are_outside(polygons, domain)
     if outside == "zero":
         return PolygonAreas(given=given, polygons=polygons, names=names, outside=Outside(zero=lost))
+    # Areas that are kept have their numbers in the caller's list.
     kept = np.flatnonzero(~lost)
     return PolygonAreas(
         given=given[~lost] if isinstance(given, gpd.GeoDataFrame | gpd.GeoSeries) else given,
@@ -537,6 +544,7 @@ def _number_beyond(areas: Areas, domain: Domain) -> int:
     else:
         import shapely
 
+        # By their bounding boxes: a shape reaches beyond straight sides where its box does.
         sides = shapely.bounds(areas.shapes(domain))
     low, high = np.array(domain.bounds[:2]), np.array(domain.bounds[2:])
     slack = _SLACK * (high - low)
@@ -556,6 +564,7 @@ def _number_in_gaps(areas: Areas, domain: Domain, tree: Tree) -> int:
 
     shapely.prepare(gap)
     shapes = areas.shapes(domain)
+    # Few areas meet a gap, and only these are cut, which takes longest.
     shapes = shapes[shapely.intersects(gap, shapes)]
     counted = shapely.area(shapely.intersection(shapes, shapely.box(*domain.bounds)))
     uncounted = shapely.area(shapely.intersection(shapes, gap))

@@ -116,6 +116,7 @@ def explain_answer(
     changes = {"as it is": (noise, uneven)}
     for times in () if is_local else _TIMES:
         if fit.record.epsilon * times <= MAX_EPSILON * NANO:
+            # The same cells with more loss each: what changes is the noise alone.
             tree, epsilon = fit.tree, fit.record.epsilon * times
             scaled = replace(tree, loss=_losses_at(fit.record, tree, times))
             again = traverse(scaled, 1, fraction_of(fit))
@@ -173,10 +174,12 @@ def _finer_variances(
     leaves = leaves[(sides >= 2).all(axis=1)]
     if not len(leaves):
         return None
+    # Cells of one lattice line on a side are as small as they can be.
     finer, origin = refine_leaves(tree, leaves)
     finer = _without_outside(fit, finer)
     plain = _with_cells(fit.record, finer, fit.record.epsilon)
     again = traverse(finer, 1, fraction_of(replace(fit, record=plain)))  # that reads cells alone
+    # Records of a quarter are not known: a part of those of its leaf, by area.
     share = _area(finer) / np.maximum(_area(tree)[origin], _TINY)
     count = fit.estimates.count[origin] * share
     noise = _variance_within(plain, fit, count, again)
@@ -218,6 +221,7 @@ def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     quarters = np.stack([np.stack(part, axis=1) for part in parts], axis=1).reshape(-1, 4)
     owner = np.repeat(leaves, 4)
     loss = tree.loss.copy()
+    # A leaf that is quartered is counted by its quarters, with the same loss along the path.
     loss[leaves] = 0
     level = np.concatenate([tree.level, tree.level[owner] + 1])
     parent = np.concatenate([tree.parent, owner])
@@ -227,6 +231,7 @@ def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     finer = replace(
         tree,
         boxes=np.concatenate([tree.boxes, quarters])[order],
+        # Numbers of nodes change with the order, and so do those that parents are named by.
         parent=np.where(parent[order] < 0, -1, rank[parent[order]]),
         level=level[order],
         count=np.zeros(len(order), np.int64),
@@ -242,6 +247,7 @@ def _level_order(level: NDArray[np.int_], parent: NDArray[np.int_]) -> tuple[Int
     start = 0
     for depth in range(int(level.max()) + 1):
         nodes = np.flatnonzero(level == depth)
+        # By the rank of their parents, which the level above has set already.
         nodes = nodes[np.argsort(rank[parent[nodes]], kind="stable")]
         rank[nodes] = start + np.arange(len(nodes))
         start += len(nodes)
@@ -253,6 +259,7 @@ def _cut_leaves(traversal: Traversal) -> tuple[Integers, Floats, Floats]:
     """Leaves that the query cuts, with the covered shares of their points and of their areas."""
     parts = []
     for level in traversal.levels:
+        # Nodes that were opened are answered by their children.
         cut = ~level.opened & (level.area > 0) & (level.area < 1)
         parts.append((level.node[cut], level.fraction[cut], level.area[cut]))
     node, fraction, area = (np.concatenate(values) for values in zip(*parts, strict=True))

@@ -173,6 +173,7 @@ class RegionHierarchy:
             raise ParameterError("regions must have at least one level")
         if sum(map(len, self.levels)) > MAX_NODES:
             raise ParameterError(f"regions of all levels must be at most {MAX_NODES:,}")
+        # The root is the one node above the first level.
         above = 1
         for level in self.levels:
             # Parents never decrease, and each region above has a child.
@@ -252,10 +253,12 @@ class RegionHierarchy:
         """
         import shapely
 
+        # Those of higher levels are unions of the lowest, which are the only ones that are kept.
         shapes = self.geometry.shapes(np.arange(self.size))
         ancestor = self.ancestors(level)
         if len(self.levels[level]) == len(shapes):
             return shapes
+        # Parents never decrease, so the parts of a region follow each other.
         ends = np.flatnonzero(np.diff(ancestor)) + 1
         unions = [shapely.union_all(part) for part in np.split(shapes, ends)]
         return np.array(unions, dtype=object)
@@ -341,6 +344,7 @@ def _pairs(
 ) -> tuple[Integers, Any]:
     """A region for each box."""
     corners = np.asarray(boxes, np.float64 if dtype == np.float64 else np.int64).reshape(-1, 4)
+    # One region for all boxes, or one for each.
     numbers = np.broadcast_to(np.asarray(region, np.int64), (len(corners),))
     return numbers, corners
 
@@ -359,6 +363,7 @@ def id_texts(values: Iterable[Any], column: str) -> list[str]:
             raise ParameterError(
                 f"region {number} must have an id in column {column}, got a missing value"
             )
+        # A column of numbers with a missing one is float: 11.0 was written as 11.
         is_integer = isinstance(value, float | np.floating) and float(value).is_integer()
         texts.append(str(int(value)) if is_integer else str(value))
     return texts
@@ -423,6 +428,7 @@ def read_levels(
         raise ReleaseFormatError("regions are too many, or none")
     if any(table.column(name).null_count for name in ("level", "id", "parent")):
         raise ReleaseFormatError("regions must have levels, ids and parents")
+    # Nothing of the table is trusted: sizes, nulls and types were checked above.
     level, parent = (from_arrow(table.column(name)) for name in ("level", "parent"))
     # Rows of a level follow each other, the top level first.
     if not np.isin(np.diff(level, prepend=0, append=len(names) - 1), (0, 1)).all():

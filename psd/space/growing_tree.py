@@ -240,6 +240,7 @@ class GrowingTree:
         at = np.stack(
             [low[:, a] if line is None else line for a, line in enumerate(given)], axis=1
         ).astype(np.int64)
+        # A mask of all nodes finds repetitions without a sort.
         named = np.zeros(len(self.parent), bool)
         named[nodes] = True
         if self.is_cut(nodes).any() or np.count_nonzero(named) < len(nodes):
@@ -254,6 +255,7 @@ class GrowingTree:
         if self.axes and (divided.sum(axis=1) > 2).any():
             raise ParameterError("a cut must divide at most two axes of a cell")
         is_filled = filled_parts(divided)
+        # Children are numbered on from the last node, cell by cell, the empty quadrants left out.
         number = np.cumsum(is_filled).reshape(is_filled.shape) - 1 + len(self.parent)
         child = np.where(is_filled, number, -1)
         cut = Cut(layer=self.layer, nodes=nodes, boxes=boxes, lines=at, child=child, spans=spans)
@@ -280,6 +282,7 @@ class GrowingTree:
         self._append(frame.parent[1:], frame.boxes[1:], frame.level[1:])
         self.spans = spans[:1]
         self._append_to_regions(spans[1:], np.full(len(spans) - 1, np.nan))
+        # Regions above the lowest have their parts already; the lowest may be cut into cells.
         self._is_cut[: frame.lowest[0]] = True
         self.regions = regions
 
@@ -295,6 +298,7 @@ class GrowingTree:
             setattr(self, name, np.concatenate([values, more], dtype=values.dtype))
         for name in ("count", "loss", "_is_cut"):
             values = getattr(self, name)
+            # Not by `concatenate`, which would write the zeros.
             grown = np.zeros(len(self.parent), values.dtype)
             grown[: len(values)] = values
             setattr(self, name, grown)
@@ -328,6 +332,7 @@ class GrowingTree:
         first, stop = self.spans[nodes].T
         if (stop - first > 1).any():
             raise ParameterError("cells must be lowest regions, or cells in them, for their mass")
+        # Each share is computed once: areas inside outlines are what regions cost most.
         without_share = nodes[np.isnan(self._inside[nodes])]
         boxes = self.boxes_of(without_share)
         area = self.regions.clipped_area(self.spans[without_share, 0].astype(np.int32), boxes)
@@ -369,6 +374,7 @@ class GrowingTree:
         # Whether the nodes are in level order, each family together.
         if not bool((np.diff(self.level) >= 0).all() and (np.diff(self.parent) >= 0).all()):
             order = self._level_order()
+            # Where each node went, so that parents are named by their new numbers.
             rank = np.empty(len(order), np.int32)
             rank[order] = np.arange(len(order))
             boxes, level, count, loss = boxes[order], level[order], count[order], loss[order]
@@ -426,6 +432,7 @@ def refine_plane(joint: CubeTree, plane: Tree) -> tuple[Tree, NDArray[np.int64],
         family.
     """
     growing = GrowingTree.of_tree(plane)
+    # Children of each node by place, which grows as leaves of the plane are cut.
     child = np.full((len(plane), 4), -1)
     place = np.arange(1, len(plane)) - plane.first_child[plane.parent[1:]]
     child[plane.parent[1:], place] = np.arange(1, len(plane))

@@ -52,6 +52,7 @@ def region_tree(
     """Tree of the named regions of a campaign, and the level of each group; see `grid_tree`."""
     regions = regions_of_campaign(campaign)
     frame = region_frame(regions, (2**DEPTH, 2**DEPTH))
+    # Virtual nodes stand between levels of regions, so these are not one below the other.
     at = [int(frame.level[frame.named(tier)[0]]) for tier in range(len(cells))]
     count, epsilon = _on_levels(campaign, support, frame.level, at)
     tree = RegionTree(
@@ -71,6 +72,7 @@ def _on_levels(
     """Counts and epsilons of the nodes: of each group, those of its level."""
     count, epsilon = np.zeros((2, len(level)), np.int64)
     for counts, number in zip(support, at, strict=True):
+        # Reports of a group count the cells of one level; others stay unmeasured.
         count[level == number] = counts
         epsilon[level == number] = campaign.nano_epsilon
     return count, epsilon
@@ -187,6 +189,7 @@ def earlier_groups(campaign: Campaign) -> list[Counted]:
             raise wrong
         if not all(type(number) is int and 0 <= number <= numbers[0] < 2**53 for number in numbers):
             raise wrong
+        # The answer *outside* comes last, as in the counts of a group.
         support = np.array([*numbers[2:], numbers[1]], np.int64)
         groups.append(Counted.of(group, numbers[0], support))
     return groups

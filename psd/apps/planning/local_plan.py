@@ -80,9 +80,11 @@ def draw_campaign(
     they are for ``unary``; for the other protocols their correlations are slightly negative.
     """
     shares = np.array([group.share for group in campaign.groups]) / SHARES
+    # (cells, groups): devices of each cell choose their group by themselves.
     in_groups = random.multinomial(devices, shares)
     counted: list[Counted] = []
     for number in range(len(campaign.groups)):
+        # A later round is designed by the counts of those before it.
         if campaign.groups[number].draw is None:
             campaign = round_after(campaign, release_of(campaign, counted), counted)
         answers = find_answers(campaign, number, x, y)
@@ -105,6 +107,7 @@ def _draw_counts(
     true = np.zeros(protocol.answers, np.int64)
     np.add.at(true, answers, devices)
     reports = int(true.sum())
+    # By its law, and not report by report: the sums are all that a release reads.
     support = random.binomial(true, p) + random.binomial(reports - true, q)
     return Counted.of(group, reports, support)
 
@@ -296,6 +299,7 @@ def _sources(
 
     def draw(count: int, random: np.random.Generator) -> Tally:
         cells, inverse = np.unique(codes, return_inverse=True)
+        # Public points are a density here: populations are drawn from it anew.
         chances = np.bincount(inverse) / len(codes)
         drawn = random.multinomial(count, chances)
         row, column = np.divmod(cells[drawn > 0], domain.lattice[0])

@@ -269,6 +269,7 @@ def plan_regions(
         unit = PrivacyUnit(kind="user", max_contributions=k, max_per_slice=limit)
     seed = integer_between(0, 2**32 - 1)("seed", seed)
     of_values = check_values(given.get("values", ()))
+    # One population for all epsilons, so that errors differ by the epsilons alone.
     people = draw_region_population(
         hierarchy,
         expected,
@@ -381,6 +382,7 @@ def _value_errors(value: Value, population: Floats, parts: Floats) -> dict[str, 
     is the whole one, see `psd.query.means.mean_columns`; elsewhere it is down to sqrt(1/2) of it.
     """
     counted = population > 0
+    # A mean lies between its bounds, and so do its errors: half the width from the middle.
     means = np.minimum(value.width * parts[counted] / population[counted], value.width / 2)
     sums = np.hypot(value.lower, value.upper) * parts[counted]
     return {"mean": float(np.sqrt(np.mean(means**2))), "sum": float(np.sqrt(np.mean(sums**2)))}
@@ -413,6 +415,7 @@ def _predict(request: _Request, epsilon: int, law: Law) -> list[tuple[Floats, Fl
     if request.values:
         part = record.value_part(0, 0)
         parts = np.sqrt(fit_least_squares(part).variance)
+    # Virtual nodes between the levels have no name and no row.
     tiers = [tree.named(tier) for tier in range(len(request.hierarchy.levels))]
     return [(errors[nodes], parts[nodes]) for nodes in tiers]
 
@@ -441,6 +444,7 @@ def _solve(request: _Request, goal: _Goal, limit: int) -> int:
         )
     solved = tried = limit
     for _ in range(SOLVE_STEPS):
+        # Errors are about in proportion to 1 / epsilon, so a few steps find it.
         tried = _three_digits(min(max(tried * error / target, _LEAST_NANO), limit), limit)
         if tried == solved:
             break
@@ -450,6 +454,7 @@ def _solve(request: _Request, goal: _Goal, limit: int) -> int:
             if error >= (1 - _CLOSE) * target:
                 break
         else:
+            # An error just above would move epsilon by less than its last digit.
             error = max(error, (1 + _CLOSE) * target)
     return solved
 
@@ -477,6 +482,7 @@ def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
             population = _populations_of(request, tier)
             relative = relative_to(population, error)
             rank = judge_estimates(relative, population, limits).rank
+            # A region without people has no relative error.
             counted = relative[population > 0]
             rows.append(
                 {

@@ -168,6 +168,7 @@ def noise_variance(p: Fraction, q: Fraction, share: Fraction | int) -> Fraction:
 def within(masks: Masks, answers: int) -> NDArray[np.bool_]:
     """Which sets have no bit beyond the last answer."""
     beyond = -answers % 8
+    # Only the last byte can have room for more bits than there are answers.
     return masks[:, -1] >> (8 - beyond) == 0 if beyond else np.ones(len(masks), bool)
 
 
@@ -307,6 +308,7 @@ class Subset(MaskProtocol):
     def q(self) -> Fraction:
         """Probability that the set holds another answer."""
         size = self.draw.size
+        # Besides the true answer a set has size - 1 others, without it all of its size.
         return (self.p * (size - 1) + (1 - self.p) * size) / (self.answers - 1)
 
     def law(self, answer: int) -> Iterator[tuple[str, Fraction]]:
@@ -355,6 +357,7 @@ class Hashing(LocalProtocol):
         """Prime with the least variance of a rare answer, see `MAX_TABLE`."""
         primes = (
             g
+            # A table of all functions and values is counted, so their number has a limit.
             for g in range(2, math.isqrt(MAX_TABLE) + 1)
             if g ** (digits_for(answers, g) + 1) <= MAX_TABLE
             and all(g % divisor for divisor in range(2, math.isqrt(g) + 1))
@@ -376,6 +379,7 @@ class Hashing(LocalProtocol):
     def q(self) -> Fraction:
         """Probability of the value of another answer."""
         g, functions = self.draw.modulus, self.draw.functions
+        # 1 / g of the functions give two answers one value; the zero function is not drawn.
         meet = Fraction(functions // g - 1, functions - 1)
         return self.p * meet + (1 - self.p) * (1 - meet) / (g - 1)
 
@@ -410,10 +414,13 @@ class Hashing(LocalProtocol):
         count = digits_for(self.answers, g)
         place_values = g ** np.arange(count)
         digits = np.asarray(self.draw.codes)[:, None] // place_values % g  # (answers, digits)
+        # Frequency 0: every report supports each answer with 1 / g.
         support = np.full(self.answers, by_value[:, 0].sum().real / g)
         for k in range(1, g // 2 + 1):
             shape = (g,) * count
+            # Functions are numbers of `count` digits base g, so the sum over them is a transform.
             sums = np.fft.ifftn(by_value[:, k].reshape(shape)).reshape(-1) * functions
+            # k times the digits of each answer is where its sum stands.
             terms = sums[(digits * k % g) @ place_values].real
             support += terms * (1 if 2 * k == g else 2) / g
         counts: NDArray[np.int64] = np.rint(support).astype(np.int64)

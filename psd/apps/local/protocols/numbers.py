@@ -72,6 +72,7 @@ class NumberProtocol(ReportProtocol):
         rows = []
         for answer in range(self.answers):
             sizes, weights = zip(*self.draw.runs(answer), strict=True)
+            # Outputs of one weight come in runs, a few of them at each step.
             rows.append(np.repeat(np.array(weights, np.float64), sizes))
         table: Floats = np.stack(rows)
         chances: Floats = table / table.sum(axis=1, keepdims=True)
@@ -116,6 +117,7 @@ class UnbiasedProtocol(NumberProtocol):
 
     def variances(self) -> Floats:
         """Variance of the decoded output at each step, in squared steps."""
+        # Decoded without bias, so the mean squared error is the variance.
         return self.squares_of(np.array([float(value) for value in self.decoded()]))
 
 
@@ -209,6 +211,7 @@ class Hybrid(UnbiasedProtocol):
         """Step that each output stands for, within its part."""
         last = self.answers - 1
         first_row, last_row = self.chances(0), self.chances(last)
+        # The last two outputs are those of duchi; each part is decoded by its own chances.
         parts = (slice(0, -2), slice(-2, None)) if self.draw.window else (slice(None),)
         return [
             value
@@ -263,6 +266,7 @@ class Staircase(SingleValueProtocol):
         window, last = self.draw.window, self.answers - 1
         tail = last * inside * outside / (inside - outside)
         error = np.zeros(self.answers)
+        # Both sides of the number: outputs below it, and those above.
         for to in (np.arange(self.answers, dtype=np.float64), np.arange(last, -1.0, -1.0)):
             near = np.minimum(np.maximum(to - 1, 0), window - 1)
             error += outside * sum_squares(np.maximum(to - 1, 0)) + (
@@ -298,6 +302,7 @@ class BoundedStaircase(SingleValueProtocol):
         inside, outside = map(float, self.draw.weights)
         window, last = self.draw.window, self.answers - 1
         steps = np.arange(self.answers, dtype=np.float64)
+        # At the ends of the range the window is cut off.
         below, above = np.minimum(steps, window), np.minimum(last - steps, window)
         near = sum_squares(below) + sum_squares(above)
         total = outside * (last + 1) + (inside - outside) * (below + above + 1)

@@ -129,6 +129,7 @@ class Rappor(MaskProtocol):
         """Which reports have no bit beyond the last one, and a cohort that there is."""
         if masks.shape[1] != self.width:
             return np.zeros(len(masks), bool)
+        # The last byte may have room for more bits than there are answers.
         has_bits = within(masks[:, : -(-self.answers // 8)], self.answers)
         return has_bits & (self._cohorts(masks) < self.draw.cohorts)
 
@@ -139,6 +140,7 @@ class Rappor(MaskProtocol):
             return count_masks(bits, self.answers)
         table = np.zeros((self.draw.cohorts, self.answers + 1), np.int64)
         cohorts = self._cohorts(codes)
+        # Cohorts hash a word to other bits, so their counts stay apart.
         for cohort in np.unique(cohorts).tolist():
             mine = bits[cohorts == cohort]
             table[cohort] = [*count_masks(mine, self.answers), len(mine)]
@@ -148,6 +150,7 @@ class Rappor(MaskProtocol):
         """Cohort of each report."""
         if not self.is_bloom:
             return np.zeros(len(masks), np.int64)
+        # The last two bytes of a report, the lower one first.
         low, high = masks[:, -2:].T.astype(np.int64)
         cohorts: NDArray[np.int64] = low | high << 8
         return cohorts
