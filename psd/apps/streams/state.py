@@ -194,8 +194,8 @@ class State:
             # Units are bounded in this period alone, so those of other periods are forgotten.
             self.database.execute("DELETE FROM contribution WHERE period <> ?", [period])
             self.database.executemany(
-                "INSERT INTO contribution VALUES (?1, ?2, ?3) "
-                "ON CONFLICT DO UPDATE SET records = records + ?3",
+                "INSERT INTO contribution VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET records = records + excluded.records",
                 ((period, name, records) for name, records in contributions.items()),
             )
             # Blocks are added to those of before, or take their place.
