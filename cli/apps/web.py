@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,13 +12,14 @@ from psd.query.answer_table import Threshold
 
 from ..options.command import INTEGER, LIMITS, Command
 from ..options.common import RELEASE, overwrite
-from ..options.time_slices import SLICE, release_or_series_at
+from ..options.time_slices import SLICE, VIEWED_EACH, release_or_series_at, release_viewed
 from ..output.terminal import print_success, show_stage
 
 
 @click.command("map", cls=Command)
 @RELEASE
 @SLICE
+@VIEWED_EACH
 @click.option("-o", "--output", type=click.Path(), required=True, help="HTML file to write.")
 @click.option(
     "--regions",
@@ -45,6 +47,7 @@ from ..output.terminal import print_success, show_stage
 def run_map(
     release: str,
     slice_name: str | None,
+    when: tuple[str, ...],
     output: str,
     regions: str | None,
     regions_crs: str | None,
@@ -58,13 +61,16 @@ def run_map(
     The page is one file, which loads nothing and works without a network. It shows density, count
     and reliability of the cells, their estimates and intervals, and the joint answer to boxes and
     polygons that a reader draws, or to regions that a reader chooses: the answers of psd query. It
-    is made of the release alone, and of public regions, and may be published with it.
+    is made of the release alone, and of public regions, and may be published with it. A series has
+    a slider for its slices. A cube has one for the windows --when, by default all time and each
+    slice, where a page has room for them; it answers cells and chosen regions, not drawn areas.
 
     \b
     Examples:
       psd map seoul.psd.parquet -o map.html
       psd map seoul.psd.parquet -o map.html --regions wards.gpkg --title "Visits in Seoul"
       psd map year.psd.parquet -o map.html --overwrite
+      psd map cube.psd.parquet -o map.html --when 'weekdays 07-09' --when weekends
     """  # noqa: D301
     from psd._util.atomic_write import check_free, write_file
     from psd.apps.web.map_page import map_page
@@ -77,12 +83,13 @@ def run_map(
     check_free(output, overwrite=overwrite, inputs=(release,))
     with show_stage() as stage:
         stage("reading")
-        loaded = release_or_series_at(release, slice_name)
+        loaded = release_viewed(release, slice_name, when)
         table = None
         if regions is not None:
             table = read_polygons(Path(regions), "regions", crs=regions_crs)
         stage("drawing")
-        page = map_page(loaded, regions=table, title=title, level=level, threshold=threshold)
+        shown: dict[str, Any] = {"title": title, "level": level, "threshold": threshold}
+        page = map_page(loaded, regions=table, when=list(when) or None, **shown)
     write_file(output, page.encode("utf-8"), overwrite=overwrite)
     print_success(f"wrote {output}")
 

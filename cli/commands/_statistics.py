@@ -8,7 +8,7 @@ import click
 
 from ..options.command import INTEGER, chain_options, options_of, refuse_others
 from ..options.regions import named_regions, read_regions
-from ..options.time_slices import compared_at, is_cube, release_or_series_at, release_when
+from ..options.time_slices import compared_at, is_cube, release_when
 from ..output.tables import FORMATS, output_format, state_source, write_table
 from ..output.terminal import show_stage
 
@@ -78,8 +78,8 @@ statistic_options = chain_options(
     ),
     _difference("--ratio", is_flag=True, help="Divide the counts instead of subtracting them."),
     _difference(
-        "--other-slice", metavar="NAME", help="Time slice of OTHER, if OTHER is a series. A cube "
-        "is asked in the window of --when too.",
+        "--other-slice", metavar="NAME", help="Time slice of OTHER, if OTHER is a series; or a "
+        "window of a cube, which is asked in the window of --when by default.",
     ),
 )  # fmt: skip
 
@@ -152,15 +152,7 @@ def write_statistic(
     stated = {name: value for name, value in stated.items() if value is not None}
     with show_stage() as stage:
         stage("reading")
-        window = None
-        if kind == "difference" and is_cube(release):
-            if len(when) > 1:
-                raise click.UsageError(
-                    f"--when must be one window for this question, got {len(when):,} windows"
-                )
-            loaded, window = release_or_series_at(release, None), when[0] if when else None
-        else:
-            loaded = release_when(release, when)
+        loaded = release_when(release, when)
         sources = [loaded.record.source]
         if kind == "difference":
             other = compared_at(
@@ -168,9 +160,9 @@ def write_statistic(
             )
             sources.append(other.record.source)
             stage("answering")
-            answers = loaded.query(
-                **asked, when=window, difference=other, ratio=options["ratio"], **stated
-            )
+            if when and is_cube(other):
+                other = other[when[0]]
+            answers = loaded.query(**asked, difference=other, ratio=options["ratio"], **stated)
         elif kind == "quantiles":
             stage("drawing")
             answers = loaded.query(quantiles=True, **stated)

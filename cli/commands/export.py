@@ -10,11 +10,11 @@ from psd import _apps
 
 from ..options.command import INTEGER, Command, cell_level, refuse_others
 from ..options.common import RELEASES, overwrite, unreliable_options
-from ..options.time_slices import SLICE, release_at, release_or_series_at
+from ..options.time_slices import SLICE, VIEWED, is_cube, release_at, release_viewed
 from ..output.terminal import print_success, show_stage
 from . import module_of_app
 
-_ANY = {"release", "slice_name", "output", "crs", "overwrite", "max_nodes"}
+_ANY = {"release", "slice_name", "when", "output", "crs", "overwrite", "max_nodes"}
 _OF_POINTS = _ANY | {"points", "n", "seed"}
 _OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold", "table"}
 
@@ -22,6 +22,7 @@ _OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold",
 @click.command("export", cls=Command)
 @RELEASES
 @SLICE
+@VIEWED
 @click.argument("output", type=click.Path())
 @click.option(
     "--site",
@@ -81,6 +82,7 @@ _OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold",
 def command(
     releases: tuple[str, ...],
     slice_name: str | None,
+    when: str | None,
     output: str,
     site: bool,
     cells: str,
@@ -116,6 +118,7 @@ def command(
       psd export seoul.psd.parquet seoul.tif --size 600 500 --band classes
       psd export seoul.psd.parquet postgresql://ann@db.example.org/city --table public.seoul
       psd export year.psd.parquet june.gpkg --slice 2024-06
+      psd export cube.psd.parquet mornings.gpkg --when 'weekdays 07-09'
       psd export seoul.psd.parquet points.parquet --points --seed 1
       psd export seoul.psd.parquet year.psd.parquet site --site
     """  # noqa: D301
@@ -140,7 +143,8 @@ def command(
             check_free(output, overwrite=overwrite, inputs=[release])
         with show_stage() as stage:
             stage("reading")
-            loaded = release_or_series_at(release, slice_name)
+            loaded = release_viewed(release, slice_name, () if when is None else (when,))
+            loaded = loaded if when is None else loaded[when]
             stage("writing")
             chosen: dict[str, Any] = {"points": True, "n": n, "seed": seed, "crs": crs}
             number = loaded.export(output, **chosen, overwrite=overwrite)
@@ -154,7 +158,11 @@ def command(
         check_free(output, overwrite=overwrite, inputs=[release])
     with show_stage() as stage:
         stage("reading")
-        loaded = release_at(release, slice_name)
+        loaded = release_viewed(release, slice_name, () if when is None else (when,))
+        if loaded.slices is not None and not is_cube(loaded):
+            loaded = release_at(release, slice_name)  # refuses it
+        elif when is not None:
+            loaded = loaded[when]
         stage("writing")
         own: dict[str, Any] = {"level": level}
         if not loaded.levels:

@@ -121,11 +121,17 @@ def command(
         raise click.UsageError("--overwrite must be given with --sheet")
 
     loaded = release_or_series_at(release, slice_name)
+    from psd.release.cube import WindowRecord
     from psd.release.record import ReleaseRecord
 
     if form in STANDARDS:
         click.echo(json.dumps(loaded.catalogue(form, file=release), indent=2))  # type: ignore[arg-type]
         return
+    if isinstance(loaded.record, WindowRecord):
+        raise click.UsageError(
+            "--slice must be left out for a cube, whose slices are not counted one by one; "
+            "psd query --when answers windows of it"
+        )
     if not isinstance(loaded.record, ReleaseRecord):
         print_series(loaded, loaded.record, form)
         return

@@ -11,7 +11,7 @@ from psd.query.answer_table import Threshold
 
 from ..options.command import INTEGER, LIMITS, Command, cell_level
 from ..options.common import RELEASE, overwrite
-from ..options.time_slices import SLICE, release_or_series_at
+from ..options.time_slices import SLICE, VIEWED_EACH, release_viewed
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _ENDINGS = (".png", ".svg", ".pdf")
 @click.command("plot", cls=Command)
 @RELEASE
 @SLICE
+@VIEWED_EACH
 @click.argument("output", type=click.Path())
 @click.option(
     "--kind",
@@ -56,6 +57,7 @@ _ENDINGS = (".png", ".svg", ".pdf")
 def command(
     release: str,
     slice_name: str | None,
+    when: tuple[str, ...],
     output: str,
     kind: str,
     level: str | None,
@@ -67,7 +69,8 @@ def command(
     """Draw a map: classes with their unit, a scale bar, the title and the guarantee.
 
     The ending of OUTPUT selects the format: .png, .svg or .pdf. A series is drawn as small maps of
-    its slices with one key; --slice draws one of them. The colours are told apart by readers with
+    its slices with one key; --slice draws one of them. A cube is drawn in all time, or in windows
+    of time. The colours are told apart by readers with
     colour blindness. Needs the extra `plot`.
 
     \b
@@ -75,6 +78,7 @@ def command(
       psd plot seoul.psd.parquet seoul.png
       psd plot seoul.psd.parquet errors.svg --kind relative_error --outline districts.gpkg
       psd plot year.psd.parquet year.pdf --level 5
+      psd plot cube.psd.parquet week.png --when 'weekdays 07-09' --when weekends
     """  # noqa: D301
     from psd._util.atomic_write import check_free, write_file
     from psd._util.extras import require_matplotlib
@@ -92,17 +96,20 @@ def command(
     check_free(output, overwrite=overwrite, inputs=[release, *([outline] if outline else [])])
     with show_stage() as stage:
         stage("reading")
-        loaded = release_or_series_at(release, slice_name)
+        loaded = release_viewed(release, slice_name, when)
+        if len(when) == 1:
+            loaded = loaded[when[0]]
         shapes = None if outline is None else read_polygons(Path(outline), crs=None)
         stage("drawing")
         matplotlib.use("agg")  # without a screen
         drawn: Any = loaded.plot(
             kind=kind,
+            slices=when if len(when) > 1 else None,
             level=level if loaded.levels else cell_level(level),
             outline=shapes,
             threshold=threshold,
         )
-        figure = drawn if loaded.slices is not None else drawn.figure
+        figure = drawn if hasattr(drawn, "savefig") else drawn.figure
         content = _content(figure, ending, dpi)
     write_file(output, content, overwrite=overwrite)
     print_success(f"wrote {output}")

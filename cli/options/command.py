@@ -323,6 +323,7 @@ class Command(click.Command):
                 old, _, form = pattern.partition(" ")
                 if (
                     old == option
+                    and (form or option not in names)
                     and re.match(form, value)
                     and (new.split()[0] in names or new[0] != "-")
                 ):

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeSlices
 
 
-__all__ = ["SLICE", "release_at", "release_or_series_at", "slice_at"]
+__all__ = [
+    "SLICE",
+    "VIEWED_EACH",
+    "release_at",
+    "release_or_series_at",
+    "release_viewed",
+    "slice_at",
+]
 
 SLICE = click.option(
     "--slice", "slice_name", metavar="NAME", help="Time slice of a series, such as 2024-06."
@@ -27,6 +34,20 @@ WHEN = click.option(
     help="Window of a series, answered as one: a year, month, week, day or hour, FIRST..LAST, or "
     "days and hours such as 'weekdays 07-09'. May be repeated, for answers for each; all time by "
     "default.",
+)
+
+VIEWED = click.option(
+    "--when",
+    metavar="WINDOW",
+    help="Window of a cube, such as 2024-01-31 or 'weekdays 07-09'; all time by default.",
+)
+
+VIEWED_EACH = click.option(
+    "--when",
+    multiple=True,
+    metavar="WINDOW",
+    help="Window of a cube, such as 2024-01-31 or 'weekdays 07-09'. May be repeated, for one map "
+    "of each.",
 )
 
 EACH = click.option(
@@ -67,13 +88,12 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
         If the file is not a release, or is a series and no slice is named.
     """
     from psd.errors import ReleaseFormatError
+    from psd.release.cube import refuse_views
 
     loaded = release_or_series_at(path, name, option)
+    refuse_views(loaded.record, "for this")
     if loaded.slices is None:
         return loaded
-    from psd.release.cube import records_of
-
-    records_of(loaded.record)  # refuses a cube
     more = ""
     if click.get_current_context().info_name == "export":  # it writes cells of one slice
         areas = "--all-regions" if loaded.levels else "--polygons FILE"
@@ -94,6 +114,12 @@ def release_when(path: str, when: tuple[str, ...]) -> Release:
         If several windows are named, one of several slices, or one of a single release.
     """
     loaded = _load(path)
+    if is_cube(loaded):
+        if len(when) > 1:
+            raise click.UsageError(
+                f"--when must be one window for this question, got {len(when):,} windows"
+            )
+        return _note_source(loaded[when[0]] if when else loaded)
     if not when or loaded.slices is None:
         return release_at(path, when[0] if when else None, "--when")
     from psd.space.windows import read_windows
@@ -110,14 +136,32 @@ def release_when(path: str, when: tuple[str, ...]) -> Release:
 
 def compared_at(path: str, name: str | None, option: str) -> Release:
     """One side of a difference: a release, a slice of a series, or a cube, in a window or not."""
-    return (release_or_series_at if is_cube(path) else release_at)(path, name, option)
+    loaded = release_or_series_at(path, name, option)
+    return loaded if is_cube(loaded) or name is not None else release_at(path, name, option)
 
 
-def is_cube(path: str) -> bool:
-    """Whether a file is a cube."""
+def release_viewed(path: str, name: str | None, when: tuple[str, ...]) -> Release:
+    """Release of a file, its time slice of a name, or a cube whose windows are looked at.
+
+    Raises
+    ------
+    UsageError
+        If windows of another release are named, or a slice and windows.
+    """
+    if when and name is not None:
+        raise click.UsageError("--slice must be left out with --when")
+    loaded = release_or_series_at(path, name)
+    if when and not is_cube(loaded):
+        other = "--slice names a slice of a series" if loaded.slices is not None else "it has none"
+        raise click.UsageError(f"--when must be given with a cube, but {path} is none; {other}")
+    return loaded
+
+
+def is_cube(loaded: Release) -> bool:
+    """Whether a release is a cube, of which any window of time is asked as one."""
     from psd.release.cube import CubeRecord
 
-    return isinstance(_load(path).record, CubeRecord)
+    return isinstance(loaded.record, CubeRecord)
 
 
 def slice_at(path: str, name: str) -> TimeSlices:

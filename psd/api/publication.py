@@ -22,7 +22,15 @@ from psd.privacy.unit import PrivacyUnit
 from psd.query.index import MOST_KEPT, CubeIndex, CubeWindow, QueryIndex
 from psd.release import cube_file, file, series_file
 from psd.release.about import about_from_mapping
-from psd.release.cube import CubeRecord, records_of
+from psd.release.cube import (
+    CubeRecord,
+    WindowRecord,
+    all_time,
+    first_record,
+    refuse_views,
+    shown_records,
+    window_record,
+)
 from psd.release.node_reader import MAX_NODES
 from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord, guarantee_note, record_from_counts
@@ -30,7 +38,7 @@ from psd.release.series import SeriesRecord, receipt_of
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain, public_domain
 from psd.space.region_tree import RegionTree
-from psd.space.time_slices import TimeSlices
+from psd.space.time_slices import TimeSlices, TimeWindow
 from psd.space.windows import read_windows, warn_of_clock_changes
 
 
@@ -65,6 +73,8 @@ class Publication:
             if self.slices is None
             else f"{len(self.slices)} slices by {self.slices.by}"
         )
+        if isinstance(self.record, WindowRecord):
+            size = f"{self.record.window.name}, {size}"
         facts = [self.method, size] if self.slices is None else [size, self.method]
         return (
             f"<Release: {', '.join(facts)}, {self.record.loss_text} per {self.unit.kind}"
@@ -141,6 +151,8 @@ class Publication:
         >>> answers.table[["slice", "estimate"]].round(1).values.tolist()
         [['2024-01', 6.0], ['2024-02', 8.0]]
         """
+        for release in releases:
+            refuse_views(release.record, "to be joined")
         records = tuple(release.index.record for release in releases)
         if any(receipt_of(record) is not None for record in records):
             raise ParameterError(
@@ -203,6 +215,7 @@ class Publication:
             If the file exists or cannot be written.
         """
         check_release_name(path, "path")
+        self._refuse_window("saved")
         if isinstance(self.record, SeriesRecord):
             series_file.write_series(self.record, path, overwrite=overwrite)
         elif isinstance(self.record, CubeRecord):
@@ -242,6 +255,7 @@ class Publication:
         >>> release.replace(about={"title": "Visits", "licence": "CC-BY-4.0"}).metadata["title"]
         'Visits'
         """
+        self._refuse_window("changed")
         fields: dict[str, Any] = {}
         if about is not None:
             fields["about"] = about_from_mapping(about)
@@ -260,6 +274,14 @@ class Publication:
 
     # --- time -------------------------------------------------------------------------------
 
+    def _refuse_window(self, done: str) -> None:
+        """Refuse a window of a cube for what is done with releases."""
+        if isinstance(self.record, WindowRecord):
+            raise ParameterError(
+                f"release must not be a window of a cube to be {done}, since it is a view of the "
+                "cube; take the cube itself"
+            )
+
     @property
     def slices(self) -> TimeSlices | None:
         """Time slices, in the order of time; None for a release without time."""
@@ -267,10 +289,10 @@ class Publication:
 
     @cached_property
     def _releases(self) -> tuple[Self, ...]:
-        """A release of each time slice; without time, the release itself."""
-        if isinstance(self.record, ReleaseRecord):
+        """A release of each time slice of a series; without time, the release itself."""
+        if not isinstance(self.record, SeriesRecord):
             return (self,)
-        return tuple(map(type(self), records_of(self.record)))
+        return tuple(map(type(self), self.record.releases))
 
     def __iter__(self) -> Iterator[str]:
         """Names of the time slices.
@@ -282,21 +304,38 @@ class Publication:
         """
         return iter(self._time())
 
-    def __getitem__(self, name: str) -> Self:
-        """Release of one time slice.
+    def __getitem__(self, name: Any) -> Self:
+        """Release of one time slice; of a cube a view of any window, such as ``"weekends"``.
+
+        A view is asked, drawn and exported, and has the guarantee of its cube; it is no release of
+        its own, and cannot be saved.
 
         Raises
         ------
         ParameterError
-            If the release has no such slice.
+            If the release has no such slice, or it is no window of the cube.
         """
-        names = self._time().names
-        if name not in names:
+        slices = self._time()
+        if isinstance(self.record, CubeRecord):
+            windows, is_list = read_windows(name, slices)
+            if is_list:
+                raise ParameterError(f"when must be one window, got {len(windows):,}", name="when")
+            warn_of_clock_changes(windows, slices)
+            return self._view(windows[0])
+        if name not in slices.names:
             raise ParameterError(
-                f"slice {name!r} is not in this series; it has {len(names)}, from {names[0]} to "
-                f"{names[-1]}"
+                f"slice {name!r} is not in this series; it has {len(slices)}, from "
+                f"{slices.names[0]} to {slices.names[-1]}"
             )
-        return self._releases[names.index(name)]
+        return self._releases[slices.names.index(name)]
+
+    def _view(self, window: TimeWindow) -> Self:
+        """A cube in a window of time."""
+        assert isinstance(self.record, CubeRecord)
+        view = type(self)(window_record(self.record, window))
+        known = {"digest": vars(self)["digest"]} if "digest" in vars(self) else {}
+        vars(view).update(_cube=self._cube, **known)
+        return view
 
     def _asked_time(self, when: Any, each: str | None, *, values: int = 0) -> AskedTime:
         """Windows that are asked about, and their slices; without time a slice without a name.
@@ -304,13 +343,17 @@ class Publication:
         values: number of values that are asked about.
         """
         if isinstance(self.record, ReleaseRecord):
+            is_view = isinstance(self.record, WindowRecord)
             for name, value in (("when", when), ("each", each)):
                 if value is not None:
                     raise ParameterError(
-                        f"{name} must be left out, got {shown(value)}; the release has no time "
-                        "slices",
+                        f"{name} must be left out, got {shown(value)}; the release "
+                        + ("is one window of a cube" if is_view else "has no time slices"),
                         name=name,
                     )
+            if isinstance(self.record, WindowRecord):
+                windows = [self.record.window.numbers]
+                return self._asked_cube(self.record.cube, windows, [{}])
             return AskedTime(
                 slices={"": self.index}, windows=(np.zeros(1, np.int64),), labels=({},)
             )
@@ -332,10 +375,7 @@ class Publication:
             labels = [{**label, "slice": slices.names[number]} for label, number in of_each]
             windows = [np.array([number]) for _, number in of_each]
         if isinstance(self.record, CubeRecord):
-            plane = QueryIndex(record=self.record.plane)
-            return AskedTime(
-                slices={"": plane}, windows=tuple(windows), labels=tuple(labels), cube=self._cube
-            )
+            return self._asked_cube(self.record, windows, labels)
         if max(map(len, windows)) > 1 and self.record.are_running_totals:
             raise ParameterError(
                 "slices must be counts to be added up, got running totals, each of which counts "
@@ -357,7 +397,7 @@ class Publication:
             labels=tuple(labels),
         )
 
-    def one_window(self, when: Any) -> QueryIndex | CubeWindow:
+    def _one_window(self, when: Any) -> QueryIndex | CubeWindow:
         """A release without time, or a cube in one window.
 
         Raises
@@ -365,6 +405,8 @@ class Publication:
         ParameterError
             If it is a series, or several windows of a cube are asked about.
         """
+        if isinstance(self.record, WindowRecord):
+            return CubeWindow(index=self._cube, window=self.record.window.numbers)
         if not isinstance(self.record, CubeRecord):
             return self.index
         windows = self._asked_time(when, None).windows
@@ -372,11 +414,30 @@ class Publication:
             raise ParameterError(f"when must be one window, got {len(windows):,}", name="when")
         return CubeWindow(index=self._cube, window=windows[0])
 
+    def _asked_cube(
+        self, record: CubeRecord, windows: Sequence[Integers], labels: Sequence[dict[str, str]]
+    ) -> AskedTime:
+        """Windows of a cube that are asked about."""
+        return AskedTime(
+            slices={"": QueryIndex(record=record.plane)},
+            windows=tuple(windows),
+            labels=tuple(labels),
+            cube=self._cube,
+        )
+
     @cached_property
     def _cube(self) -> CubeIndex:
         """The fit of a cube, made when it is first asked."""
-        assert isinstance(self.record, CubeRecord)  # only a cube is asked so
-        return CubeIndex(record=self.record)
+        record = self.record.cube if isinstance(self.record, WindowRecord) else self.record
+        assert isinstance(record, CubeRecord)  # only a cube is asked so
+        return CubeIndex(record=record)
+
+    @cached_property
+    def _all_time(self) -> Self:
+        """The view of a cube in all time; else the release itself."""
+        if not isinstance(self.record, CubeRecord):
+            return self
+        return self._view(all_time(self.record))
 
     def _time(self) -> TimeSlices:
         """Time slices, which there must be."""
@@ -387,22 +448,22 @@ class Publication:
         return self.slices
 
     def _one(self) -> ReleaseRecord:
-        """Published fields of a release without time."""
+        """Published fields of a release without time, or of a cube in all time."""
         if isinstance(self.record, SeriesRecord):
             names = self.record.slices.names
             raise ParameterError(
                 f"release must be one time slice for this, got {len(names):,}; take one of them, "
                 f"such as release[{names[0]!r}]"
             )
-        [record] = records_of(self.record)
-        return record
+        if isinstance(self.record, CubeRecord):
+            [record] = shown_records(self.record)
+            return record
+        return self.record
 
     @property
     def _first(self) -> ReleaseRecord:
-        """Published fields of the release, or of its first slice."""
-        if isinstance(self.record, CubeRecord):
-            return self.record.plane
-        return self.record.releases[0] if isinstance(self.record, SeriesRecord) else self.record
+        """Published fields of the release, of its first slice, or of the plane of a cube."""
+        return first_record(self.record)
 
     # --- what the file states -----------------------------------------------------------------
 
@@ -452,11 +513,16 @@ class Publication:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the content: of the file it was read from, or will be saved to."""
+        """SHA-256 of the content: of the file it was read from, or will be saved to.
+
+        A window has that of its cube.
+        """
         if isinstance(self.record, SeriesRecord):
             return series_file.digest_of(self.record)
         if isinstance(self.record, CubeRecord):
             return cube_file.digest_of(self.record)
+        if isinstance(self.record, WindowRecord):
+            return cube_file.digest_of(self.record.cube)
         return file.digest_of(self.record)
 
     def catalogue(
@@ -493,6 +559,7 @@ class Publication:
         """
         from psd.export._catalogue import Described, catalogue_entry
 
+        self._refuse_window("entered in a catalogue")
         described = Described(
             record=self._first,
             metadata=self.metadata,
@@ -515,6 +582,12 @@ class Publication:
     @cached_property
     def index(self) -> QueryIndex:
         """The fit of the cells, and arrays that make queries fast."""
+        if isinstance(self.record, CubeRecord):
+            return self._all_time.index
+        if isinstance(self.record, WindowRecord):
+            from psd.query.cube_views import window_index
+
+            return window_index(self._cube, self.record)
         return QueryIndex(record=self._one())
 
     @property

@@ -95,13 +95,13 @@ class Statistic:
         return has_areas or (has_levels and self.size is None)
 
     def rank(
-        self, index: QueryIndex, areas: Areas | None
+        self, asked: QueryIndex | CubeWindow, areas: Areas | None
     ) -> tuple[pandas.DataFrame, NDArray[np.int64] | None]:
         """Rank cells, or areas, and give the numbers of the areas that are in the table."""
         from psd.statistics.top_cells import rank_top
 
         return rank_top(
-            index,
+            asked,
             self.top,
             size=self.size,
             areas=areas,
@@ -110,12 +110,13 @@ class Statistic:
             seed=0 if self.seed is None else self.seed,
         )
 
-    def break_classes(self, index: QueryIndex, confidence: float) -> pandas.DataFrame:
+    def break_classes(self, asked: QueryIndex | CubeWindow, confidence: float) -> pandas.DataFrame:
         """Compute the breaks between classes of density, with their errors."""
+        from psd.query.cube_views import cells_index
         from psd.statistics.top_cells import class_breaks
 
         return class_breaks(
-            index.fit,
+            cells_index(asked).fit,
             5 if self.classes is None else self.classes,
             size=(64, 64) if self.size is None else self.size,
             weight="area" if self.weight is None else self.weight,
@@ -134,7 +135,7 @@ class Statistic:
         from psd.statistics.differences import count_pair, differences, ratios
 
         assert self.difference is not None
-        other = self.difference.one_window(when)
+        other = self.difference._one_window(when)  # noqa: SLF001 - of the same package
         pair = count_pair(asked, other, areas, confidence=confidence)
         return ratios(pair) if self.ratio else differences(pair)
 
@@ -158,12 +159,6 @@ def answer(
     certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
     stated = {"time": time, "guarantee": guarantee, **certainty}
     if statistic.kind:
-        if time.cube is not None and statistic.kind != "difference":
-            raise ParameterError(
-                f"{statistic.kind} must be left out of a query of a cube, whose slices are not "
-                "counted one by one; build with another method, such as auto",
-                name=statistic.kind,
-            )
         return _answer_statistic(areas, statistic, stated, when)
     assert areas is not None
     if values and not errors:
@@ -219,16 +214,15 @@ def _answer_statistic(
             f" got {time_text(time)}",
             name="when",
         )
-    [index] = time.slices.values()
+    asked: QueryIndex | CubeWindow = next(iter(time.slices.values()))
+    if time.cube is not None:
+        asked = CubeWindow(index=time.cube, window=time.windows[0])
     rows = None
     if statistic.kind == "quantiles":
-        table = statistic.break_classes(index, confidence)
+        table = statistic.break_classes(asked, confidence)
     elif statistic.kind == "top":
-        table, rows = statistic.rank(index, areas)
+        table, rows = statistic.rank(asked, areas)
     elif areas is not None:
-        asked: QueryIndex | CubeWindow = index
-        if time.cube is not None:
-            asked = CubeWindow(index=time.cube, window=time.windows[0])
         table = statistic.subtract(asked, areas, when, confidence)
     if areas is None:  # cells
         sides = ["west", "south", "east", "north"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from psd import _apps
 from psd._util.instances import check_instance
@@ -14,9 +16,10 @@ from psd.api.publication import Publication
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.index import QueryIndex
-from psd.release.cube import records_of
+from psd.release.cube import CubeRecord, WindowRecord
 from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
+from psd.space.time_slices import TimeWindow
 
 if TYPE_CHECKING:
     import geopandas
@@ -390,13 +393,14 @@ class Release(Publication):
         """Tables of synthetic points; see `psd.export._points.point_tables`."""
         from psd.export._points import point_tables
 
-        records_of(self.record)  # refuses a cube
         if isinstance(self.record, SeriesRecord) and self.record.are_running_totals:
             name = self.record.slices.names[0]
             raise ParameterError(
                 "release must be one slice to draw points of running totals, each of which counts "
                 f"the slices before it too; take one, such as release[{name!r}]"
             )
+        if isinstance(self.record, CubeRecord | WindowRecord):
+            return point_tables(self._window_counts(), n, seed, most=most, metadata=self.metadata)
         slices = self._asked_time(None, None if self.slices is None else "slice").slices
         choice = self._first.post_processing
         if choice.estimate == "signed":  # no cell has a negative number of points
@@ -404,6 +408,19 @@ class Release(Publication):
             records = {k: replace(each.record, post_processing=other) for k, each in slices.items()}
             slices = {name: QueryIndex(record=record) for name, record in records.items()}
         return point_tables(slices, n, seed, most=most, metadata=self.metadata)
+
+    def _window_counts(self) -> Mapping[str, QueryIndex]:
+        """Counts of the cells of each slice of a cube by their names, or of a window of one."""
+        from psd.query.cube_views import WindowCounts
+
+        if isinstance(self.record, WindowRecord):
+            return WindowCounts(self._cube, {"": self.record.window})
+        assert self.slices is not None
+        windows = {
+            name: TimeWindow(name=name, numbers=np.array([number]))
+            for number, name in enumerate(self.slices)
+        }
+        return WindowCounts(self._cube, windows)
 
     def to_xarray(self, columns: int = 256, rows: int = 256) -> xarray.Dataset:
         """Counts, densities and errors of equal cells as a dataset of xarray.
@@ -446,7 +463,8 @@ class Release(Publication):
     ) -> Axes | Figure:
         """Draw a map of the cells with matplotlib: classes, colour bar, scale bar and guarantee.
 
-        Time slices are drawn as small maps with the same classes, and one key for all.
+        Time slices are drawn as small maps with the same classes, and one key for all. A cube is
+        drawn in all time, or in the windows that `slices` names.
 
         Parameters
         ----------
@@ -455,7 +473,7 @@ class Release(Publication):
             ``relative_error``, ``reliable``, ``quality`` or a mean, such as ``mean_fare``, whose
             colours are fainter by its quality; poor means are hatched.
         slices : sequence of str, optional
-            Names of the time slices to draw, at most 48; all by default.
+            Names of the time slices to draw, or of a cube windows, at most 48; all by default.
         level : int or str, optional
             As in `to_geopandas`.
         outline : GeoDataFrame or GeoSeries, optional
@@ -482,7 +500,8 @@ class Release(Publication):
         from psd.export._maps import MOST_MAPS, draw_release, draw_series
 
         shown: dict[str, Any] = {"outline": outline, "threshold": threshold, "cmap": cmap}
-        if not isinstance(self.record, SeriesRecord):
+        is_cube = isinstance(self.record, CubeRecord)
+        if not isinstance(self.record, SeriesRecord) and not (is_cube and slices is not None):
             if slices is not None:
                 self._time()
             cells = self.to_geopandas(level=level, threshold=threshold)
@@ -507,6 +526,7 @@ class Release(Publication):
         title: str | None = None,
         level: int | None = None,
         threshold: Threshold = 0.3,
+        when: Any = None,
         overwrite: bool = False,
     ) -> None:
         """Write a page with a map that answers drawn areas, as `psd map` does.
@@ -527,6 +547,9 @@ class Release(Publication):
             Show cells down to this level alone; drawn areas then have no answer.
         threshold : float or tuple of two floats
             As in `query`.
+        when : str, psd.space.time_slices.TimeWindow, or list of these, optional
+            Windows of a cube, the steps of the slider; by default all time, and each slice where a
+            page has room for them. Areas that are drawn on a cube have no answer.
         overwrite : bool
             Whether an existing file is replaced.
 
@@ -541,7 +564,7 @@ class Release(Publication):
         """
         pages = _apps.load_app(_apps.METHODS["map"], what="Release.map")
         page: str = pages.map_page(
-            self, regions=regions, title=title, level=level, threshold=threshold
+            self, regions=regions, title=title, level=level, threshold=threshold, when=when
         )
         _write_page(path, page, overwrite=overwrite)
 
@@ -664,7 +687,7 @@ class Release(Publication):
         """
         from psd.export import export_release, find_format, is_raster
         from psd.export._cells import export_regions
-        from psd.release.allow_list import check_release, check_series
+        from psd.release.allow_list import check_shown
 
         if points:
             from psd.export._points import MOST_WRITTEN, export_points
@@ -679,16 +702,13 @@ class Release(Publication):
                         f"{name} must be left out with points, got {value!r}; they are drawn of "
                         "all cells"
                     )
-            if isinstance(self.record, SeriesRecord):
-                check_series(self.record)
-            else:
-                check_release(self._one())
+            check_shown(self.record)
             tables = self._point_tables(n, seed, most=MOST_WRITTEN)
             return export_points(tables, path, crs=crs, overwrite=overwrite)
         for name, value in (("n", n), ("seed", seed)):
             if value is not None:
                 raise ParameterError(f"{name} must be left out without points, got {value!r}")
-        check_release(self._one())
+        check_shown(self._one())
         if self.levels and not is_raster(find_format(path)):
             for name, value in (("size", size), ("band", band)):
                 if value is not None:

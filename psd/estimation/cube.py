@@ -16,7 +16,11 @@ import numpy as np
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.estimation.constants import MEDIAN_REACH
 from psd.estimation.fit import Fit, fit, fit_least_squares
-from psd.estimation.least_squares import Estimates, published_covariance
+from psd.estimation.least_squares import (
+    Estimates,
+    project_non_negative,
+    published_covariance,
+)
 from psd.estimation.nonuniformity import (
     Moments,
     children_of,
@@ -34,6 +38,9 @@ from psd.space.cube_tree import CubeTree
 __all__ = ["CubeFit", "fit_cube"]
 
 _TINY = 1e-300
+
+# Least part of a parent that its other children are taken to have, so that variances are finite.
+_LEAST_REST = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -232,3 +239,73 @@ def _refined(plane: Fit, record: CubeRecord) -> Fit:
     inside, of_nodes = np.split(plane.inside, [len(plane.inside) - len(plane.tree)])
     vars(made)["inside"] = np.concatenate([inside, of_nodes[source]])
     return made
+
+
+def window_counts(cube: CubeFit, numbers: Integers) -> tuple[Floats, Floats]:
+    """Counts and signed counts of the cells of the plane in a window, (cells,) float64 each.
+
+    numbers: of the slices of the window. One slice has the published counts, several have the
+    unbiased ones, family by family without negative ones: so the total is that of answers.
+
+    P2. The signed count of a cell is the signed answer to its box; see `psd.query.cubes`.
+    """
+    tree, cells = cube.tree, cube.record.cells
+    before = np.zeros(len(cube.record.slices) + 1, np.int64)
+    before[numbers + 1] = 1
+    before = np.cumsum(before)
+    inside = (before[tree.spans[:, 1]] - before[tree.spans[:, 0]]) / tree.lengths[:, 0]
+    signed = _cell_counts(cube, cube.estimates.signed, inside)
+    is_one = len(numbers) == 1
+    count = _cell_counts(cube, cube.estimates.count, inside) if is_one else signed
+    return project_non_negative(cells, count, cube.plane.parent_shares), signed
+
+
+def _cell_counts(cube: CubeFit, values: Floats, inside: Floats) -> Floats:
+    """Values of joint leaves, of each the part that is inside, by cell of the plane, (cells,).
+
+    A joint leaf gives each cell of the plane in its box what `psd.query.cubes` says of the cell's
+    box: its share of the mass of the plane there, and where that is mostly noise of the area.
+    """
+    tree, cells = cube.tree, cube.record.cells
+    leaf = np.flatnonzero(tree.is_leaf & (inside > 0))
+    met = sum_by(cube.nodes[leaf], values[leaf] * inside[leaf], len(cells))
+    mass = np.maximum(cube.plane.estimates.count, 0.0)
+    area, noise = cells.area.astype(np.float64), cube.plane.noise_covariance.variance
+    weight = mass**2 / np.maximum(mass**2 + noise, _TINY)
+    # From the root down: what a cell has by the mass of the cells around it, and by their area.
+    by_mass, by_area = met, np.zeros(len(cells))
+    for level in cells.levels[1:]:
+        above = cells.parent[level]
+        passed = by_mass[above] * weight[above] / np.maximum(mass[above], _TINY)
+        by_mass[level] += passed * mass[level]
+        # Without mass in a cell, records lie evenly.
+        even = by_mass[above] * (1 - weight[above]) / area[above]
+        by_area[level] = by_area[above] + even
+    count = np.where(cells.is_leaf, by_mass + by_area * area, 0.0)
+    for level in reversed(cells.levels[1:]):
+        np.add.at(count, cells.parent[level], count[level])
+    return count
+
+
+def window_estimates(cube: CubeFit, numbers: Integers, variance: Floats) -> Estimates:
+    """Estimates of the cells of the plane in a window.
+
+    variance: (cells,) float64, of each cell by the noise, as answers have it.
+
+    P3. A cell has the stated variance; what it owes to its parent is its share of the parent's
+    records, as far as its own variance allows.
+    """
+    count, signed = window_counts(cube, numbers)
+    cells = cube.record.cells
+    above, total = cells.parent[1:], count[cells.parent[1:]]
+    slope = np.ones(len(cells))
+    even = cube.plane.parent_shares[1:]
+    slope[1:] = np.where(total > 0, count[1:] / np.where(total > 0, total, 1.0), even)
+    own = np.zeros(len(cells))  # of a cell beyond its parent
+    rest = np.maximum(variance[1:] - slope[1:] ** 2 * variance[above], 0.0)
+    own[1:] = rest / np.maximum(1 - slope[1:], _LEAST_REST)
+    own[0] = variance[0]
+    return Estimates(
+        signed=signed, count=count, upward=signed, upward_variance=own, slope=slope,
+        variance=variance,
+    )  # fmt: skip

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, distinct_values
+from psd.errors import InternalError
 from psd.estimation.constants import (
     DENSITY_RASTER,
     MEDIAN_REACH,
@@ -62,6 +63,7 @@ from psd.estimation.posterior import (
     posterior_counts_together,
 )
 from psd.estimation.value_shares import share_weights
+from psd.release.cube import WindowRecord
 from psd.release.file import content_digest
 from psd.release.post_processing import WITH_PRIOR
 from psd.release.record import ReleaseRecord
@@ -225,6 +227,8 @@ def fit(
 
     P2. Totals of the boxes are those of a fit of all cells, to rounding.
     """
+    if isinstance(record, WindowRecord):  # the counts of its tree are of all time
+        raise InternalError("a window of a cube is fitted by psd.query.cube_views")
     tree, choice = record.tree, record.post_processing
     zone = None if near is None else _zone_near(record, near, cache)
     shares = cell_shares(record)
@@ -307,6 +311,8 @@ def rounded_counts(record: ReleaseRecord, count: Floats) -> Floats:
     header = record_header(record)
     # As in version 1: a version of other intervals rounds no count another way.
     header |= {"view": {**header["view"], "estimate": "integer"}, "inference": 1}
+    if isinstance(record, WindowRecord):
+        header["when"] = record.window.numbers.tolist()
     uniform = uniform_of_digest(content_digest(b"psd", header, record.tree))
     return round_counts(record.tree, count, uniform)
 

@@ -26,6 +26,7 @@ from psd.query.answer_table import (
     Limits,
     Reliability,
     Threshold,
+    answer_columns,
     answer_intervals,
     judge_estimates,
     relative_to,
@@ -35,7 +36,7 @@ from psd.query.answer_table import (
 from psd.query.areas import read_areas
 from psd.query.index import QueryIndex
 from psd.query.means import ValueFit, fit_values, node_columns
-from psd.query.totals import node_totals
+from psd.query.totals import WindowFit, node_totals
 from psd.query.windows import answer_areas
 from psd.space.ground_areas import ground_areas, ground_densities, shape_ground_areas
 from psd.space.shape_transforms import transform_table
@@ -193,7 +194,12 @@ def _table_of(
     """Table of some cells."""
     tree, estimates = fit.tree, fit.estimates
     count, error = estimates.count[which], np.sqrt(fit.noise_covariance.variance[which])
-    relative = relative_to(count, error)
+    relative, uneven = relative_to(count, error), dict[str, Any]()
+    if isinstance(fit, WindowFit):  # records of cells may lie in other slices, and elsewhere
+        certainty: dict[str, Any] = {"confidence": CONFIDENCE, "threshold": threshold}
+        answers: dict[str, Any] = answer_columns(fit.cells[which], fit.record, **certainty)
+        count, relative = answers["estimate"], answers["relative_error"]
+        uneven = {name: answers[name] for name in ("nonuniformity_error", "error")}
     reliability = judge_nodes(fit, which, relative, reliability_limits(threshold))
     source = fit.record.source
     stated = {} if source == "curator" else {"release_source": [source] * len(which)}
@@ -205,6 +211,7 @@ def _table_of(
             "level": tree.level[which],
             "estimate": count,
             "perturbation_error": error,
+            **uneven,
             "density": ground_densities(count, areas),
             "relative_error": relative,
             "reliable": reliability.reliable,

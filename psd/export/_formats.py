@@ -22,6 +22,7 @@ from psd._util.extras import needs_extra
 from psd.errors import ParameterError, PsdError, WriteError
 from psd.privacy.loss import RHO, delta_text, epsilon_text
 from psd.query.answer_table import COLUMNS
+from psd.release.cube import WindowRecord
 from psd.release.record import guarantee_note
 from psd.space.ground_areas import area_unit
 
@@ -111,6 +112,7 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
         "counts": record.counted_text,
         **({"values": values_text(record)} if record.values else {}),
         "method": record.method,
+        **({"when": record.window.name} if isinstance(record, WindowRecord) else {}),
         "library": f"psd {record.library}",
         **({"digest": digest} if digest else {}),
     }

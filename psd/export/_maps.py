@@ -24,6 +24,7 @@ from psd._util.extras import picture_text, require_matplotlib
 from psd.errors import ParameterError
 from psd.export._formats import counted_unit, density_unit
 from psd.query.answer_table import QUALITIES, Limits, Threshold, reliability_limits
+from psd.release.cube import WindowRecord
 from psd.space.crs import axis_labels
 from psd.space.ground_areas import east_west_scale, ground_width
 from psd.space.region_tree import ELSEWHERE
@@ -233,6 +234,8 @@ def title_of(record: ReleaseRecord, kind: str, guarantee: str) -> str:
         "reliable": "Reliable estimates",
         "quality": "Quality of the estimates",
     }.get(kind, f"Estimated mean of {kind.removeprefix('mean_')} ({_FAINT})")
+    if isinstance(record, WindowRecord):
+        subject = f"{subject}, {record.window.name}"
     about = record.about
     lines = [] if about is None or about.title is None else textwrap.wrap(about.title, _LINE)
     title = "\n".join([*lines[:2], subject, guarantee])

@@ -14,6 +14,7 @@ from psd._util.atomic_write import temporary_target
 from psd._util.declared_parameters import integer_between
 from psd.errors import ParameterError, WriteError
 from psd.export._formats import find_format, point_suffixes
+from psd.query.cube_views import WindowCounts
 from psd.query.index import fitted
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.crs import parse_crs
@@ -99,7 +100,10 @@ def point_tables(
                 "which are nowhere"
             )
         parts = share_out(number, totals, generator).tolist()
-    for name, part, index in zip(slices, parts, fitted(list(slices.values())), strict=True):
+    # Those of a cube are made one after the other.
+    is_cube = isinstance(slices, WindowCounts)
+    indices = slices.values() if is_cube else fitted(list(slices.values()))
+    for name, part, index in zip(slices, parts, indices, strict=True):
         tree, whole = index.record.tree, whole_counts(index.fit, part, generator)
         drawn += int(whole[0])
         _check_size(drawn, most, "n must be given, and")

@@ -13,7 +13,7 @@ import numpy as np
 from psd._util.atomic_write import temporary_target
 from psd._util.declared_parameters import choice
 from psd.errors import ParameterError, WriteError
-from psd.estimation.fit import fit
+from psd.estimation.fit import Fit, fit
 from psd.export._cells import (
     cell_tables,
     cells_table,
@@ -29,7 +29,10 @@ from psd.export._formats import (
     release_metadata,
 )
 from psd.query.answer_table import Threshold, reliability_limits
-from psd.release.allow_list import check_release
+from psd.query.cube_views import window_index
+from psd.query.index import CubeIndex
+from psd.release.allow_list import check_shown
+from psd.release.cube import WindowRecord
 from psd.release.record import ReleaseRecord
 from psd.space.crs import parse_crs
 from psd.space.shape_transforms import transform_table
@@ -75,9 +78,9 @@ def export_release(
 
     `digest` is the SHA-256 of the content of the release file, for the metadata of the export.
     """
-    if type(record) is not ReleaseRecord:
+    if type(record) not in (ReleaseRecord, WindowRecord):
         raise ParameterError(f"record must be ReleaseRecord, got {type(record).__name__}")
-    check_release(record)
+    check_shown(record)
     limits = check_treatment(unreliable, threshold)
     writer = find_format(path)
     choices = _Choices(
@@ -96,7 +99,7 @@ def export_release(
         "unreliable": unreliable,
     }
     if is_database(writer):
-        rows, dropped = _cells_of(record, choices, tags)
+        rows, dropped = _cells_of(_fit_of(record), choices, tags)
         writer.write_database(rows, path, table=table, tags=tags, overwrite=overwrite)
         return dropped
     if table is not None:
@@ -108,7 +111,7 @@ def export_release(
         try:
             if is_raster(writer):
                 only = {} if band is None else {"band": band}
-                raster = _raster_of(record, choices)
+                raster = _raster_of(_fit_of(record), choices)
                 dropped = int(np.isnan(raster.count).sum())
                 writer.write_raster(raster, target, tags, **only)
             elif hasattr(writer, "write_parts") and crs is None:
@@ -117,11 +120,18 @@ def export_release(
                 writer.write_parts(parts, target)
                 dropped = parts.dropped
             else:
-                rows, dropped = _cells_of(record, choices, tags)
+                rows, dropped = _cells_of(_fit_of(record), choices, tags)
                 writer.write(rows, target)
         except RuntimeError as error:  # what GDAL's writers raise
             raise WriteError(f"cannot write {path}: {error}") from None
     return dropped
+
+
+def _fit_of(record: ReleaseRecord) -> Fit:
+    """Fit of a record, made anew, so that nobody's numbers are exported in its stead."""
+    if isinstance(record, WindowRecord):
+        return window_index(CubeIndex(record=record.cube), record).fit
+    return fit(record)
 
 
 def _check_choices(writer: ModuleType, record: ReleaseRecord, choices: _Choices) -> None:
@@ -168,17 +178,15 @@ def _check_choices(writer: ModuleType, record: ReleaseRecord, choices: _Choices)
 
 
 def _cells_of(
-    record: ReleaseRecord, choices: _Choices, tags: dict[str, str]
+    fit: Fit, choices: _Choices, tags: dict[str, str]
 ) -> tuple[geopandas.GeoDataFrame, int]:
     """Table of cells, in its CRS, with its metadata; and how many are left out."""
-    every = cells_table(
-        fit(record), choices.cells, level=choices.level, threshold=choices.threshold
-    )
+    every = cells_table(fit, choices.cells, level=choices.level, threshold=choices.threshold)
     cells = treat_unreliable(every, choices.unreliable, choices.threshold)
     dropped = len(every) - len(cells)
     if choices.crs is not None:
         cells = transform_table(cells, choices.crs)
-    cells.attrs = _facts(record, tags)
+    cells.attrs = _facts(fit.record, tags)
     return cells, dropped
 
 
@@ -191,8 +199,8 @@ class _Parts:
 
     def __iter__(self) -> Iterator[geopandas.GeoDataFrame]:
         choices, threshold = self._choices, self._choices.threshold
-        fitted = fit(self._record)
-        for every in cell_tables(fitted, choices.cells, level=choices.level, threshold=threshold):
+        fit = _fit_of(self._record)
+        for every in cell_tables(fit, choices.cells, level=choices.level, threshold=threshold):
             cells = treat_unreliable(every, choices.unreliable, threshold)
             self.dropped += len(every) - len(cells)
             cells.attrs = self._facts
@@ -204,11 +212,11 @@ def _facts(record: ReleaseRecord, tags: dict[str, str]) -> dict[str, str]:
     return {"content": "cells", **tags, "density_unit": density_unit(record)}
 
 
-def _raster_of(record: ReleaseRecord, choices: _Choices) -> Raster:
+def _raster_of(fit: Fit, choices: _Choices) -> Raster:
     """Raster of counts, without what is left out."""
     from psd.statistics.raster import density_raster
 
-    raster = density_raster(fit(record), *(choices.size or _SIZE), choices.threshold)
+    raster = density_raster(fit, *(choices.size or _SIZE), choices.threshold)
     if choices.unreliable == "keep":
         return raster
     reliability = judge_raster(raster, reliability_limits(choices.threshold))

@@ -38,7 +38,7 @@ from psd.privacy.budget import spent_before_counting
 from psd.privacy.unit import ContributionScope, PrivacyUnit, counted_unit
 from psd.publish.request import ReadRequest
 from psd.release.codecs import regions_of
-from psd.release.cube import CubeRecord, records_of
+from psd.release.cube import first_record
 from psd.release.series import SeriesRecord
 from psd.space.bounds import check_ground
 
@@ -218,7 +218,7 @@ def tally_of_build(
     is the file of the release.
     """
     record, unit, slices = built.record, built.unit, built.slices
-    first = record.plane if isinstance(record, CubeRecord) else records_of(record)[0]
+    first = first_record(record)
     boundary = None
     if first.boundary and first.covariate is not None:
         boundary = blake2b(first.covariate.raster.tobytes(), digest_size=32).hexdigest()

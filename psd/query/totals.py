@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import InternalError
+from psd.estimation.fit import Fit
 from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance
 from psd.query.lines import Sides, cut_pairs, line_variance, side_variance
 from psd.query.traversal import Traversal, perturbation_variance
 
-if TYPE_CHECKING:
-    from psd.estimation.fit import Fit
+__all__ = ["WindowFit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,6 +53,18 @@ class QueryTotals:
     def noise_variance(self, published: bool) -> NDArray[np.float64]:
         """Variance from the noise, of the published counts or of the signed ones."""
         return self.published_variance if published else self.perturbation_variance
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WindowFit(Fit):
+    """Fit of the cells of a cube in a window of time; see `psd.query.cube_views`.
+
+    P1. Cells have the answers to their boxes. These know more than the fit does: that records of a
+    cell may lie in other slices, and elsewhere than those of all time.
+    """
+
+    cells: QueryTotals  # of every cell
+    totals: Callable[[Floats], QueryTotals]  # of boxes in the CRS of the release, (n, 4) float64
 
 
 def query_totals(
@@ -117,6 +128,8 @@ def query_totals(
 
 def node_totals(fit: Fit, nodes: Integers) -> QueryTotals:
     """Totals of queries that are nodes of the tree; they are whole, so nothing is uneven."""
+    if isinstance(fit, WindowFit):
+        return fit.cells[nodes]
     nothing = np.zeros(len(nodes))
     return QueryTotals(
         estimate=fit.estimates.count[nodes],

@@ -22,7 +22,7 @@ from psd.privacy.unit import PrivacyUnit
 from psd.privacy.values import Value
 from psd.regions.hierarchy import KINDS, RegionHierarchy, RegionLevel
 from psd.release.about import About
-from psd.release.cube import CubeRecord
+from psd.release.cube import CubeRecord, WindowRecord
 from psd.release.post_processing import PostProcessing
 from psd.release.record import LocalReports, ReleaseRecord, is_method_name
 from psd.release.series import SeriesRecord
@@ -129,6 +129,18 @@ def check_cube_record(record: CubeRecord) -> None:
     for axis in tree.axes:
         _check_exact("axis", axis, (TimeAxis,))
     _check_exact("cap", tree.cap, (SliceCap, NoneType))
+
+
+def check_shown(record: ReleaseRecord | SeriesRecord | CubeRecord) -> None:
+    """Refuse to export what holds anything but public values; see `check_release`."""
+    if isinstance(record, WindowRecord):
+        record = record.cube
+    if isinstance(record, CubeRecord):
+        check_cube_record(record)
+    elif isinstance(record, SeriesRecord):
+        check_series(record)
+    else:
+        check_release(record)
 
 
 def _check_exact(name: str, value: object, types: tuple[type, ...]) -> None:

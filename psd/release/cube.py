@@ -19,9 +19,9 @@ from psd.space.axes import TimeAxis
 from psd.space.box_tree import Tree
 from psd.space.cube_tree import CubeTree
 from psd.space.growing_tree import refine_plane
-from psd.space.time_slices import TimeSlices
+from psd.space.time_slices import TimeSlices, TimeWindow
 
-__all__ = ["CubeRecord", "records_of"]
+__all__ = ["CubeRecord", "WindowRecord", "all_time", "first_record", "shown_records"]
 
 _SHARED = [each.name for each in fields(ReleaseRecord) if each.name not in ("tree", "covariate")]
 
@@ -160,13 +160,49 @@ class CubeRecord:
         return ""
 
 
-def records_of(
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WindowRecord(ReleaseRecord):
+    """A cube in a window of time, as cells of the plane: it is looked at, and is no release.
+
+    P1. It states the loss of its cube, and the unit of privacy. Writers of release files take no
+    record of this type.
+    """
+
+    cube: CubeRecord
+    window: TimeWindow  # slices that are looked at as one
+
+
+def window_record(cube: CubeRecord, window: TimeWindow) -> WindowRecord:
+    """Record of the cells of a cube in a window of time."""
+    facts = {each.name: getattr(cube.plane, each.name) for each in fields(ReleaseRecord)}
+    return WindowRecord(**(facts | {"tree": cube.cells}), cube=cube, window=window)
+
+
+def all_time(cube: CubeRecord) -> TimeWindow:
+    """The window of all slices."""
+    return TimeWindow(name="all time", numbers=np.arange(len(cube.slices)))
+
+
+def shown_records(
     record: ReleaseRecord | SeriesRecord | CubeRecord,
 ) -> tuple[ReleaseRecord, ...]:
-    """Records of each time slice, or of a release without time; a cube is refused."""
+    """Records of each time slice, of a release without time, or of a cube in all time."""
     if isinstance(record, CubeRecord):
-        raise ParameterError(
-            "release must not be a cube for this, whose slices are not counted one by one; ask it "
-            "for areas in windows of time, or build with another method, such as auto"
-        )
+        return (window_record(record, all_time(record)),)
     return record.releases if isinstance(record, SeriesRecord) else (record,)
+
+
+def first_record(record: ReleaseRecord | SeriesRecord | CubeRecord) -> ReleaseRecord:
+    """Record of a release without time, of the first slice, or of the plane of a cube."""
+    if isinstance(record, CubeRecord):
+        return record.plane
+    return record.releases[0] if isinstance(record, SeriesRecord) else record
+
+
+def refuse_views(record: ReleaseRecord | SeriesRecord | CubeRecord, what: str) -> None:
+    """Refuse a cube, or a window of it, for what is done with releases of their own."""
+    if isinstance(record, CubeRecord | WindowRecord):
+        raise ParameterError(
+            f"release must not be a cube, or a window of one, {what}, since its slices are not "
+            "counted one by one; build with another method, such as auto"
+        )

@@ -15,7 +15,7 @@ from psd._util.instances import check_choice, shown, type_text
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError
 
-__all__ = ["By", "TimeSlices"]
+__all__ = ["By", "TimeSlices", "TimeWindow"]
 
 By = Literal["hour", "day", "week", "month"]
 

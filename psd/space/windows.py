@@ -14,6 +14,8 @@ from psd._util.wall_clock import check_zone
 from psd.errors import ParameterError, PsdWarning
 from psd.space.time_slices import MAX_SLICES, TimeSlices, TimeWindow, names_of_times
 
+__all__ = ["read_windows"]
+
 
 def read_windows(when: Any, slices: TimeSlices) -> tuple[list[TimeWindow], bool]:
     """Windows of what a caller gives: a text, a date, a window, or a list; and whether it is one.

@@ -158,6 +158,12 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
     by_leaf = sparse.csr_array((root[:, 0], (owner, number)), shape=(len(leaves), len(cut)))
     shape = (overlay.cells, len(cut))
     by_cell = sparse.csr_array((scale, (overlay.cell[cut], number)), shape=shape)
+    # Of windows of cubes, whole leaves err too, and each in all cells that have a part of it.
+    whole = np.sqrt(overlay.window_variance())
+    nodes, at = np.unique(overlay.node, return_inverse=True)
+    by_window = sparse.csr_array(
+        (overlay.share * whole[overlay.node], (overlay.cell, at)), shape=(overlay.cells, len(nodes))
+    )
     common = overlay.shift()[:, None]
     lines = overlay.lines()
     # Root of the share of each leaf that is in no cell: its parts there are drawn as one.
@@ -167,6 +173,8 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
         normal = random.standard_normal((len(cut), draws))
         leaf = by_leaf @ normal + missing * random.standard_normal((len(leaves), draws))
         result: Floats = by_cell @ (root * normal - share[:, None] * leaf[owner])
+        if whole.any():
+            result = result + by_window @ random.standard_normal((len(nodes), draws))
         if common.any():
             result += common * random.standard_normal((1, draws))
         if lines is not None:

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
+from psd.estimation.fit import predicts_published
 from psd.query.answer_table import COLUMNS, QUALITIES, Threshold
 from psd.query.areas import read_areas
 from psd.query.index import QueryIndex
 from psd.query.joint import part_variance, records_moved
 from psd.query.lines import divides_records, line_matrix
 from psd.query.region_nodes import clipped_share
+from psd.query.totals import WindowFit
 from psd.query.windows import answer_areas
 from psd.space.ground_areas import area_unit, ground_areas, ground_densities
 from psd.space.region_tree import RegionTree
@@ -124,9 +126,16 @@ class Overlay:
         variance[cut] = part_variance(self.fit, self.node[cut], part)
         return variance
 
+    def window_variance(self) -> Floats:
+        """Variance of each leaf of a window of a cube as a whole, shape (nodes,); else 0."""
+        if not isinstance(self.fit, WindowFit):
+            return np.zeros(len(self.fit.tree))
+        return self.fit.cells.nonuniformity_variance
+
     def nonuniformity_variance(self) -> Floats:
         """Variance of each cell's count from uneven leaves, shape (cells,)."""
         leaves = sum_by(self.cell, self.part_variance(), self.cells)
+        leaves += sum_by(self.cell, self.share**2 * self.window_variance()[self.node], self.cells)
         variance = leaves + self.shift() ** 2
         lines = self.lines()
         return variance if lines is None else variance + lines.power(2).sum(axis=1)
@@ -329,11 +338,17 @@ class Raster:
 def density_raster(fit: Fit, columns: int, rows: int, threshold: Threshold = 0.3) -> Raster:
     """Count records in equal cells; see `Release.raster`.
 
-    P4. The counts sum to the total of the release, up to rounding.
+    P4. The counts sum to the total of the release, up to rounding. Those of a window of a cube are
+    answers to the cells, each cut at 0, and may sum to more.
     """
     overlay = raster_overlay(fit, columns, rows)
-    count = overlay.counts()
-    noise, nonuniformity = overlay.perturbation_variance(), overlay.nonuniformity_variance()
+    if isinstance(fit, WindowFit):  # which knows the errors of boxes better than its cells do
+        totals = fit.totals(_raster_boxes(fit, columns, rows))
+        count, nonuniformity = np.maximum(totals.estimate, 0.0), totals.nonuniformity_variance
+        noise = totals.noise_variance(predicts_published(fit.record))
+    else:
+        count = overlay.counts()
+        noise, nonuniformity = overlay.perturbation_variance(), overlay.nonuniformity_variance()
     density = ground_densities(count, ground_areas(fit.domain, overlay.boxes))
     bands = (count, density, np.sqrt(noise), np.sqrt(nonuniformity), np.sqrt(noise + nonuniformity))
     values = {}
@@ -356,13 +371,17 @@ def density_raster(fit: Fit, columns: int, rows: int, threshold: Threshold = 0.3
     )
 
 
+def _raster_boxes(fit: Fit, columns: int, rows: int) -> Floats:
+    """Cells of a raster in the CRS of the release, from the south-west."""
+    west, south, east, north = fit.domain.bounds
+    return _mesh_boxes(np.linspace(west, east, columns + 1), np.linspace(south, north, rows + 1))
+
+
 def _value_bands(fit: Fit, columns: int, rows: int, threshold: Threshold) -> dict[str, Floats]:
     """Means and sums in the cells of a raster, from the south-west, (cells,) float64 each."""
     index = QueryIndex(record=fit.record)
     vars(index)["fit"] = fit
-    west, south, east, north = fit.domain.bounds
-    boxes = _mesh_boxes(np.linspace(west, east, columns + 1), np.linspace(south, north, rows + 1))
-    areas = read_areas(boxes, fit.domain, fit.tree)
+    areas = read_areas(_raster_boxes(fit, columns, rows), fit.domain, fit.tree)
     numbers = range(len(fit.record.values))
     both = [(kind, number) for number in numbers for kind in ("mean", "sum")]
     certainty: dict[str, Any] = {"confidence": _CONFIDENCE, "threshold": threshold}

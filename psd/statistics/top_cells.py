@@ -9,6 +9,9 @@ import numpy as np
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.answer_table import two_sided_quantile
+from psd.query.cube_covariance import answer_cube_jointly
+from psd.query.cube_views import cells_index
+from psd.query.index import CubeWindow
 from psd.query.joint import answer_jointly
 from psd.space.ground_areas import ground_areas, ground_densities
 from psd.statistics.error_draws import (
@@ -33,7 +36,7 @@ _REACH = 6.0
 
 
 def rank_top(
-    index: QueryIndex,
+    asked: QueryIndex | CubeWindow,
     k: int | None,
     *,
     size: tuple[int, int] | None,
@@ -64,9 +67,14 @@ def rank_top(
                 "ranks the cells of a raster by density"
             )
         k = _check_k(k, len(areas), "regions")
-        together = answer_jointly(index, areas, confidence=0.95, threshold=0.3)
+        certainty: dict[str, Any] = {"confidence": 0.95, "threshold": 0.3}
+        if isinstance(asked, CubeWindow):
+            windows, labels = [asked.window], [dict[str, str]()]
+            together = answer_cube_jointly(asked.index, windows, labels, areas, **certainty)
+        else:
+            together = answer_jointly(asked, areas, **certainty)
         return rank_jointly(together, k, draws=draws, seed=seed)
-    fit = index.fit
+    fit = cells_index(asked).fit
     overlay = raster_overlay(fit, *size) if size else leaf_overlay(fit)
     return _top_cells(overlay, _check_k(k, overlay.cells, "cells"), by, draws, seed), None
 

@@ -4,6 +4,7 @@ import os
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 
@@ -144,23 +145,69 @@ def test_wrong_questions(subtests):
         (2, "--mean fare", "mean must be one of the release"),
     ]
     check_refusals(subtests, table, *ASK.split())
-    for line in (
-        "export c e.gpkg",
-        "map c -o m.html",
-        "info c --slice 2024-01-01T00",
-    ):
+
+
+WRONG_VIEWS = [
+    (2, "export c e.csv --when 2024-01-03", "--when must begin and end where slices do"),
+    (2, "export c e.csv --when mondays --slice 2024-01-01T00", "--slice must be left out with"),
+    (2, "export flat e.csv --when mondays", "--when must be given with a cube"),
+    (2, "export flat e.csv --points --when mondays", "--when must be given with a cube"),
+    (2, "map flat -o m.html --when mondays", "--when must be given with a cube"),
+    (2, "info c --slice 2024-01-01T00", "--slice must be left out for a cube"),
+    (2, "check evaluate c v.csv", "must not be a cube"),
+    (2, f"{ASK} --explain", "must not be a cube"),
+    (2, f"{ASK} --box 0 0 4 4 --nested", "must not be a cube"),
+    (2, "query c --top 3 --when mondays --when tuesdays", "--when must be one window"),
+]
+
+
+def test_views_that_are_refused(subtests):
+    passes(f"{BUILD} -o flat --epsilon 1")
+    for code, line, told in WRONG_VIEWS:
         with subtests.test(line):
             outcome = cli(line)
-            assert outcome.code == 2
-            assert outcome.err.count("\n") == 1
-            assert "must not be a cube" in outcome.err
+            assert (outcome.code, outcome.err.count("\n")) == (code, 1)
+            assert told in outcome.err
+
+
+def test_cells_of_a_window_are_exported(folder):
+    release = psd.load("c")
+    for option, view in (
+        ([], release),
+        (["--when", "weekdays 07-09"], release["weekdays 07-09"]),
+        (["--slice", "2024-01-01T08"], release["2024-01-01T08"]),
+    ):
+        passes("export", "c", "e.csv", "--overwrite", *option)
+        table, expected = pd.read_csv("e.csv"), view.to_geopandas()
+        for name in ("estimate", "perturbation_error", "error"):
+            assert table[name].tolist() == pytest.approx(expected[name].tolist())
+    passes("export", "c", "e.gpkg", "--when", "tuesdays,mondays")
+    assert len(gpd.read_file("e.gpkg", layer="cells")) == len(expected)
+    passes("export c p.csv --points --seed 1")
+    assert "slice" in pd.read_csv("p.csv")
+    passes("export", "c", "p2.csv", "--points", "--seed", "1", "--when", "mondays")
+    assert abs(len(pd.read_csv("p2.csv")) - release["mondays"].total) < 1
+
+
+def test_first_cells_and_differences_of_windows():
+    found = as_table("query", "c", "--top", "3", "--when", "mondays")
+    expected = psd.load("c").query(top=3, when="mondays").table
+    assert found["estimate"].tolist() == pytest.approx(expected["estimate"].tolist())
+    assert len(as_table("query c --quantiles --size 8 8 --draws 20")) == 4
+    line = [*ASK.split(), "--difference", "c", "--when", "2024-01-01", "--other-slice"]
+    found = as_table(*line, "2024-01-02")
+    both = psd.load("c").query([(0, 0, 8, 8)], when=["2024-01-01", "2024-01-02"]).joint()
+    assert found["difference"][0] == pytest.approx(both.difference(0, 1).estimate)
+    assert found["error"][0] == pytest.approx(both.difference(0, 1).error)
 
 
 @pytest.mark.deep  # it needs matplotlib
-def test_a_picture_of_a_cube_is_refused():
-    outcome = cli("plot c p.png")
-    assert outcome.code == 2
-    assert "must not be a cube" in outcome.err
+def test_pictures_of_a_cube(folder):
+    passes("plot c all.png")
+    passes("plot", "c", "one.png", "--when", "weekdays 07-09")
+    passes("plot", "c", "two.png", "--when", "mondays", "--when", "tuesdays")
+    pictures = {name: (folder / f"{name}.png").read_bytes() for name in ("all", "one", "two")}
+    assert len(set(pictures.values())) == 3
 
 
 @pytest.mark.parametrize("unit", ["", "--user user --max-contributions 2 --per slice"])

@@ -21,7 +21,7 @@ import psd
 from psd.api.release import Release
 from psd.apps.local.aggregation import counted_groups, release_of
 from psd.apps.local.campaign_design import design
-from psd.apps.web.map_arrays import pack_arrays, release_arrays, release_numbers
+from psd.apps.web.map_arrays import cut_arrays, pack_arrays, release_arrays, release_numbers
 from psd.apps.web.map_outlines import lowest_outlines
 from psd.apps.web.map_page import ENGINE_SCRIPTS
 from psd.decompositions.quadtree import Quadtree
@@ -251,19 +251,20 @@ def polygon_of(shape):
     return {"polygons": [[np.array(ring.coords).tolist() for ring in rings]]}
 
 
-def run_engine(folder, release, queries, pairs=()):
+def run_engine(folder, release, queries, pairs=(), level=None):
     """Answers of the engine to lists of shapes, one column each; and what else it computes."""
     if shutil.which("node") is None:
         if os.environ.get("PSD_REQUIRE_NODE"):
             pytest.fail("node is not installed: apt-get install nodejs")
         pytest.skip("node is not installed")
-    packed = pack_arrays(release_arrays(release))
+    arrays = release_arrays(release) if level is None else cut_arrays(release, level)
+    packed = pack_arrays(arrays)
     exact = lowest_outlines(release) if release.levels else {}
     given = {
         "outlines": {name: values.tolist() for name, values in exact.items()},
         "text": packed.text,
         "directory": packed.directory,
-        "meta": release_numbers(release),
+        "meta": release_numbers(release, level=level),
         "queries": queries,
         "pairs": list(pairs),
         "z": -NormalDist().inv_cdf(0.025),

@@ -40,6 +40,7 @@ from psd.query.constants import (
 from psd.query.means import ValueFit, node_columns, noise_quantiles, single_noise
 from psd.query.polygons import MAX_VALUES
 from psd.query.region_nodes import TOLERANCE, is_clipped
+from psd.query.totals import WindowFit
 from psd.space.box_tree import Tree
 from psd.space.domain import Domain
 from psd.space.ground_areas import ground_areas, ground_densities
@@ -155,6 +156,8 @@ def _with_values(release: Release, make: Callable[[Release], Arrays]) -> Arrays:
 def _release_arrays(release: Release) -> Arrays:
     """Arrays of a release without its values."""
     fit, tree = release.index.fit, release.tree
+    if isinstance(fit, WindowFit):
+        return _window_arrays(release, fit, len(tree.levels) - 1)
     estimates = fit.estimates
     arrays: Arrays = {
         "children": tree.children.astype(np.uint8),
@@ -191,6 +194,8 @@ def cut_arrays(release: Release, level: int) -> Arrays:
 def _cut_arrays(release: Release, level: int) -> Arrays:
     """Arrays of the nodes down to a level without values."""
     fit, tree = release.index.fit, release.tree
+    if isinstance(fit, WindowFit):
+        return _window_arrays(release, fit, level)
     estimates, upper = fit.estimates, slice(0, tree.levels[level].stop)
     children = np.where(tree.level[upper] < level, tree.children[upper], 0)
     arrays: Arrays = {
@@ -206,6 +211,38 @@ def _cut_arrays(release: Release, level: int) -> Arrays:
     if fit.record.post_processing.estimate != "signed":
         arrays["signed"] = estimates.signed[upper]
     return arrays
+
+
+def _window_arrays(release: Release, fit: WindowFit, level: int) -> Arrays:
+    """Arrays of the nodes of a window of a cube down to a level, with their answers.
+
+    ``noise``, ``published``, ``uneven`` and ``beyond`` are of the answers of nodes; those that are
+    equal to others, or 0, are left out.
+    """
+    tree, upper = release.tree, slice(0, release.tree.levels[level].stop)
+    totals = fit.cells[np.arange(upper.stop)]
+    arrays: Arrays = {
+        "children": np.where(tree.level[upper] < level, tree.children[upper], 0).astype(np.uint8),
+        "offsets": _offsets(tree).reshape(4, -1)[:, upper].ravel(),
+        "ground": _ground_scales(release, upper.stop),
+        "count": totals.estimate,
+        "noise": totals.perturbation_variance,
+        "uneven": totals.nonuniformity_variance,
+    }
+    if not np.array_equal(totals.signed, totals.estimate):
+        arrays["signed"] = totals.signed
+    if not np.array_equal(totals.published_variance, totals.perturbation_variance):
+        arrays["published"] = totals.published_variance
+    if totals.beyond.any():
+        arrays["beyond"] = totals.beyond
+    return arrays
+
+
+def cell_counts(fit: Fit) -> Floats:
+    """Counts of all cells that a map shows; of a window of a cube the answers to them."""
+    return (
+        np.maximum(fit.cells.estimate, 0.0) if isinstance(fit, WindowFit) else fit.estimates.count
+    )
 
 
 def _ground_scales(release: Release, nodes: int) -> NDArray[np.int32]:
@@ -300,6 +337,7 @@ def _numbers(release: Release, threshold: Threshold) -> dict[str, Any]:
         "ground": _scale_step(release.domain),
         "resolution": release.domain.coordinate_resolution is not None,
         "maxValues": MAX_VALUES,
+        "window": isinstance(fit, WindowFit),
         "root": float(fit.estimates.variance[0]),
         "signed": fit.published_covariance is fit.estimates,
         "predictsPublished": predicts_published(fit.record),
@@ -431,7 +469,7 @@ def _cells(release: Release, level: int, threshold: Threshold) -> Values:
     nodes = shown_nodes(release.tree, level)
     boxes = release.tree.boxes[nodes].astype(np.float64)
     count, plane = (
-        release.index.fit.estimates.count[nodes],
+        cell_counts(release.index.fit)[nodes],
         release.tree.area[nodes].astype(np.float64),
     )
     means = node_means(release, nodes, threshold) if release.index.record.values else ()

@@ -22,6 +22,7 @@ from psd.apps.web.map_arrays import (
     Means,
     PackedArrays,
     cell_classes,
+    cell_counts,
     cut_arrays,
     level_cells,
     node_means,
@@ -48,9 +49,11 @@ from psd.query.answer_table import (
     two_sided_quantile,
 )
 from psd.query.areas import SLIVER
-from psd.release.cube import records_of
+from psd.release.cube import CubeRecord, WindowRecord, all_time, shown_records
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE, RegionTree
+from psd.space.time_slices import TimeWindow
+from psd.space.windows import read_windows
 from psd.version import __version__
 
 if TYPE_CHECKING:
@@ -101,6 +104,7 @@ def map_page(
     title: str | None = None,
     level: int | None = None,
     threshold: Threshold = 0.3,
+    when: Any = None,
 ) -> str:
     """Make the map page of a release or a series as an HTML text.
 
@@ -115,7 +119,8 @@ def map_page(
     Parameters
     ----------
     release : Release
-        Shown with a slider for its time slices.
+        Shown with a slider for its time slices. Of a cube cells and given regions have answers,
+        and drawn areas have none.
     regions : GeoDataFrame, optional
         Public polygons to choose from, with a CRS; ``id`` and ``name`` are read.
     title : str, optional
@@ -124,6 +129,9 @@ def map_page(
         Show cells down to this level alone; drawn areas then have no answer.
     threshold : float or tuple of two floats
         As in `Release.query`.
+    when : str, psd.space.time_slices.TimeWindow, or list of these, optional
+        Windows of a cube, one for each step of the slider. By default all time, followed by each
+        slice where a page has room for them.
 
     Raises
     ------
@@ -137,25 +145,36 @@ def map_page(
     >>> "<title>Visits &lt;2024&gt;</title>" in page
     True
     """
-    names = [""] if release.slices is None else list(release)
-    first = release if release.slices is None else release[names[0]]
-    trees = [each.tree for each in records_of(release.record)]
+    is_cube = isinstance(release.record, CubeRecord | WindowRecord)
+    names: list[str] = [""] if release.slices is None else list(release)
+    if isinstance(release.record, CubeRecord):
+        windows = _windows(release.record, when, level)
+        names = [window.name for window in windows]
+        first = release[windows[0]]
+        trees = [first.tree] * len(windows)
+        steps: Iterable[Release] = (release[window] for window in windows)
+    elif when is not None:
+        raise ParameterError(f"when must be left out, got {str(when)[:80]}; the release is no cube")
+    else:
+        first = release if release.slices is None else release[names[0]]
+        trees = [each.tree for each in shown_records(release.record)]
+        steps = fitted_slices(release)
     _check(first, regions, level)
-    _check_size(trees, level)
+    _check_size(trees, level, "when names windows" if is_cube else "--slice shows one time slice")
     groups = _groups(first, regions)
     deepest = max(int(tree.level.max()) for tree in trees) if level is None else level
     # One slice after another; of each the page keeps what is packed, and what classes are made of.
     packed, numbers, cells = [], [], []
     of_groups: list[list[Floats]] = [[] for _ in groups]
     means: list[list[Means]] = [[] for _ in groups]
-    for shown in fitted_slices(release):
+    for shown in steps:
         arrays = _slice_arrays(shown, groups, level, threshold)
         packed.append(pack_arrays(arrays))
         numbers.append(release_numbers(shown, threshold, level=level, confidence=_CONFIDENCE))
         if not first.levels:
             cells.append(level_cells(shown, deepest, threshold))
         for number, (group, estimates) in enumerate(zip(groups, of_groups, strict=True)):
-            count = shown.index.fit.estimates.count
+            count = cell_counts(shown.index.fit)
             given = arrays.get(f"answers{number}")
             estimates.append(count[group.nodes] if given is None else given[: len(group.ids)])
             if first.index.record.values:
@@ -163,7 +182,7 @@ def map_page(
     shapes = pack_arrays(_outlines(first, groups)) if groups else None
     data = {
         **_facts(release, first, title, threshold),
-        "drawing": level is None and answers_drawn_areas(first),
+        "drawing": level is None and not is_cube and answers_drawn_areas(first),
         "hasCells": not first.levels,
         "cut": level,
         "outlines": country_outlines(first.domain),
@@ -190,6 +209,16 @@ def map_page(
     return _document(data, packed, shapes)
 
 
+def _windows(cube: CubeRecord, when: Any, level: int | None) -> list[TimeWindow]:
+    """Windows of a cube that are steps of the slider."""
+    if when is not None:
+        return read_windows(when, cube.slices)[0]
+    every, numbers = all_time(cube), range(len(cube.slices))
+    if (len(numbers) + 1) * _cells(cube.cells, level) > MAX_MAP_CELLS:
+        return [every]
+    return [every, *(TimeWindow(name=cube.slices.names[n], numbers=np.array([n])) for n in numbers)]
+
+
 def _check(first: Release, regions: Any, level: int | None) -> None:
     """Refuse arguments that do not fit the release."""
     if first.levels and (regions is not None or level is not None):
@@ -204,14 +233,14 @@ def _check(first: Release, regions: Any, level: int | None) -> None:
         raise ParameterError(f"level must be an integer from 0 to {deepest}, got {level}")
 
 
-def _check_size(trees: list[Tree], level: int | None) -> None:
+def _check_size(trees: list[Tree], level: int | None, fewer: str) -> None:
     """Refuse more cells than a page can have."""
     shown = sum(_cells(each, level) for each in trees)
     if shown <= _most_cells(trees):
         return
     fits = fitting_levels(trees)
     advice = f"--level {fits[-1]} shows larger cells" if fits else "build fewer cells"
-    slices = "; --slice shows one time slice" if len(trees) > 1 else ""
+    slices = f"; {fewer}" if len(trees) > 1 else ""
     raise ParameterError(
         f"release must have at most {_most_cells(trees):,} cells on a map page, got {shown:,}; "
         f"{advice}{slices}"

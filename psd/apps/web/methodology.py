@@ -28,6 +28,7 @@ from psd.apps.web.sheet_words import (
 from psd.decompositions import method_class, methods
 from psd.privacy.loss import delta_text
 from psd.query.answer_table import QUALITIES, relative_text, reliability_limits
+from psd.release.series import SeriesRecord
 from psd.space.ground_areas import area_unit, east_west_scale, ground_areas, shape_ground_areas
 from psd.space.region_tree import ELSEWHERE, RegionTree
 from psd.version import __version__
@@ -146,7 +147,7 @@ def methodology_page(release: Release, language: Language | None = None) -> str:
     Parameters
     ----------
     release : Release
-        Errors and the map of a series are those of its middle slice.
+        Errors and the map of a series are those of its middle slice, those of a cube of all time.
     language : {"en", "ko"}, optional
         By default that of the release, Korean or else English. Pictures have English words.
 
@@ -165,8 +166,9 @@ def methodology_page(release: Release, language: Language | None = None) -> str:
     if language is None:
         language = page_language(release)
     shown = release
-    if release.slices is not None:
-        shown = release[release.slices.names[len(release.slices) // 2]]
+    if isinstance(release.record, SeriesRecord):
+        slices = release.record.slices
+        shown = release[slices.names[len(slices) // 2]]
     body = [
         _summary_section(release, language),
         _protection_section(release, language),
@@ -183,10 +185,12 @@ def methodology_page(release: Release, language: Language | None = None) -> str:
 
 
 def _shown_text(release: Release, language: Language) -> str:
-    """Which slice of a series a section is about; empty for a single release."""
+    """Which slices of a release a section is about; empty for one without time."""
     if release.slices is None:
         return ""
     names = release.slices.names
+    if not isinstance(release.record, SeriesRecord):
+        return SHEET[language]["all_time"].format(n=len(names))
     return SHEET[language]["shown"].format(n=len(names), name=names[len(names) // 2])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from psd.privacy.loss import RHO, delta_text, epsilon_text
-from psd.release.cube import records_of
+from psd.release.cube import first_record
 from psd.release.series import SeriesRecord
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _EN: Final = {
     "slices_text": "{n} by {by}, from {first} to {last}", "guarantee": "Guarantee",
     "hour": "hour", "day": "day", "week": "week", "month": "month", "year": "year",
     "shown": "Of the {n} time slices, {name} is shown.",
+    "all_time": "All {n} time slices are shown together.",
     "protected": "What is protected",
     "protects": "The release protects {what}. With or without it, each possible release is almost "
     "equally likely. This is differential privacy with {loss} {unit}.",
@@ -116,6 +117,7 @@ _KO: Final = {
     "slices_text": "{first}부터 {last}까지 {n}개, {by} 단위", "guarantee": "보장",
     "hour": "시간", "day": "일", "week": "주", "month": "월", "year": "연",
     "shown": "시간 구간 {n}개 가운데 {name} 구간을 보입니다.",
+    "all_time": "시간 구간 {n}개를 모두 합쳐 보입니다.",
     "protected": "무엇을 보호하는가",
     "protects": "이 공개 자료는 {what} 보호합니다. 그것이 있든 없든, 나올 수 있는 공개 자료의 "
     "가능성은 거의 같습니다. 이것이 차분 프라이버시이며, 손실은 {loss}, 보호 단위는 {unit}입니다.",
@@ -287,5 +289,5 @@ def limits_texts(limits: Limits, language: Language) -> list[str]:
 
 
 def _first_of(release: Release) -> ReleaseRecord:
-    """Record of a release, or of the first slice."""
-    return records_of(release.record)[0]
+    """Record of a release, of the first slice, or of the plane of a cube."""
+    return first_record(release.record)

@@ -27,6 +27,7 @@ from psd.apps.web.site_page import Published, SiteFile, index_page
 from psd.errors import ParameterError, WriteError
 from psd.export import Described, density_unit, find_format, stac_collection
 from psd.query.answer_table import reliability_limits
+from psd.release.series import SeriesRecord
 from psd.signing import read_signature, signature_name
 
 if TYPE_CHECKING:
@@ -319,7 +320,7 @@ def _write_release(each: Published, made: Path, signature: bytes | None) -> Publ
 
 
 def _tables(each: Published, level: str) -> Iterator[geopandas.GeoDataFrame]:
-    """Table of each slice, with its name in a first column; of a release without time, its own."""
+    """Table of each slice of a series, with its name in a first column; of others, the only one."""
     release = each.release
     stated = {
         "content": "regions" if level else "cells",
@@ -328,7 +329,7 @@ def _tables(each: Published, level: str) -> Iterator[geopandas.GeoDataFrame]:
         "unreliable": "keep",
         "density_unit": density_unit(each.records[0]),
     }
-    names: list[Any] = [None] if release.slices is None else list(release)
+    names: list[Any] = list(release) if isinstance(release.record, SeriesRecord) else [None]
     for name in names:
         shown = release if name is None else release[name]
         table = shown.to_geopandas(level=level or None, threshold=_THRESHOLD)
@@ -343,7 +344,7 @@ def _write_table(each: Published, level: str, path: Path) -> dict[str, str]:
     import pyarrow.parquet as pq
 
     tables, writer = _tables(each, level), find_format(path)
-    if each.release.slices is None:
+    if not isinstance(each.release.record, SeriesRecord):
         writer.write(next(tables), path)
         schema = pq.read_schema(path)
     else:

@@ -28,7 +28,8 @@ from psd.apps.web.sheet_words import (
 )
 from psd.export import classes_of
 from psd.privacy.loss import delta_text, epsilon_text
-from psd.release.cube import records_of
+from psd.release.cube import shown_records
+from psd.release.series import SeriesRecord
 from psd.space.crs import parse_crs
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE
@@ -192,7 +193,7 @@ class Published:
     @property
     def records(self) -> tuple[ReleaseRecord, ...]:
         """Published fields of each slice, or of the release."""
-        return records_of(self.release.record)
+        return shown_records(self.release.record)
 
 
 def index_page(releases: Sequence[Published], language: Language, other: str) -> str:
@@ -345,13 +346,14 @@ def _facts(each: Published, language: Language) -> dict[str, str]:
 
 
 def _picture(each: Published, language: Language) -> str:
-    """Density of a release, or of the middle slice, in classes; without what is in no region."""
+    """Density of a release, or of the middle slice of a series, without what is in no region."""
     from matplotlib import image
 
     words, release, name = _WORDS[language], each.release, ""
     shown = release
-    if release.slices is not None:
-        name = release.slices.names[len(release.slices) // 2]
+    if isinstance(release.record, SeriesRecord):
+        slices = release.record.slices
+        name = slices.names[len(slices) // 2]
         shown = release[name]
     west, south, east, north = view = np.array(shown.domain.bounds)
     named = None

@@ -8,6 +8,7 @@ import shapely
 from psd.estimation.density import SmoothDensity
 from psd.query.answer_table import QUALITIES
 from psd.testing.data import release_from_counts
+from support.cubes import cube
 from support.map_engine import (
     COLUMNS,
     KINDS,
@@ -200,3 +201,20 @@ def test_means_of_cells_are_those_of_the_table(kind, tmp_path):
             assert near(found[some], expected[some], scale) < 1e-9
         quality = np.array([QUALITIES[each["mean"]["quality"]] for each in nodes])
         assert (quality == table[f"mean_{value.name}_quality"]).mean() > 0.995
+
+
+@pytest.mark.parametrize("level", [None, 2])
+@pytest.mark.parametrize("when", ["2024-01-01T08", "weekdays 07-09", "2024-01-01"])
+def test_cells_of_a_window_of_a_cube_have_the_answers_of_the_library(when, level, tmp_path):
+    release = cube()
+    view = release[when]
+    tree = view.tree
+    nodes = np.arange(len(tree) if level is None else tree.levels[level].stop)
+    queries = [[{"nodes": [int(node)]}] for node in nodes]
+    found, result = run_engine(tmp_path, view, queries, level=level)
+    boxes = release.domain.from_lattice(tree.boxes[nodes])
+    expected = release.query(boxes, when=when).table
+    assert difference(found, stated(expected)) < 1e-9
+    assert np.abs(np.array(result["errors"]) - expected["error"]).max() < 1e-9
+    ranks = [QUALITIES.index(each) for each in expected["quality"]]
+    assert [each["quality"] for each in result["answers"]] == ranks

@@ -18,6 +18,7 @@ from psd.errors import ParameterError
 from psd.release.post_processing import PostProcessing
 from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
+from support.cubes import cube
 from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
 from support.tables import refused
 from support.values import of_values
@@ -179,3 +180,35 @@ def test_given_regions_have_means_and_sums():
     [(means, exact)] = module._means_of(release, group, given.ravel(), 0.3)
     assert means.tolist() == answers.mean_fare.tolist()
     assert exact.tolist() == (answers.mean_fare_quality != "poor").tolist()
+
+
+def test_a_page_of_a_cube_has_a_step_for_each_window(monkeypatch):
+    release = cube()
+    windows = ["weekdays 07-09", "mondays", "2024-01-01T08"]
+    data = Page(map_page(release, when=windows)).data
+    assert [each["name"] for each in data["slices"]] == windows
+    assert (data["drawing"], data["hasCells"], data["guarantee"]) == (
+        False, True, release.record.guarantee_text
+    )  # fmt: skip
+    assert data["digest"] == release.digest
+    assert "slope" not in str(data["slices"][0]["directory"])
+    # Without windows all time, and each slice where a page has room for them.
+    every = Page(map_page(release)).data["slices"]
+    assert [each["name"] for each in every] == ["all time", *release]
+    monkeypatch.setattr(module, "MAX_MAP_CELLS", 48 * int(release.tree.is_leaf.sum()))
+    assert [each["name"] for each in Page(map_page(release)).data["slices"]] == ["all time"]
+    one = Page(map_page(release["mondays"])).data
+    assert one["slices"][0]["directory"] == data["slices"][1]["directory"]
+    with pytest.raises(ParameterError, match="the release is no cube"):
+        map_page(RELEASE, when="mondays")
+
+
+def test_given_regions_of_a_cube_have_the_answers_of_windows():
+    release, shapes = cube(), [shapely.box(1, 2, 7.3, 9), shapely.box(8, 8, 15, 16)]
+    table = gpd.GeoDataFrame({"id": ["a", "b"]}, geometry=shapes, crs=release.domain.crs)
+    [group] = module._groups(release["mondays"], table)
+    for when in ("mondays", "06-10"):
+        given = module._given_answers(release[when], group, 0.3).reshape(-1, 2)
+        answers = release.query(table, when=when).table
+        for values, name in zip(given, module._ANSWERS, strict=True):
+            assert values == pytest.approx(answers[name].to_numpy())

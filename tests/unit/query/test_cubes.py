@@ -144,18 +144,25 @@ def test_windows_take_the_part_of_a_span():
 
 
 REFUSED = {
-    "picture": lambda release, path: release.plot(),
-    "map": lambda release, path: release.map(path / "m.html"),
-    "export": lambda release, path: release.export(path / "e.gpkg"),
-    "table": lambda release, path: release.to_geopandas(),
-    "slice": lambda release, path: release["2024-01-01T08"],
+    "slice": lambda release, path: release["2024-01-03"],
+    "windows": lambda release, path: release[WINDOWS],
+    "nested": lambda release, path: release.query(BOXES).nested(),
     "explain": lambda release, path: release.query(BOXES).explain(),
     "difference of a window": lambda release, path: release.query(BOXES, difference=release),
     "difference of windows": lambda release, path: release.query(
         BOXES, when=WINDOWS, difference=release
     ),
-    "top": lambda release, path: release.query(top=3),
-    "quantiles": lambda release, path: release.query(quantiles=True),
+    "top of windows": lambda release, path: release.query(top=3, when=WINDOWS),
+    "save a window": lambda release, path: release[WINDOWS[1]].save(path / "w.psd.parquet"),
+    "change a window": lambda release, path: release[WINDOWS[1]].replace(about={}),
+    "describe a window": lambda release, path: release[WINDOWS[1]].catalogue("dcat"),
+    "ask a window": lambda release, path: release[WINDOWS[1]].query(BOXES, when=WINDOWS[0]),
+    "join windows": lambda release, path: psd.Release.from_slices(
+        psd.TimeSlices.parse("day", "2024-01-01"), [release["2024-01-01"]]
+    ),
+    "a map of windows": lambda release, path: release[WINDOWS[1]].map(
+        path / "m.html", when=WINDOWS[0]
+    ),
     "errors": lambda release, path: release.query(BOXES, errors=False),
     "mean": lambda release, path: release.query(BOXES, mean="fare"),
 }

@@ -215,9 +215,11 @@ class MapAlgorithm(QgsProcessingAlgorithm):
         )
 
     def initAlgorithm(self, configuration: Any = None) -> None:  # noqa: N802
-        """Release, slice, level, style, value and file."""
+        """Release, slice or window, level, style, value and file."""
         self.addParameter(QgsProcessingParameterFile("RELEASE", "Release"))
-        for name, label in (("SLICE", "Time slice of a series"), ("LEVEL", "Level of cells")):
+        labels = {"SLICE": "Time slice of a series", "LEVEL": "Level of cells"}
+        labels["WHEN"] = "Window of a cube, such as weekdays 07-09; all time by default"
+        for name, label in labels.items():
             self.addParameter(QgsProcessingParameterString(name, label, optional=True))
         self.addParameter(
             QgsProcessingParameterEnum(
@@ -241,7 +243,7 @@ class MapAlgorithm(QgsProcessingAlgorithm):
                 f"the file must end in .gpkg, got {output}; it holds styles"
             )
         words = ["export", "--overwrite"]
-        for option in ("SLICE", "LEVEL"):
+        for option in ("SLICE", "WHEN", "LEVEL"):
             if text := self.parameterAsString(parameters, option, context).strip():
                 words.append(f"--{option.lower()}={text}")
         release = self.parameterAsFile(parameters, "RELEASE", context)

@@ -34,6 +34,8 @@ const psdEngine = (() => {
       this.count = this.spread(arrays.count);
       this.signed = arrays.signed ? this.spread(arrays.signed) : this.count;
       this.real = arrays.real ? this.spread(arrays.real) : this.count;
+      // A window of a cube: its nodes have answers, and say nothing of what cuts them.
+      if (meta.window) return;
       this.noise = { slope: arrays.slope, variance: finite(arrays.variance), root: meta.root };
       this.published = meta.signed ? this.noise : this.publishedNoise();
       this.stated = meta.predictsPublished ? this.published : this.noise;
@@ -150,6 +152,12 @@ const psdEngine = (() => {
 
     /** Totals of a node, which is whole. */
     nodeTotals(node) {
+      if (this.meta.window) {
+        const { noise, published = noise, uneven, beyond } = this.arrays;
+        return { estimate: this.count[node], signed: this.signed[node], noise: noise[node],
+          published: published[node], rounding: 0, uneven: uneven[node],
+          beyond: beyond ? beyond[node] : 0 };
+      }
       this.ofNodes = this.ofNodes || [this.noise, this.published].map((each) => (
         this.nodeErrors(each)));
       const [noise, published] = this.ofNodes.map((errors) => errors[node] ** 2);
@@ -159,6 +167,11 @@ const psdEngine = (() => {
 
     /** Errors from the noise of all nodes: what the parent explains, and their own. */
     nodeErrors(covariance = this.stated) {
+      if (this.meta.window) {
+        const { noise, published = noise, uneven } = this.arrays;
+        const stated = this.meta.predictsPublished ? published : noise;
+        return uneven.map((variance, node) => Math.sqrt(stated[node] + variance));
+      }
       const { slope, variance, root } = covariance, result = new Float64Array(this.size);
       const total = new Float64Array(this.size);
       for (let node = 1; node < this.size; node++) total[this.parent[node]] += variance[node];
@@ -173,6 +186,7 @@ const psdEngine = (() => {
 
     /** Answer to one shape, or the joint answer to several disjoint ones. */
     answer(shapes, z) {
+      if (this.meta.window) return single(this, this.nodeTotals(shapes[0].nodes[0]), z);
       const totals = this.totals(shapes);
       return shapes.length === 1 ? single(this, totals, z) : joint(this, totals, z);
     }

@@ -564,7 +564,7 @@
     await new Promise((resume) => { setTimeout(resume, 0); });
     if (mine !== turn) return;
     const blocks = [];
-    if (list.length > 1) {
+    if (list.length > 1 && !current.meta.window) {
       if (overlapping(list)) blocks.push(element("p", word("overlap"), { class: "warn" }));
       else blocks.push(answerBlock(word("joint"), answerTo(list.map(([, shape]) => shape))));
     }

@@ -1,0 +1,197 @@
+"""A cube in windows of time: its cells have the answers to their boxes, and it is no release."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import psd
+from psd.errors import InternalError, ParameterError
+from psd.estimation.cube import window_counts
+from psd.estimation.fit import fit
+from psd.query.cube_views import WindowCounts
+from psd.query.totals import WindowFit
+from psd.release.cube import all_time
+from psd.release.file import write_release
+from psd.space.time_slices import TimeWindow
+from psd.statistics.raster import density_raster
+from support.cubes import SLICES, cube, town
+
+WINDOWS = ["2024-01-01T08", "weekdays 07-09", "2024-01-01T06..2024-01-02T03", "2024-01-02"]
+BOXES = [(1.3, 2.1, 6.7, 9.9), (8, 8, 16, 16)]
+ERRORS = ["perturbation_error", "nonuniformity_error", "error"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return cube()
+
+
+def of_cells(release, table, **when):
+    """Answers to the boxes of a table of cells."""
+    return release.query(table.geometry.bounds.to_numpy(), **when).table
+
+
+def test_cells_have_the_answers_to_their_boxes(data, subtests):
+    for when in WINDOWS:
+        view = data[when]
+        for choice in ({}, {"cells": "all"}, {"level": 2}):
+            table = view.to_geopandas(**choice)
+            answers = of_cells(data, table, when=when)
+            with subtests.test(f"{when} {choice}"):
+                for name in ("estimate", *ERRORS):
+                    found, asked = table[name].to_numpy(), answers[name].to_numpy()
+                    assert found == pytest.approx(asked, rel=1e-9, abs=1e-9)
+                assert table["quality"].tolist() == answers["quality"].tolist()
+                assert (table["estimate"] >= 0).all()
+
+
+def test_without_a_window_a_cube_is_shown_in_all_time(data):
+    table = data.to_geopandas()
+    answers = of_cells(data, table)
+    for name in ("estimate", *ERRORS):
+        assert table[name].to_numpy() == pytest.approx(answers[name].to_numpy(), rel=1e-9, abs=1e-9)
+    assert table.attrs["when"] == "all time"
+    again = data[all_time(data.record)].to_geopandas()
+    assert again.drop(columns="geometry").equals(table.drop(columns="geometry"))
+
+
+def test_counts_are_those_of_answers(data):
+    cells = data.record.cells
+    for when in WINDOWS:
+        made = data[when].index.fit
+        assert isinstance(made, WindowFit)
+        count, signed = window_counts(data._cube.fit, SLICES.window(when).numbers)
+        assert signed == pytest.approx(made.cells.signed, rel=1e-9, abs=1e-9)
+        assert (count >= -1e-12).all()
+        sums = np.bincount(cells.parent[1:], count[1:], len(cells))
+        assert sums[~cells.is_leaf] == pytest.approx(count[~cells.is_leaf], abs=1e-9)
+        assert count[0] == pytest.approx(max(made.cells.estimate[0], 0))
+        assert data[when].total == pytest.approx(count[0])
+    # Counts of one slice are the published ones.
+    count, _ = window_counts(data._cube.fit, np.array([8]))
+    assert count == pytest.approx(data[WINDOWS[0]].index.fit.cells.estimate, abs=1e-9)
+
+
+def test_a_view_states_the_guarantee_of_its_cube(data):
+    view = data["weekdays 07-09"]
+    record = view.record
+    assert (record.guarantee_text, record.unit_text) == (
+        data.record.guarantee_text, data.record.unit_text
+    )  # fmt: skip
+    assert (view.epsilon, view.digest) == (data.epsilon, data.digest)
+    assert view.metadata == {**data.metadata, "when": "weekdays 07-09"}
+    assert "weekdays 07-09" in repr(view)
+    assert view.slices is None
+    bounded = cube(user="user", max_contributions=4)
+    assert bounded["mondays"].record.unit_text == bounded.record.unit_text
+
+
+def test_a_view_is_asked_as_the_cube_is(data):
+    for when in WINDOWS:
+        alone, asked = data[when].query(BOXES), data.query(BOXES, when=when)
+        assert alone.table.equals(asked.table)
+        assert alone.total().error == pytest.approx(asked.total().error)
+    assert (
+        data[TimeWindow(name="two", numbers=[3, 9])]
+        .query(BOXES)
+        .table.equals(data.query(BOXES, when=TimeWindow(name="two", numbers=[3, 9])).table)
+    )
+
+
+def test_views_are_subtracted_as_windows_that_share_noise(data):
+    found = data["2024-01-01"].query(BOXES, difference=data["2024-01-02"]).table
+    both = data.query(BOXES, when=["2024-01-01", "2024-01-02"]).joint()
+    for row in range(2):
+        expected = both.difference(row, 2 + row)
+        assert found["difference"][row] == pytest.approx(expected.estimate)
+        assert found["perturbation_error"][row] == pytest.approx(expected.perturbation_error)
+
+
+def test_a_view_is_no_release(data, tmp_path):
+    view = data["2024-01-01"]
+    with pytest.raises(ParameterError, match="must not be a window of a cube"):
+        view.save(tmp_path / "v.psd.parquet")
+    with pytest.raises(ParameterError, match="must be ReleaseRecord"):
+        write_release(view.record, tmp_path / "v.psd.parquet")
+    with pytest.raises(InternalError):  # the counts of its cells are of all time
+        fit(view.record)
+    assert not list(tmp_path.iterdir())
+
+
+def test_rasters_have_the_answers_to_their_cells(data):
+    raster = density_raster(data["weekdays 07-09"].index.fit, 5, 3)
+    x, y = np.linspace(0, 16, 6), np.linspace(0, 16, 4)
+    boxes = [(x[i], y[j], x[i + 1], y[j + 1]) for j in (2, 1, 0) for i in range(5)]
+    answers = data.query(boxes, when="weekdays 07-09").table
+    assert raster.count.ravel() == pytest.approx(answers["estimate"].to_numpy(), abs=1e-9)
+    for name in ERRORS:
+        assert getattr(raster, name).ravel() == pytest.approx(answers[name].to_numpy(), abs=1e-9)
+
+
+def test_the_first_cells_and_areas_of_a_window(data):
+    table = data["2024-01-01"].to_geopandas().sort_values("estimate", ascending=False)
+    first = data.query(top=3, when="2024-01-01").table
+    assert first["estimate"].to_numpy() == pytest.approx(table["estimate"].to_numpy()[:3])
+    assert first["error"].to_numpy() == pytest.approx(table["error"].to_numpy()[:3])
+    assert data["2024-01-01"].query(top=3).table.equals(first)
+    # Morning and evening have their own places.
+    areas = [(0, 0, 8, 8), (8, 8, 16, 16), (0, 8, 8, 16)]
+    mornings = data.query(areas, top=1, when="06-10").table
+    evenings = data.query(areas, top=1, when="17-21").table
+    assert (mornings["id"].tolist(), evenings["id"].tolist()) == ([1], [2])
+    assert evenings["probability"][1] > 0.9
+    assert data.query(top=1).table["estimate"][0] == pytest.approx(
+        data.to_geopandas()["estimate"].max()
+    )
+
+
+def test_classes_of_density_of_a_window(data):
+    breaks = data.query(quantiles=True, when="2024-01-01", size=(8, 8), draws=20).table
+    assert (np.diff(breaks["density"]) >= 0).all()
+    assert (breaks["error"] > 0).all()
+
+
+def test_points_of_a_cube_are_of_its_slices(data):
+    points = data.to_points(seed=3)
+    assert points.columns.tolist() == ["slice", "geometry"]
+    assert set(points["slice"]) <= set(SLICES)
+    of_slices = points["slice"].value_counts()
+    for name in ("2024-01-01T08", "2024-01-02T19"):
+        assert abs(of_slices[name] - data[name].total) < 1
+    window = data["2024-01-01"].to_points(seed=3)
+    assert window.columns.tolist() == ["geometry"]
+    assert abs(len(window) - data["2024-01-01"].total) < 1
+    assert window.attrs["when"] == "2024-01-01"
+    assert len(data.to_points(100, seed=3)) == 100
+
+
+def test_counts_of_windows_are_made_one_after_the_other(data):
+    asked = WindowCounts(data._cube, {name: SLICES.window(name) for name in SLICES.names[:5]})
+    assert list(asked) == list(SLICES.names[:5])
+    alive = []
+    for index in asked.values():
+        alive = [each for each in alive if each() is not None]
+        assert len(alive) <= 1
+        alive.append(weakref.ref(index))
+        del index
+        gc.collect()
+
+
+def test_a_cube_of_one_slice_and_of_few_records():
+    hour = psd.TimeSlices.parse("hour", "2024-01-01T08")
+    for records in (40, 2_000):
+        made = cube(data=town(records, hour), slices=hour)
+        table = made["2024-01-01T08"].to_geopandas()
+        answers = of_cells(made, table, when="2024-01-01T08")
+        assert table["estimate"].to_numpy() == pytest.approx(answers["estimate"].to_numpy())
+        assert table["error"].to_numpy() == pytest.approx(answers["error"].to_numpy())
+
+
+def test_the_times_of_a_cube_are_in_catalogues(data):
+    properties = data.catalogue("stac", file="c.psd.parquet")["properties"]
+    assert properties["start_datetime"] == "2024-01-01T00:00:00Z"
+    assert properties["end_datetime"] == "2024-01-02T23:59:59Z"
+    dataset = data.catalogue("dcat", file="c.psd.parquet")
+    assert "2024-01-01" in str(dataset["dct:temporal"])
