@@ -13,7 +13,7 @@ from psd._util.csv_text import csv_text
 from ..options.command import INTEGER, Command, parse_settings, split_commas
 from ..options.common import INPUTS, RELEASE, local_files, overwrite, read_slice_tally
 from ..options.fields import AREA, POINTS, field_options
-from ..options.time_slices import SLICE, release_at, slice_at
+from ..options.time_slices import SLICE, compared_at, slice_at
 from ..output.tables import Column, print_columns, print_left_out
 from ..output.terminal import print_success, show_builds, show_stage
 
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 @click.command("evaluate", cls=Command, short_help="Show true errors of a release.")
 @RELEASE
 @SLICE
+@click.option(
+    "--when",
+    multiple=True,
+    metavar="WINDOW",
+    help="Window of a cube, in which all queries are answered; may be repeated; all time by "
+    "default.",
+)
 @INPUTS
 @click.option(
     "--boxes",
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
 def run_evaluate(
     release: str,
     slice_name: str | None,
+    when: tuple[str, ...],
     inputs: tuple[str, ...],
     boxes: str | None,
     tally: str | None,
@@ -72,6 +80,7 @@ def run_evaluate(
           -o errors.private.csv --report errors.private.html
       psd check evaluate year.psd.parquet visits.csv --slice 2024-06 --time time \\
           --tally year.tally
+      psd check evaluate cube.psd.parquet visits.csv --time time --when 'weekdays 07-09'
     """  # noqa: D301
     from psd._util.atomic_write import check_targets, temporary_target, write_file
     from psd.apps.evaluation.figures import check_plot, check_report, plot_evaluation
@@ -91,7 +100,9 @@ def run_evaluate(
         check_report(Path(report))
     with show_stage() as stage:
         stage("reading")
-        loaded = release_at(release, slice_name)
+        loaded = compared_at(release, slice_name, "--slice")
+        if report and loaded.slices is not None:
+            raise click.UsageError("--report must be left out for a cube; -o has every query")
         during = None if slice_name is None else slice_at(release, slice_name)
         private_tally = read_slice_tally(tally, loaded, release, slice_name) if tally else None
         sides = ["west", "south", "east", "north"]
@@ -100,6 +111,7 @@ def run_evaluate(
         raster = RASTER if report else None
         data = inputs_of(inputs, table, query)
         private: dict[str, Any] = {"tally": private_tally, "raster": raster, "during": during}
+        private["when"] = list(when) or None
         evaluation = evaluate(loaded, data, boxes=queries, **read, **private)
     columns = []
     for name in evaluation.summary.columns:

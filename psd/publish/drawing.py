@@ -378,7 +378,7 @@ def slice_tally(counts: Tally, number: int) -> Tally:
 
 
 def rows_in_slices(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Batch]:
-    """Coordinates of the records that lie in any of the slices."""
+    """Coordinates and times of the records that lie in any of the slices."""
     for batch in (batch.selected() for batch in batches):
         if batch.time is None:
             raise InputDataError(
@@ -386,4 +386,4 @@ def rows_in_slices(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Bat
                 "time=NAME"
             )
         inside = slices.index(batch.time) >= 0
-        yield Batch(x=batch.x[inside], y=batch.y[inside])
+        yield Batch(x=batch.x[inside], y=batch.y[inside], time=batch.time[inside])

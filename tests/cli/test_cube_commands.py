@@ -154,7 +154,7 @@ WRONG_VIEWS = [
     (2, "export flat e.csv --points --when mondays", "--when must be given with a cube"),
     (2, "map flat -o m.html --when mondays", "--when must be given with a cube"),
     (2, "info c --slice 2024-01-01T00", "--slice must be left out for a cube"),
-    (2, "check evaluate c v.csv", "must not be a cube"),
+    (2, "check evaluate c v.csv", "--time must name the column of times"),
     (2, f"{ASK} --explain", "must not be a cube"),
     (2, f"{ASK} --box 0 0 4 4 --nested", "must not be a cube"),
     (2, "query c --top 3 --when mondays --when tuesdays", "--when must be one window"),

@@ -33,6 +33,7 @@ class PointRecorder:
         self._domain = domain
         self._x: list[NDArray[np.float64]] = [np.empty(0)]
         self._y: list[NDArray[np.float64]] = [np.empty(0)]
+        self._time: list[NDArray[np.datetime64]] = [np.empty(0, "datetime64[us]")]
 
     def record(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the records that are selected and store their points inside the bounds."""
@@ -40,12 +41,19 @@ class PointRecorder:
             inside = self._domain.quantise(batch.x, batch.y)[2]
             self._x.append(batch.x[inside])
             self._y.append(batch.y[inside])
+            if batch.time is not None:
+                self._time.append(batch.time[inside])
             yield batch
 
     @property
     def points(self) -> Points:
         """Points of the batches so far."""
         return np.concatenate(self._x), np.concatenate(self._y)
+
+    @property
+    def times(self) -> NDArray[np.datetime64]:
+        """Their local times, if batches have times."""
+        return np.concatenate(self._time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psd._util.arrays import Integers
 from psd._util.declared_parameters import integer_between
 from psd._util.instances import check_instance, check_names
 from psd.api.release import Release
 from psd.apps.evaluation._constants import CONFIDENCE, MIN_CLASS_ERROR
+from psd.apps.evaluation.cube_errors import exact_answers, in_window
 from psd.apps.evaluation.true_counts import PointRecorder, Points, TrueCounts, true_counts
 from psd.apps.evaluation.workload import Workload, draw_workload
 from psd.errors import InputDataError, ParameterError
@@ -26,6 +28,7 @@ from psd.ingest.tally_builder import tally_batches
 from psd.publish.drawing import rows_in_slices
 from psd.publish.request_values import PointArguments
 from psd.query.boxes import box_estimates, box_totals
+from psd.release.cube import CubeRecord, WindowRecord
 from psd.space.box_tree import locate
 
 if TYPE_CHECKING:
@@ -86,6 +89,7 @@ def evaluate(
     during: TimeSlices | None = None,
     tally: Tally | None = None,
     raster: int | None = None,
+    when: Any = None,
     **names: Unpack[PointArguments],
 ) -> Evaluation:
     """Compare the answers of a release with the data that it was built from. Private.
@@ -106,13 +110,16 @@ def evaluate(
     time : str, optional
         Column of times; required with ``during``.
     during : TimeSlices, optional
-        Slice of the release if it is part of a series; records outside it are ignored.
+        Slice of the release if it is part of a series; records outside it are ignored. A cube needs
+        ``time`` alone.
     tally : Tally, optional
         Private tally of the build. Required if contributions were bounded, because only the tally
         states which records the release counts; a build passes it to
         ``psd.build(observer={"private_tally": ...})``.
     raster : int, optional
         Columns and rows of a raster, 1 to 256, whose cells are evaluated as further queries.
+    when : str, psd.space.time_slices.TimeWindow, or list of these, optional
+        Windows of a cube, in each of which all queries are answered; all time by default.
     **names
         Where the points are, as in `psd.publish.request_values.PointArguments`.
 
@@ -144,9 +151,27 @@ def evaluate(
     The perturbation error is the estimate minus the answer of the same cells with the exact counts
     of the tally. The non-uniformity error is that answer minus the records of the tally in the
     query. The bounding error is the records of the tally minus all records in the query; it is 0 if
-    a record is the unit of privacy.
+    a record is the unit of privacy. Cells of a cube are those of both its trees, so the noise of
+    the places inside its cells is part of the perturbation error.
     """
     check_instance("release", release, Release, 'psd.load("r.psd.parquet")')
+    if isinstance(release.record, WindowRecord):
+        raise ParameterError(
+            "release must be the cube itself to be evaluated, got a window of it; when= names "
+            "windows"
+        )
+    cube = release.record if isinstance(release.record, CubeRecord) else None
+    if cube is None and when is not None:
+        raise ParameterError("when must be left out unless the release is a cube", name="when")
+    if cube is not None:
+        for name, given in (("during", during), ("raster", raster)):
+            if given is not None:
+                raise ParameterError(
+                    f"{name} must be left out for a cube; when= names its windows", name=name
+                )
+        if time is None:
+            raise ParameterError("time must name the column of times to evaluate a cube")
+        during = cube.slices
     if time is not None and during is None:
         raise ParameterError("time must be left out; the release is not a slice of a series")
     if during is not None and time is None:
@@ -167,7 +192,8 @@ def evaluate(
         raise InputDataError(
             "no record lies inside the bounds of the release; the data may be another file"
         )
-    counts = _counted_tally(release, tally, points)
+    times = None if cube is None else recorder.times
+    counts = _counted_tally(release, tally, points, times)
     if boxes is None:
         queries = draw_workload(*points, release.domain.bounds)
     else:
@@ -179,7 +205,11 @@ def evaluate(
                 name="boxes",
             )
         queries = Workload(boxes=table, classes=np.full(len(table), "given"))
-    answers = _evaluate_queries(release, queries, points, counts)
+    if cube is not None and times is not None:
+        numbers = cube.slices.index(times)
+        answers = _evaluate_windows(release, cube, queries, points, numbers, counts, when)
+    else:
+        answers = _evaluate_queries(release, queries, points, counts)
     cells = None
     if raster is not None:
         side = integer_between(1, _MAX_RASTER)("raster", raster)
@@ -211,19 +241,30 @@ def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])
 
 
-def _counted_tally(release: Release, tally: Tally | None, points: Points) -> Tally:
-    """Tally of the records that the release counts."""
+def _counted_tally(
+    release: Release, tally: Tally | None, points: Points, times: Any = None
+) -> Tally:
+    """Tally of the records that the release counts; of a cube with their slices."""
+    cube = release.record if isinstance(release.record, CubeRecord) else None
     if release.unit.kind == "record" and not release.record.boundary:
         if tally is not None:
             raise ParameterError("tally= must be absent: this release counts every record")
-        return tally_batches([Batch(x=points[0], y=points[1])], release.domain)
+        batch = Batch(x=points[0], y=points[1], time=times)
+        slices = None if cube is None else cube.slices
+        return tally_batches([batch], release.domain, slices=slices)
     if tally is None:
         raise ParameterError(
             "the release dropped some records inside its bounds, so evaluating it needs tally=, "
             "the private tally of its build; rebuild with keep_tally= to store it"
         )
     check_instance("tally", tally, Tally, 'psd.build(observer={"private_tally": tallies.append})')
-    if tally.contributions != release.unit.contributions:
+    if cube is not None and tally.slice is None:
+        raise ParameterError("tally= must have the time slices of the cube, got one without")
+    bounds = {release.unit.contributions}
+    if cube is not None and release.unit.max_per_slice is not None:  # a bound for each slice
+        each = release.unit.max_per_slice
+        bounds |= {each} if each * len(cube.slices) in bounds else set()
+    if tally.contributions not in bounds:
         raise ParameterError(
             "tally= must be the tally of this release; this tally has another bound per user, so "
             "it is of another release"
@@ -231,16 +272,51 @@ def _counted_tally(release: Release, tally: Tally | None, points: Points) -> Tal
     return tally
 
 
+def _evaluate_windows(
+    release: Release,
+    cube: CubeRecord,
+    queries: Workload,
+    points: Points,
+    numbers: Integers,
+    counts: Tally,
+    when: Any,
+) -> pandas.DataFrame:
+    """True errors of a cube, window by window; numbers: (n,) int64, slices of the points."""
+    import pandas as pd
+
+    is_bounded = release.unit.kind != "record" or cube.boundary
+    scale, tables = release.unit.scale, []
+    asked = release.query(queries.boxes, when=when, confidence=CONFIDENCE)
+    windows, boxes = asked.time.windows, np.asarray(queries.boxes, np.float64)
+    assert asked.time.cube is not None  # a cube was asked
+    exact = exact_answers(asked.time.cube.fit, counts, windows, boxes, scale)
+    for window, label, columns, of_cells in zip(
+        windows, asked.time.labels, asked.blocks, exact, strict=True
+    ):
+        during = np.isin(numbers, window)
+        inside = points[0][during], points[1][during]
+        held = in_window(counts, window)
+        named = [f"{each}, {label['when']}" if label else each for each in queries.classes]
+        truth = true_counts(
+            replace(queries, classes=np.array(named)),
+            inside,
+            held,
+            release.domain,
+            bounded=is_bounded,
+            scale=scale,
+        )
+        tables.append(_error_table(truth, columns, of_cells))
+    return pd.concat(tables, ignore_index=True)
+
+
 def _evaluate_queries(
     release: Release, queries: Workload, points: Points, counts: Tally
 ) -> pandas.DataFrame:
     """True errors and their parts, query by query."""
-    import pandas as pd
-
     bounded = release.unit.kind != "record" or release.record.boundary
     scale = release.unit.scale
     truth = true_counts(queries, points, counts, release.domain, bounded=bounded, scale=scale)
-    boxes, true, in_tally = truth.queries.boxes, truth.true, truth.bounded
+    boxes = truth.queries.boxes
     predicted = release.query(boxes, confidence=CONFIDENCE).table
     # Answers of the cells if their counts were exact: the estimate differs from them by the noise,
     # and they from the truth by what cells cannot show.
@@ -250,7 +326,18 @@ def _evaluate_queries(
     for level in reversed(tree.levels[1:]):  # from the leaves up, each cell adds to its parent
         np.add.at(exact_counts, tree.parent[level], exact_counts[level])
     exact = box_totals(release.index, exact_counts / scale, boxes)
-    estimate = predicted["estimate"].to_numpy()
+    columns = {str(name): predicted[name].to_numpy() for name in predicted}
+    return _error_table(truth, columns, exact)
+
+
+def _error_table(
+    truth: TrueCounts, predicted: dict[str, Any], exact: NDArray[np.float64]
+) -> pandas.DataFrame:
+    """Parts of the errors of answers; exact: (n,), answers of the cells without noise."""
+    import pandas as pd
+
+    boxes, true, in_tally = truth.queries.boxes, truth.true, truth.bounded
+    estimate = predicted["estimate"]
     parts = {
         "true_error": estimate - true,
         "true_perturbation_error": estimate - exact,

@@ -1,0 +1,92 @@
+"""Answers that a cube would give without noise, for its true errors. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from psd._util.arrays import Floats, Integers
+from psd.errors import InternalError
+from psd.estimation.cube import CubeFit
+from psd.estimation.least_squares import Estimates
+from psd.ingest.tally import Tally
+from psd.query.areas import BoxAreas
+from psd.query.cubes import Windows, cube_totals
+from psd.space.box_tree import MAX_CHILDREN, Tree, locate
+from psd.space.cube_tree import CubeTree
+
+__all__ = ["exact_answers", "in_window"]
+
+
+def in_window(counts: Tally, window: Integers) -> Tally:
+    """The part of a tally that is in some slices."""
+    assert counts.slice is not None  # of a cube
+    kept = np.isin(counts.slice, window)
+    return Tally(
+        columns=counts.columns[kept],
+        rows=counts.rows[kept],
+        counts=counts.counts[kept],
+        contributions=counts.contributions,
+    )
+
+
+def exact_answers(
+    fit: CubeFit, counts: Tally, windows: Sequence[Integers], boxes: Floats, scale: int
+) -> list[Floats]:
+    """Answers of the cells of a cube in each window if their counts were exact, (boxes,) each."""
+    assert counts.slice is not None  # of a cube
+    plane = fit.plane
+    of_plane = _summed(plane.tree, locate(plane.tree, counts.columns, counts.rows), counts) / scale
+    joint = _summed(fit.tree, _locate(fit.tree, counts), counts) / scale
+    known = replace(
+        plane,
+        estimates=_exact(plane.estimates, of_plane),
+        published_covariance=_exact(plane.published_covariance, of_plane),
+    )
+    vars(known).update(inside=plane.inside, density=plane.density)
+    exact = CubeFit(
+        record=fit.record,
+        plane=known,
+        estimates=replace(fit.estimates, count=joint, signed=joint),
+        published_covariance=fit.published_covariance,
+    )
+    areas = BoxAreas(given=boxes, boxes=boxes, ids=list(range(len(boxes))))
+    found = cube_totals(exact, areas, Windows.of_slices(windows, len(fit.record.slices)))
+    return [totals.estimate for totals in found]
+
+
+def _exact(estimates: Estimates, count: Floats) -> Estimates:
+    """Estimates with these counts, which have no noise."""
+    return replace(estimates, count=count, signed=count, variance=np.zeros(len(count)))
+
+
+def _summed(tree: Tree, leaf: Integers, counts: Tally) -> Floats:
+    """Exact count of each node, from the leaves of the counts."""
+    exact = np.zeros(len(tree))
+    np.add.at(exact, leaf, counts.counts)
+    for level in reversed(tree.levels[1:]):  # from the leaves up, each cell adds to its parent
+        np.add.at(exact, tree.parent[level], exact[level])
+    return exact
+
+
+def _locate(tree: CubeTree, counts: Tally) -> Integers:
+    """Leaf of each count in a tree over space and time; as `psd.space.box_tree.locate`."""
+    assert counts.slice is not None  # of a cube
+    node = np.zeros(len(counts.counts), np.int64)
+    moving = np.flatnonzero(~tree.is_leaf[node])
+    while len(moving):
+        above = node[moving]
+        column, row, number = counts.columns[moving], counts.rows[moving], counts.slice[moving]
+        for part in range(MAX_CHILDREN):
+            child = tree.first_child[above] + np.minimum(part, tree.children[above] - 1)
+            box, span = tree.boxes[child], tree.spans[child]
+            inside = (column >= box[:, 0]) & (column < box[:, 2])
+            inside &= (row >= box[:, 1]) & (row < box[:, 3])
+            inside &= (number >= span[:, 0]) & (number < span[:, 1])
+            node[moving[inside]] = child[inside]
+        if (node[moving] == above).any():
+            raise InternalError("a record lies in no child of its cell")
+        moving = moving[~tree.is_leaf[node[moving]]]
+    return node

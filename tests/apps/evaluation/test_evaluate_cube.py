@@ -1,0 +1,112 @@
+"""psd check evaluate of a cube: true errors in windows and their parts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psd
+from psd.apps.evaluation import evaluate
+from psd.errors import ParameterError
+from support.cli_runner import check_refusals, passes
+from support.cubes import DOMAIN, SLICES, cube, town
+
+BOXES = [(0, 0, 8, 8), (1.3, 2.1, 6.7, 9.9), (8, 8, 16, 16)]
+WINDOWS = ["2024-01-01", "weekdays 07-09", "2024-01-01T08"]
+PARTS = ["perturbation", "nonuniformity", "bounding"]
+HOW = {"time": "time", "input_crs": "EPSG:3857"}
+
+
+def true_counts(data, when):
+    numbers = SLICES.index(data["time"].to_numpy())
+    during = data[np.isin(numbers, SLICES.window(when).numbers)]
+    return [
+        (during["lon"].between(w, e, "left") & during["lat"].between(s, n, "left")).sum()
+        for w, s, e, n in BOXES
+    ]
+
+
+def test_errors_in_windows_are_sums_of_their_parts():
+    data = town()
+    made = cube(data=data)
+    found = evaluate(made, data, boxes=BOXES, when=WINDOWS, **HOW)
+    answers = found.answers
+    assert answers["true_count"].tolist() == [
+        n for when in WINDOWS for n in true_counts(data, when)
+    ]
+    assert list(dict.fromkeys(answers["class"])) == [f"given, {when}" for when in WINDOWS]
+    asked = made.query(BOXES, when=WINDOWS).table
+    for name in ("estimate", "lower", "upper", "error"):
+        assert answers[name].tolist() == pytest.approx(asked[name].tolist())
+    parts = sum(answers[f"true_{name}_error"] for name in PARTS)
+    assert parts.tolist() == pytest.approx(answers["true_error"].tolist())
+    assert (answers["true_bounding_error"] == 0).all()
+    assert len(found.summary) == 3
+
+
+def test_without_noise_only_unevenness_is_left():
+    data = town()
+    made = cube(data=data, epsilon=1000)
+    answers = evaluate(made, data, boxes=[*BOXES, (0, 0, 16, 16)], when=WINDOWS, **HOW).answers
+    assert answers["true_perturbation_error"].abs().max() < 0.5
+    whole = answers.iloc[3::4]
+    assert whole["true_error"].abs().max() < 0.5
+    # All time is the default.
+    own = evaluate(made, data, boxes=[(0, 0, 16, 16)], **HOW).answers
+    assert own["true_count"].tolist() == [len(data)]
+
+
+def test_users_need_the_tally_with_slices():
+    data, kept = town(), []
+    how = {"user": "user", "max_contributions": 3, "max_per_slice": 1}
+    made = psd.build(
+        data, domain=DOMAIN, epsilon=1000, method="cube", slices=SLICES, time="time",
+        input_crs="EPSG:3857", observer={"private_tally": kept.append}, **how,
+    )  # fmt: skip
+    [tally] = kept
+    answers = evaluate(made, data, boxes=BOXES, when=WINDOWS, tally=tally, **HOW).answers
+    assert answers["true_count"].tolist() == [
+        n for when in WINDOWS for n in true_counts(data, when)
+    ]
+    assert (answers["true_bounding_error"] <= 0).all()
+    assert (answers["true_bounding_error"] < 0).any()
+    parts = sum(answers[f"true_{name}_error"] for name in PARTS)
+    assert parts.tolist() == pytest.approx(answers["true_error"].tolist())
+    with pytest.raises(ParameterError, match="needs tally="):
+        evaluate(made, data, boxes=BOXES, **HOW)
+
+
+def test_what_is_refused(subtests):
+    data = town(600)
+    made = cube(data=data)
+    for arguments, told in [
+        ({"time": None}, "time must name the column"),
+        ({"during": SLICES}, "during must be left out for a cube"),
+        ({"raster": 4}, "raster must be left out for a cube"),
+        ({"when": "2024-01-03"}, "when must begin and end where slices do"),
+    ]:
+        with subtests.test(str(arguments)), pytest.raises(ParameterError, match=told):
+            evaluate(made, data, boxes=BOXES, **{**HOW, **arguments})
+    with pytest.raises(ParameterError, match="must be the cube itself"):
+        evaluate(made["mondays"], data, boxes=BOXES, **HOW)
+    flat = psd.Release(made.record.plane)
+    with pytest.raises(ParameterError, match="unless the release is a cube"):
+        evaluate(flat, data, boxes=BOXES, when="mondays", input_crs="EPSG:3857")
+
+
+def test_the_command(here, subtests):
+    town(600).to_csv("v.csv", index=False)
+    built = (
+        "build v.csv -o c --bounds 0 0 16 16 --crs EPSG:3857 --input-crs EPSG:3857 --method cube "
+        "--epsilon 1 --time time --slices 2024-01-01T00..2024-01-02T23"
+    )
+    passes(f"{built} --user user --max-contributions 2 --per slice --keep-tally kept")
+    (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,8,8\n")
+    line = "check evaluate c v.csv --time time --input-crs EPSG:3857 --tally kept --boxes boxes.csv"
+    told = passes(*line.split(), "--when", "weekdays 07-09", "--when", "mondays", "-o", "e.csv")
+    assert "PRIVATE" in told
+    assert set(pd.read_csv("e.csv", comment="#")["class"].str.split(", ").str[1]) == {
+        "weekdays 07-09",
+        "mondays",
+    }
+    table = [(2, "--report p.html", "--report must be left out for a cube")]
+    check_refusals(subtests, table, *line.split())
