@@ -203,3 +203,6 @@ would take 1.8 GB, and a larger file than slices."""
 
 CUBE_TIME_OFFSET: Final = 4
 """Halvings by which time is ahead of space below that."""
+
+CUBE_TIME_SHARE: Final = Decimal("0.03")
+"""Share of a tier that divides time alone."""

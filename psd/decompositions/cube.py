@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import (
+    CASCADE_LAST_LEVELS,
     CASCADE_SIGNAL,
+    CASCADE_STEP_SHARE,
     CUBE_CELLS,
     CUBE_FIRST_BITS,
     CUBE_LAST_BITS,
@@ -29,6 +31,7 @@ from psd.decompositions._constants import (
     CUBE_STEP_SHARE,
     CUBE_TIME_FIRST,
     CUBE_TIME_OFFSET,
+    CUBE_TIME_SHARE,
     TOTAL_SHARE,
 )
 from psd.decompositions.cascade import Cascade, family_roughness
@@ -148,7 +151,7 @@ class Cube:
         if left > plane:
             self._divide_plane(curator, root, totals, plane)
             joint = curator.root([axis.name for axis in curator.axes])
-            self._divide(curator, joint, totals, left - plane, is_first=is_first)
+            self._divide(curator, joint, totals, left - plane)
         else:  # a loss of a part or two
             curator.count(curator.root([axis.name for axis in curator.axes]), left)
         return curator.tree(1)
@@ -172,14 +175,11 @@ class Cube:
         cells: Cells,
         totals: NDArray[np.int64],
         loss: int,
-        *,
-        is_first: bool,
     ) -> None:
         """Divide space and time tier by tier, and count each tier when it is reached."""
         schedule = _Schedule(
             signal=self._signal(curator, totals, loss),
             step=Fraction(self.step_share),
-            offset=math.inf if is_first else CUBE_TIME_OFFSET,
         )
         left, rough = np.full(len(cells), loss), np.ones(len(cells))
         plan = schedule.plan(curator, cells, totals, left, rough, CUBE_FIRST_BITS)
@@ -203,7 +203,6 @@ class _Schedule:
 
     signal: int
     step: Fraction  # share of a tier before the last
-    offset: float  # halvings by which time is ahead of space
 
     def plan(
         self,
@@ -216,13 +215,30 @@ class _Schedule:
     ) -> _Plan:
         """Halvings of time and of space to the next tier of each cell, its loss, and the rest."""
         signal = curator.signal_to_noise(cells, counts, left)
+        lengths = _lengths(cells)
+        single = lengths == 1
+        is_first = (signal >= CUBE_TIME_FIRST * lengths) & ~single
         bits = np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         bits = np.maximum(bits, least)
+        # Loss of a tier out of what is left; computed once for each distinct value.
         values, index = np.unique(left, return_inverse=True)
-        now = np.array([int(e * self.step) for e in values.tolist()], np.int64)[index]
-        last = (bits <= CUBE_LAST_BITS) | (now == 0)
-        wanted = np.minimum(np.where(last, bits, np.ceil(bits / 2)), _MOST_BITS)
-        halves, quads = self._allocate(curator, cells, wanted)
+        shares = np.where(single, 1, np.where(is_first, 2, 0))
+        of_kinds = np.array(
+            [
+                [int(e * part) for e in values.tolist()]
+                for part in (self.step, Fraction(CASCADE_STEP_SHARE), Fraction(CUBE_TIME_SHARE))
+            ]
+        )
+        now = of_kinds[shares, index]
+        last = (bits <= np.where(single, 2 * CASCADE_LAST_LEVELS, CUBE_LAST_BITS)) & ~is_first
+        last |= now == 0
+        wanted = np.where(last, bits, np.where(single, 2 * np.ceil(bits / 4), np.ceil(bits / 2)))
+        # Slices with many records are counted one by one, many of them after another tier.
+        to_slices = np.ceil(np.log2(lengths))
+        of_time = np.where(to_slices > 4, np.ceil(to_slices / 2), to_slices)
+        wanted = np.where(is_first & ~last, of_time, wanted)
+        wanted = np.minimum(wanted, _MOST_BITS)
+        halves, quads = self._allocate(curator, cells, wanted, is_first)
         # A cell that cannot be divided further is counted once, with all that is left.
         last |= (halves == 0) & (quads == 0)
         return _Plan(
@@ -234,7 +250,11 @@ class _Schedule:
         )
 
     def _allocate(
-        self, curator: Curator, cells: Cells, bits: NDArray[np.float64]
+        self,
+        curator: Curator,
+        cells: Cells,
+        bits: NDArray[np.float64],
+        is_first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Halvings of time and of both sides, one after another to the axis that is longest."""
         assert cells.spans is not None  # of a layer over time
@@ -243,8 +263,9 @@ class _Schedule:
         lengths = (cells.spans[:, 1] - cells.spans[:, 0]).astype(np.float64)
         whole, slices = np.array(curator.domain.lattice), curator.axes[0].size
         halves, quads = np.zeros((2, len(cells)), np.int64)
+        offset = np.where(is_first, np.inf, CUBE_TIME_OFFSET)
         while True:
-            of_time = np.where(lengths > 1, np.log2(lengths / slices) + self.offset, -np.inf)
+            of_time = np.where(lengths > 1, np.log2(lengths / slices) + offset, -np.inf)
             is_wide = (sides >= 2 * step).any(axis=1)
             of_space = np.where(is_wide, np.log2((sides / whole).max(axis=1)), -np.inf)
             is_time = of_time >= of_space
