@@ -100,6 +100,16 @@ class CubeFit:
         )
         return np.where(tree.lengths[:, 0] == 1, 0.0, phi[tree.level])
 
+    @cached_property
+    def profile(self) -> Floats:
+        """Estimated records of each slice, (slices,) float64, not negative."""
+        tree, slices = self.tree, len(self.record.slices)
+        leaf = np.flatnonzero(tree.is_leaf)
+        rate = np.maximum(self.estimates.count[leaf], 0.0) / tree.lengths[leaf, 0]
+        first, stop = (sum_by(tree.spans[leaf, end], rate, slices + 1) for end in (0, 1))
+        profile: Floats = np.maximum(np.cumsum(first - stop)[:-1], 0.0)
+        return profile
+
     def overdispersions(self, widths: Integers, nodes: Integers) -> Floats:
         """Overdispersion of plane nodes in windows of some numbers of slices, (n,) float64.
 
@@ -146,9 +156,10 @@ class CubeFit:
         square, parts = count**2 - noise, sum_by(owner, share * (1 - share), size)
         excess = squares - added - square * wrong / np.maximum(total, 1.0) ** 2
         excess -= self.cluster_size * parts * count
+        apart = (1 - np.clip(count / np.maximum(total, 1.0), 0.0, 1.0)) ** 2
         used = np.flatnonzero((total > 0) & (parts > 0))
         level = plane.level[families // blocks].astype(np.int64)[used]
-        values = (excess, parts * square, np.ones(size))
+        values = (apart * excess, apart**2 * parts * square, np.ones(size))
         phi = overdispersion_of_leaves(
             *(sum_by(level, each[used], len(plane.levels)) for each in values)
         )

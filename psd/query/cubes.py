@@ -77,6 +77,12 @@ class Windows:
         """Number of slices of each window."""
         return self.before[:, -1].astype(np.int64)
 
+    def parts(self, profile: Floats) -> Floats:
+        """Part of the records that each window has, (windows,); profile: (slices,) of each slice."""
+        inside = np.diff(self.before) @ profile
+        part: Floats = inside / max(float(profile.sum()), 1.0)
+        return part
+
     def __getitem__(self, which: slice) -> Windows:
         """Some of the windows."""
         return Windows(before=self.before[which])
@@ -357,15 +363,35 @@ def _joint_fraction(fit: CubeFit, parts: PlaneParts, windows: Windows) -> Fracti
 def _place_spread(fit: CubeFit, parts: PlaneParts, in_cut: Floats, windows: Windows) -> Floats:
     """Variance of the places of records in boxes, over s (1 - s) of a part s; see `CubeBatch`.
 
-    Records of a window lie elsewhere than those of all time.
+    Records of a window lie elsewhere than those of all time. A place that has too many in a box has
+    too many in the smaller boxes inside as well, which other slices have: the deviations of boxes
+    inside each other add up, and the variances of boxes beside each other.
     """
-    node = np.concatenate([level.node for level in parts.traversal.levels])
+    levels = parts.traversal.levels
+    node = np.concatenate([level.node for level in levels])
     filled, window = np.nonzero(in_cut)
     records = in_cut[filled, window]
-    phi = fit.overdispersions(windows.sizes[window], node[filled])
-    spread = np.zeros(in_cut.shape)
-    spread[filled, window] = records * (fit.cluster_size + phi * records)
-    return spread
+    alone, together = np.zeros((2, *in_cut.shape))
+    # What a window deviates from all time is the less, the more of all records it has.
+    apart = (1 - windows.parts(fit.profile)) ** 2
+    phi = fit.overdispersions(windows.sizes[window], node[filled]) * apart[window]
+    alone[filled, window] = phi * records**2
+    variance = alone * (parts.share * (1 - parts.share))[:, None]
+    stop, inner = len(node), None
+    for number in reversed(range(len(levels))):
+        rows = slice(stop - len(levels[number].node), stop)
+        deviation = np.sqrt(variance[rows])
+        if inner is not None:
+            sums = family_sums(levels[number + 1], inner**2, len(deviation))
+            deviation += np.sqrt(sums)
+        stop, inner = rows.start, deviation
+    area = np.concatenate([level.query for level in levels])
+    assert inner is not None
+    total = np.stack([sum_by(area, each, len(inner)) for each in variance.T], axis=1)
+    factor = np.where(total > 0, inner**2 / np.maximum(total, _TINY), 1.0)
+    together[filled, window] = fit.cluster_size * records
+    together += alone * factor[area]
+    return together
 
 
 def _place_weights(fit: CubeFit, parts: PlaneParts, in_cut: Floats) -> list[Floats]:
