@@ -188,11 +188,14 @@ CUBE_LAST_BITS: Final = 6
 CUBE_FIRST_BITS: Final = 6
 """Smallest number of halvings before the first tier."""
 
-CUBE_PLANE_SHARE: Final = (0.05, 0.2)
+CUBE_PLANE_SHARE: Final = (0.02, 0.2)
 """Least and largest share of epsilon for the layer of the plane."""
 
 CUBE_PLANE_SIGNAL: Final = 800
-"""Records of a slice over the scale of the noise from which the plane has its least share."""
+"""Records of a slice over the scale of the noise at which the plane has `CUBE_PLANE_MEAN`."""
+
+CUBE_PLANE_MEAN: Final = 0.05
+"""Share of the plane at this signal; it falls with the third root of the signal."""
 
 CUBE_TIME_FIRST: Final = 100
 """Records of a slice over the scale of the noise from which time is cut before space."""
@@ -204,5 +207,6 @@ would take 1.8 GB, and a larger file than slices."""
 CUBE_TIME_OFFSET: Final = 4
 """Halvings by which time is ahead of space below that."""
 
-CUBE_TIME_SHARE: Final = Decimal("0.03")
-"""Share of a tier that divides time alone."""
+CUBE_TIME_BITS: Final = 7
+"""Largest number of halvings of time alone in one tier. With more slices, another tier before tells
+which times have few records, whose slices are better counted together."""

@@ -26,12 +26,13 @@ from psd.decompositions._constants import (
     CUBE_CELLS,
     CUBE_FIRST_BITS,
     CUBE_LAST_BITS,
+    CUBE_PLANE_MEAN,
     CUBE_PLANE_SHARE,
     CUBE_PLANE_SIGNAL,
     CUBE_STEP_SHARE,
+    CUBE_TIME_BITS,
     CUBE_TIME_FIRST,
     CUBE_TIME_OFFSET,
-    CUBE_TIME_SHARE,
     TOTAL_SHARE,
 )
 from psd.decompositions.cascade import Cascade, family_roughness
@@ -58,8 +59,11 @@ class Cube:
     left can afford B = log2(n e / signal) halvings. If B is at most 6, its parts B halvings below
     are counted with all of e; otherwise those ceil(B / 2) below are, with a share of e, and each
     decides again. A halving of time costs one, and one of both sides of a cell two. They go to the
-    axis that is longest beside the whole domain, and time is ahead by four halvings. If a slice has
-    many records beside its noise, time is cut first.
+    axis that is longest beside the whole domain, and time is ahead by four halvings.
+
+    If the slices of a node have many records beside their noise, it is divided into slices first,
+    and each slice as a `Cascade` divides it. Where there are many slices, another tier before
+    tells the times with few records from the others.
 
     The tree over space alone is a `Cascade` with a small share of epsilon. As it sums over all of
     time its cells are smaller, so it says where records lie inside the cells of the other tree.
@@ -78,17 +82,18 @@ class Cube:
     step_share : decimal in [0, 1)
         Share of the epsilon left that a tier before the last one takes. Public.
     total_share : decimal in (0, 1)
-        Share of epsilon for the total, which is the count of the root of the tree over space.
-        Public.
+        Share of epsilon for the total, which is the count of the root of the tree over space; and
+        of the epsilon left for each tier that divides time alone. Public.
     cells : int
         About how many finished cells each tree has at most, 1 to 100 million. Public.
 
     Notes
     -----
     With s = n e / T, the expected records of one of T slices over the scale of the noise, the tree
-    over space has the share 0.05 (800 / s)^(1/3) of what the total leaves, limited to 0.05 to 0.2;
-    time is cut first from s = 100. Axes are not chosen by how uneven the counts are: space is
-    rougher than time at every scale, so single slices would never be told apart.
+    over space has the share 0.05 (800 / s)^(1/3) of what the total leaves, limited to 0.02 to 0.2.
+    A node with s = 100 in its own slices is divided into them first. Axes are not chosen by how
+    uneven the counts are: space is rougher than time at every scale, so single slices would never
+    be told apart.
 
     References
     ----------
@@ -116,7 +121,7 @@ class Cube:
     post_processing: ClassVar[PostProcessing] = PostProcessing(
         estimate="posterior", density="smooth"
     )
-    picks: ClassVar[tuple[str, ...]] = ("plane_share", "time_first")
+    picks: ClassVar[tuple[str, ...]] = ("plane_share",)
     paper: ClassVar[str] = "after Qardaji et al., ICDE 2013, over space and time"
 
     def __post_init__(self) -> None:
@@ -139,15 +144,13 @@ class Cube:
             self._divide_plane(curator, root, totals, left)
             return curator.tree()
 
-        # The share of the plane, and whether time goes first, by the records of a slice.
+        # The share of the plane by the records of a slice.
         slices = int(np.prod([axis.size for axis in curator.axes]))
         of_slice = noise.signal_to_noise(total, left) / slices
         least, most = CUBE_PLANE_SHARE
-        part = least * (CUBE_PLANE_SIGNAL / max(of_slice, 1e-9)) ** (1 / 3)
+        part = CUBE_PLANE_MEAN * (CUBE_PLANE_SIGNAL / max(of_slice, 1e-9)) ** (1 / 3)
         plane = max(int(left * Fraction(round(min(max(part, least), most), 3))), 1)
-        is_first = of_slice >= CUBE_TIME_FIRST
         curator.declare("plane_share", f"{min(max(part, least), most):.3f}")
-        curator.declare("time_first", "yes" if is_first else "no")
         if left > plane:
             self._divide_plane(curator, root, totals, plane)
             joint = curator.root([axis.name for axis in curator.axes])
@@ -179,7 +182,11 @@ class Cube:
         """Divide space and time tier by tier, and count each tier when it is reached."""
         schedule = _Schedule(
             signal=self._signal(curator, totals, loss),
-            step=Fraction(self.step_share),
+            steps=(
+                Fraction(self.step_share),
+                Fraction(self.total_share),
+                Fraction(CASCADE_STEP_SHARE),
+            ),
         )
         left, rough = np.full(len(cells), loss), np.ones(len(cells))
         plan = schedule.plan(curator, cells, totals, left, rough, CUBE_FIRST_BITS)
@@ -202,7 +209,8 @@ class _Schedule:
     """How a node divides its halvings among space and time."""
 
     signal: int
-    step: Fraction  # share of a tier before the last
+    # Share of a tier before the last, of one that divides time alone, and of one inside a slice.
+    steps: tuple[Fraction, Fraction, Fraction]
 
     def plan(
         self,
@@ -214,30 +222,28 @@ class _Schedule:
         least: int,
     ) -> _Plan:
         """Halvings of time and of space to the next tier of each cell, its loss, and the rest."""
-        signal = curator.signal_to_noise(cells, counts, left)
-        lengths = _lengths(cells)
-        single = lengths == 1
-        is_first = (signal >= CUBE_TIME_FIRST * lengths) & ~single
+        signal, lengths = curator.signal_to_noise(cells, counts, left), _lengths(cells)
         bits = np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         bits = np.maximum(bits, least)
+
+        # A single slice is divided as by `Cascade`. Slices with many records come first, all of
+        # them or, if there are many, about the root of their number.
+        is_one = lengths == 1
+        is_first = (signal >= CUBE_TIME_FIRST * lengths) & ~is_one
+        halvings = np.ceil(np.log2(lengths))
+        halvings = np.where(halvings > CUBE_TIME_BITS, np.ceil(halvings / 2), halvings)
+        onward = np.where(is_one, 2 * np.ceil(bits / 4), np.ceil(bits / 2))
+        onward = np.where(is_first, halvings, onward)
+
         # Loss of a tier out of what is left; computed once for each distinct value.
         values, index = np.unique(left, return_inverse=True)
-        shares = np.where(single, 1, np.where(is_first, 2, 0))
-        of_kinds = np.array(
-            [
-                [int(e * part) for e in values.tolist()]
-                for part in (self.step, Fraction(CASCADE_STEP_SHARE), Fraction(CUBE_TIME_SHARE))
-            ]
+        steps = np.array(
+            [[int(e * step) for step in self.steps] for e in values.tolist()], np.int64
         )
-        now = of_kinds[shares, index]
-        last = (bits <= np.where(single, 2 * CASCADE_LAST_LEVELS, CUBE_LAST_BITS)) & ~is_first
-        last |= now == 0
-        wanted = np.where(last, bits, np.where(single, 2 * np.ceil(bits / 4), np.ceil(bits / 2)))
-        # Slices with many records are counted one by one, many of them after another tier.
-        to_slices = np.ceil(np.log2(lengths))
-        of_time = np.where(to_slices > 4, np.ceil(to_slices / 2), to_slices)
-        wanted = np.where(is_first & ~last, of_time, wanted)
-        wanted = np.minimum(wanted, _MOST_BITS)
+        now = steps[index, np.where(is_first, 1, np.where(is_one, 2, 0))]
+        last = bits <= np.where(is_one, 2 * CASCADE_LAST_LEVELS, CUBE_LAST_BITS)
+        last = (last & ~is_first) | (now == 0)
+        wanted = np.minimum(np.where(last, bits, onward), _MOST_BITS)
         halves, quads = self._allocate(curator, cells, wanted, is_first)
         # A cell that cannot be divided further is counted once, with all that is left.
         last |= (halves == 0) & (quads == 0)
@@ -256,7 +262,10 @@ class _Schedule:
         bits: NDArray[np.float64],
         is_first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Halvings of time and of both sides, one after another to the axis that is longest."""
+        """Halvings of time and of both sides, one after another to the axis that is longest.
+
+        is_first: (n,) bool, cells of which time is divided before space.
+        """
         assert cells.spans is not None  # of a layer over time
         step = np.array(curator.domain.cell_step)
         sides = (cells.boxes[:, 2:] - cells.boxes[:, :2]).astype(np.float64)

@@ -78,7 +78,7 @@ class Windows:
         return self.before[:, -1].astype(np.int64)
 
     def parts(self, profile: Floats) -> Floats:
-        """Part of the records that each window has, (windows,); profile: (slices,) of each slice."""
+        """Part of all records in each window, (windows,); profile: (slices,), of each slice."""
         inside = np.diff(self.before) @ profile
         part: Floats = inside / max(float(profile.sum()), 1.0)
         return part
@@ -390,8 +390,8 @@ def _place_spread(fit: CubeFit, parts: PlaneParts, in_cut: Floats, windows: Wind
     total = np.stack([sum_by(area, each, len(inner)) for each in variance.T], axis=1)
     factor = np.where(total > 0, inner**2 / np.maximum(total, _TINY), 1.0)
     together[filled, window] = fit.cluster_size * records
-    together += alone * factor[area]
-    return together
+    spread: Floats = together + alone * factor[area]
+    return spread
 
 
 def _place_weights(fit: CubeFit, parts: PlaneParts, in_cut: Floats) -> list[Floats]:
