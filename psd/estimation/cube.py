@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from psd._util.arrays import Floats, Integers, sum_by
-from psd.estimation.constants import MEDIAN_REACH
+from psd.estimation.constants import EXPECTED_OVERDISPERSION, MEDIAN_REACH
 from psd.estimation.fit import Fit, fit, fit_least_squares
 from psd.estimation.least_squares import (
     Estimates,
@@ -154,15 +154,28 @@ class CubeFit:
         added = sum_by(owner, variance * (1 - 2 * share), size) + both * noise
         wrong = sum_by(owner, of_plane * (1 - 2 * share), size) + both * wrong
         square, parts = count**2 - noise, sum_by(owner, share * (1 - share), size)
-        excess = squares - added - square * wrong / np.maximum(total, 1.0) ** 2
-        excess -= self.cluster_size * parts * count
+        added += square * wrong / np.maximum(total, 1.0) ** 2
+        added += self.cluster_size * parts * np.maximum(count, 0.0)
+        # What a block deviates from all time is the less, the more of all records it has.
         apart = (1 - np.clip(count / np.maximum(total, 1.0), 0.0, 1.0)) ** 2
         used = np.flatnonzero((total > 0) & (parts > 0))
         level = plane.level[families // blocks].astype(np.int64)[used]
-        values = (apart * excess, apart**2 * parts * square, np.ones(size))
-        phi = overdispersion_of_leaves(
-            *(sum_by(level, each[used], len(plane.levels)) for each in values)
+        # A squared deviation by noise of the variance v has itself the variance 2 v^2.
+        values = apart * (squares - added), apart**2 * parts * square, 2 * (apart * added) ** 2
+        excess, of_squares, noise = (
+            sum_by(level, each[used], len(plane.levels)) for each in values
         )
+        phi = np.ones(len(plane.levels))
+        mean, doubt = EXPECTED_OVERDISPERSION, 0.0
+        for depth in range(1, len(phi)):
+            # As above, give or take as much again, unless the families of the level tell.
+            doubt += mean**2
+            if of_squares[depth - 1] > 0:
+                error = noise[depth - 1] / of_squares[depth - 1] ** 2
+                gain = doubt / max(doubt + error, _TINY)
+                mean += gain * (excess[depth - 1] / of_squares[depth - 1] - mean)
+                mean, doubt = min(max(float(mean), 0.0), 1.0), (1 - gain) * doubt
+            phi[depth] = mean
         return phi[plane.level]
 
     @cached_property
