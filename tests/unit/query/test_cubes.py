@@ -10,7 +10,7 @@ import shapely
 
 import psd
 from psd.errors import ParameterError
-from psd.query.cubes import Windows, cube_totals
+from psd.query.cubes import Windows, cube_batches, cube_totals
 from support.cubes import DOMAIN, SLICES, cube, town
 
 BOX = (1.3, 2.1, 6.7, 9.9)
@@ -141,6 +141,24 @@ def test_windows_take_the_part_of_a_span():
     assert windows.sizes.tolist() == [3, 6]
     assert windows.shares(np.zeros(4, int), spans).tolist() == [0.5, 1, 0, 0.5]
     assert windows.shares(np.ones(4, int), spans).tolist() == [1, 1, 1, 1]
+
+
+def test_windows_have_parts_of_all_records(data):
+    profile = data._cube.fit.profile
+    assert profile.sum() == pytest.approx(data._cube.fit.estimates.count[0], rel=1e-6)
+    mornings = np.arange(48)[np.arange(48) % 24 < 12]
+    windows = [mornings, np.setdiff1d(np.arange(48), mornings), np.arange(48)]
+    parts = Windows.of_slices(windows, 48).parts(profile)
+    assert parts[:2].sum() == pytest.approx(1)
+    assert parts[2] == pytest.approx(1)
+
+
+def test_records_of_all_time_lie_where_those_of_all_time_do(data):
+    fit, areas = data._cube.fit, data.query([BOX]).areas
+    everything = Windows.of_slices([np.arange(48)], 48)
+    (_, _, batch), *_ = cube_batches(fit, areas, everything)
+    records = batch.in_cut[batch.in_cut > 0]
+    assert batch.spread[batch.in_cut > 0] == pytest.approx(fit.cluster_size * records)
 
 
 REFUSED = {
