@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import psd
@@ -120,3 +121,40 @@ def test_coordinates_that_are_not_degrees_are_outside():
     ends = [(180, 90), (-180, -90), (np.nan, np.nan), (1, 1)]
     assert filter_of(DEGREES).filter_batch(batch(ends)).inside.sum() == 1
     filter_of(DEGREES).filter_batch(batch([]))
+
+
+def test_records_that_are_not_selected_are_dropped_before_all_others():
+    points = [(0.5, 1), (np.nan, 9), (1, np.nan), (2.5, 1), (9, 9), (3.5, 3)]
+    match = np.array([True, False, True, True, False, True])
+    plain = batch(points)
+    assert plain.selected() is plain
+    few = replace(plain, match=match).selected()
+    assert few.x[[0, 2, 3]].tolist() == [0.5, 2.5, 3.5]
+    assert few.y[[0, 2, 3]].tolist() == [1, 1, 3]
+    assert (few.user, few.time, few.bid, few.values, few.match) == (None,) * 5
+    times = np.array([TIMES[0]] * 3 + [TIMES[3]] * 3, "datetime64[us]")
+    values = np.arange(12.0).reshape(6, 2)
+    whole = replace(
+        plain, user=pa.array(list("abcdef")), time=times, bid=np.arange(6.0), values=values,
+        match=match,
+    )  # fmt: skip
+    few = whole.selected()
+    assert few.user.to_pylist() == list("acdf")
+    assert few.time.tolist() == times[match].tolist()
+    assert few.bid.tolist() == [0, 2, 3, 5]
+    assert few.values.tolist() == values[match].tolist()
+    assert few.match is None
+    for area, expected in (
+        (None, match & ~np.isnan(plain.y)),
+        (East(), [False] * 3 + [True, False, True]),
+    ):
+        records = filter_of(area=area)
+        for repeats in (1, 2):
+            filtered = records.filter_batch(whole)
+            assert filtered.inside.tolist() == list(expected)
+            assert filtered.values.tolist() == values[expected].tolist()
+            assert filtered.time.tolist() == times[expected].astype(np.int64).tolist()
+            left = {"read": 6, "without coordinates": 1, "outside": 0 if area is None else 1}
+            left |= {"not selected": 2, "without a bid": 0}
+            assert records.report == {name: repeats * number for name, number in left.items()}
+    assert match.tolist() == [True, False, True, True, False, True]

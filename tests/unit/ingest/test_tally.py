@@ -68,3 +68,22 @@ def test_parts_of_a_block_in_two_regions_stay_apart():
     assert (in_blocks.columns.tolist(), in_blocks.rows.tolist()) == ([0, 2, 1], [4, 2, 0])
     assert (in_blocks.counts.tolist(), in_blocks.region.tolist()) == ([1, 2, 3], [1, 0, 1])
     assert (in_blocks.contributions, in_blocks.report) == (2, report)
+
+
+def test_sums_of_values_are_added_with_their_counts():
+    one = tally((0, 2, 0, 1), (0, 1, 1, 2), (0, 1, 1, 4), slices=False)
+    one = replace(one, values=np.array([[1, 9], [2, 7], [3, 5]]), record_weight=12)
+    added = add_tallies([one, one])
+    assert listed(added) == [(0, 1, 1, 12), (0, 2, 0, 2)]
+    assert added.values.tolist() == [[10, 24], [2, 18]]
+    assert added.record_weight == 12
+    none = replace(tally(slices=False), values=np.empty((0, 2), np.int64))
+    assert add_tallies([none]).values.shape == (0, 2)
+    assert add_tallies([tally((0, 1, 2, 3))]).values is None
+    # The same of cells that are counted together, whose report and bound stay.
+    counted = replace(one, contributions=2, report={"read": 7})
+    in_blocks = counted.in_blocks(Blocks(lattice=(12, 11), step=(4, 2)))
+    assert (in_blocks.columns.tolist(), in_blocks.rows.tolist()) == ([0, 0], [0, 1])
+    assert (in_blocks.counts.tolist(), in_blocks.values.tolist()) == ([6, 1], [[5, 12], [1, 9]])
+    assert (in_blocks.contributions, in_blocks.report) == (2, {"read": 7})
+    assert in_blocks.record_weight == 12

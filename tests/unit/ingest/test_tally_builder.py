@@ -13,6 +13,7 @@ from psd.errors import DomainError, InputDataError, ResourceError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, _split_codes, tally_batches
 from psd.privacy.unit import PrivacyUnit
+from psd.privacy.values import WEIGHT, Value
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-03")
@@ -217,3 +218,86 @@ def test_codes_are_split_in_parts(monkeypatch):
     parts = _split_codes(np.arange(30), (5, 2, 3), (4, 7))
     expected = [(c * 4, r * 7, n, 0) for n in range(3) for r in range(2) for c in range(5)]
     assert list(zip(*(part.tolist() for part in parts), strict=True)) == expected
+
+
+FARES = Value("fare", 0, 8), Value("tip", -1, 1)
+
+
+def priced(points, fares, *rest):
+    """A batch of records with a fare, and a tip that is at its upper bound."""
+    values = np.stack([np.array(fares, float), np.full(len(points), 5.0)], axis=1)
+    return replace(batch(points, *rest), values=values)
+
+
+def test_weights_of_values_are_summed_by_region_slice_and_cell(subtests):
+    points = [(3.25, 0.5), (0.25, 0.5), (3.25, 0.5), (1.25, 1.5), (3.25, 0.5), (9, 9)]
+    fares = [8, 2, 4, -1, 2, 8]
+    days = ["2024-01-02", "2024-01-03", "2024-01-02", "2024-01-01", "2024-01-03", "2024-01-01"]
+    limited = PrivacyUnit(kind="user", max_contributions=99, max_per_slice=50)
+    for unit, lattice, slices, strata in product(
+        (*UNITS, limited), ((8, 2), (2**14, 2**14)), (None, DAYS), (None, Bands())
+    ):
+        if unit is limited and slices is None:
+            continue
+        rows = priced(points, fares, ["u"] * 6, days if slices else None)
+        domain = replace(PLANE, lattice=lattice)
+        options = {"slices": slices, "strata": strata, "values": FARES}
+        counted = tally_batches([rows, rows], domain, unit=unit, **options)
+        expected = {}
+        for (x, y), fare, day in zip(points[:5], fares, days, strict=False):
+            cell = int(y * lattice[1] / 2), int(x * lattice[0] / 4)
+            key = int(day[-1]) - 1 if slices else 0, int(x) if strata else 0, *cell
+            number, total = expected.get(key, (0, 0))
+            expected[key] = number + 2, total + 2 * max(fare, 0) * WEIGHT // 8
+        with subtests.test(unit=str(unit), lattice=lattice, slices=slices, strata=strata):
+            zeros = np.zeros_like(counted.counts)
+            of_slices = zeros if slices is None else counted.slice
+            of_strata = zeros if strata is None else counted.region
+            keys = of_slices, of_strata, counted.rows, counted.columns
+            found = zip(*(column.tolist() for column in keys), strict=True)
+            assert list(found) == sorted(expected)
+            numbers, totals = zip(*(expected[key] for key in sorted(expected)), strict=True)
+            assert counted.counts.tolist() == list(numbers)
+            assert counted.values.dtype == np.int64
+            assert counted.values[:, 0].tolist() == list(totals)
+            assert counted.values[:, 1].tolist() == [WEIGHT * number for number in numbers]
+            assert counted.record_weight == WEIGHT
+            assert counted.report["kept"] == 10
+
+
+def test_kept_records_keep_their_values_in_any_order_of_the_rows():
+    users = [f"user {number}" for number in range(20)] * 3
+    fares = np.random.default_rng(2).permutation(60) / 8
+    times = ["2024-01-01"] * 60
+    limited = PrivacyUnit(kind="user", max_contributions=9, max_per_slice=1)
+    for unit in (ONE, limited):
+        slices, found = (DAYS if unit is limited else None), []
+        for order in (np.arange(60), np.arange(60)[::-1]):
+            rows = priced([(1, 1)] * 60, fares[order], np.array(users)[order].tolist(), times)
+            counted = tally_batches(
+                [rows], PLANE, unit=unit, key=b"k" * 16, slices=slices, values=FARES
+            )
+            assert counted.counts.tolist() == [20]
+            assert counted.values[0, 1] == 20 * WEIGHT
+            found.append(int(counted.values[0, 0]))
+        assert found[0] == found[1]
+
+
+def test_values_of_shares_are_rounded_by_the_key():
+    """Two records of a user have two shares each; a third user has more records than shares."""
+    unit = PrivacyUnit(kind="user", weight=4)
+    points = [(0.5, 0.5), (1.5, 0.5)] * 2 + [(2.5, 0.5)] * 2 + [(3.5, 0.5)] * 5
+    users = ["a", "a", "b", "b", "c", "c"] + ["many"] * 5
+    rows = priced(points, [8, 0, 8, 0, 5, 5, *[8] * 5], users)
+    found = set()
+    for number in range(20):
+        key = bytes([number]) * 16
+        counted = tally_batches([rows], PLANE, unit=unit, key=key, values=FARES)
+        assert counted.counts.tolist() == [4, 4, 4]
+        assert counted.values[:, 1].tolist() == [4, 4, 4]
+        assert counted.values[:2, 0].tolist() == [4, 0]
+        found.add(int(counted.values[2, 0]))
+        assert counted.record_weight == 1
+    assert found == {2, 4}  # each of two alike is 2 * 5 / 8, rounded down or up
+    builder = TallyBuilder(PLANE, unit=unit, values=list(FARES))
+    assert builder.values == FARES

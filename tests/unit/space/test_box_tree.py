@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from psd.errors import InternalError, ReleaseFormatError
+from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import EPSILON
 from psd.space.box_tree import (
     Tree,
@@ -62,6 +63,15 @@ def test_a_sound_tree_passes_and_knows_its_shape():
     tree = Tree(**arrays)
     arrays["count"][1] = 99
     assert tree.count[1] == 3
+
+
+def test_a_tree_knows_the_noise_of_its_counts_and_its_sums_of_values():
+    tree = Tree(**sound(), noise=CountNoise.gaussian(7), sums=np.ones((7, 2, 2)))
+    assert (tree.sums.dtype, tree.sums.flags.writeable) == (np.int64, False)
+    assert tree.noise_variance().tolist() == tree.noise.variance(tree.loss).tolist()
+    rates = [tree.noise.rate(tree.loss, scale).tolist() for scale in (1, 3)]
+    assert [tree.noise_rate().tolist(), tree.noise_rate(3).tolist()] == rates
+    assert rates[0] != rates[1]
 
 
 def set_at(name, place, value):
