@@ -148,7 +148,7 @@ class Tally:
         codes = self._codes
         if codes is not None and codes.step == (1, 1) and codes.order.lattice == order.lattice:
             return codes
-        numbers = order.codes(self.columns, self.rows).astype(np.int64, copy=False)
+        numbers = order.codes(self.columns, self.rows)
         # Code and count in one word, where both fit, are sorted in a tenth of the time.
         bits = int(self.counts.max(initial=0)).bit_length()
         if 2 * order.levels + bits <= 63:

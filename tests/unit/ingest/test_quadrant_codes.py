@@ -36,6 +36,7 @@ def test_a_tally_of_codes_is_like_a_tally_of_cells(subtests):
             assert tally.columns.dtype == tally.rows.dtype == np.int32
             assert tally.counts.dtype == np.int64
             assert (tally.contributions, tally.report, tally.slice) == (3, {"read": size}, None)
+            assert (tally.region, tally.values, tally.record_weight) == (None, None, 1)
             assert tally.quadrant_codes(QuadrantOrder(lattice)) is codes
 
 
