@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 from psd.ingest import contribution_bounding as bounding
-from psd.ingest.contribution_bounding import keep_smallest
-from psd.ingest.row_hash import row_hashes, user_salts
+from psd.ingest.contribution_bounding import keep_in_slices, keep_smallest, round_weights
+from psd.ingest.row_hash import PRIME, row_hashes, user_salts
 from psd.privacy.unit import PrivacyUnit
+from psd.privacy.values import WEIGHT
 from psd.space.time_slices import TimeSlices
 
 MODULE = "psd.ingest.contribution_bounding"
@@ -113,3 +114,50 @@ def test_whole_records_are_compared_where_hashes_are_equal_alone(monkeypatch):
     cells[0][:2] = 7
     keep_smallest(units, salt, cells, none, 10)
     assert asked == [50]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_records_that_differ_in_values_alone_are_numbered_in_the_order_of_these(seed):
+    """Five records of each user in one cell; a sixth, elsewhere, is in another slice."""
+    random, k = np.random.default_rng(seed), 3
+    users, slices = np.repeat(np.arange(4), 6), np.tile([0] * 5 + [1], 4)
+    columns, rows, time = 7 * slices, 5 + slices, DAY * slices
+    values = random.permutation(48).reshape(24, 2) // 2 % [3, 24]
+    salt = user_salts(pa.array(list("abcd")), b"key")[:, users]
+    kept, first_of_slices = set(), set()
+    for user in range(4):
+        of_user = np.flatnonzero(users == user)
+        equal = sorted(of_user[:5].tolist(), key=lambda place: values[place].tolist())
+        hashes = {}
+        for occurrence, place in [*enumerate(equal), (0, of_user[5])]:
+            at = (each[[place]] for each in (columns, rows, time))
+            hashes[int(place)] = int(row_hashes(salt[:, [place]], *at, np.array([occurrence]))[0])
+        order = sorted(hashes, key=hashes.__getitem__)
+        kept |= set(order[:k])
+        first_of_slices |= {next(place for place in order if place in equal), int(of_user[5])}
+    mixed = random.permutation(24)
+    columns, rows, time, values, salt = (
+        columns[mixed], rows[mixed], time[mixed], values[mixed], salt[:, mixed]
+    )  # fmt: skip
+    of_records = users[mixed], salt, (columns, rows), time
+    assert set(mixed[keep_smallest(*of_records, k, values)].tolist()) == kept
+    pairs = 2 * users[mixed] + slices[mixed]
+    found = keep_in_slices(users[mixed], pairs, *of_records[1:], (k, 1), values)
+    assert set(mixed[found].tolist()) == first_of_slices
+
+
+def test_weights_of_values_are_rounded_by_the_hash_of_their_record():
+    random, size = np.random.default_rng(1), 300
+    cells, time = random.integers(0, 2**30, (2, size)), random.integers(0, 10**15, size)
+    salt = user_salts(pa.array(map(str, range(size))), b"key")
+    values = random.integers(0, WEIGHT + 1, (size, 3))
+    values[:, 2] = np.where(np.arange(size) % 2, WEIGHT, 0)
+    hashes = row_hashes(salt, *cells, time, np.zeros(size, np.int64)).tolist()
+    for weights in (random.integers(0, 5, size), random.integers(2**29, 2**30, size)):
+        found = round_weights(weights, values, salt, tuple(cells), time)
+        assert found.dtype == np.int64
+        for place, (weight, hash_) in enumerate(zip(weights.tolist(), hashes, strict=True)):
+            part = hash_ * WEIGHT // PRIME
+            expected = [(weight * m + part) // WEIGHT for m in values[place].tolist()]
+            assert found[place].tolist() == expected
+            assert found[place, 2] == (weight if place % 2 else 0)
