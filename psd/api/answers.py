@@ -13,6 +13,8 @@ from psd.api.guesses import guessed_of_answers
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.areas import Areas, answers_table, beside_shapes
+from psd.query.index import CubeWindow, QueryIndex
+from psd.release.cube import refuse_views
 
 if TYPE_CHECKING:
     import folium
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
     from psd.api.publication import AskedTime
     from psd.query.explain import Explanation
-    from psd.query.index import QueryIndex
     from psd.query.joint import Derived, Joint
     from psd.space.domain import Domain
 
@@ -220,7 +221,7 @@ class Answers:
         from psd.statistics.nested import answer_nested
 
         return answer_nested(
-            self._one_slice("nested answers"),
+            self._one_window("nested answers"),
             self.areas,
             parents=parents,
             confidence=self.confidence,
@@ -254,7 +255,11 @@ class Answers:
         """
         from psd.query.explain import explain_areas
 
-        return explain_areas(self._one_slice("explanations").fit, self.areas)
+        if self.time.cube is not None:
+            refuse_views(self.time.cube.record, "for explanations")
+        asked = self._one_window("explanations")
+        assert isinstance(asked, QueryIndex)  # a cube is refused
+        return explain_areas(asked.fit, self.areas)
 
     def to_geopandas(self) -> geopandas.GeoDataFrame:
         """`table` with the geometry of each area, in the CRS of the caller or of the release."""
@@ -386,14 +391,14 @@ class Answers:
                 name=self.statistic,
             )
 
-    def _one_slice(self, what: str) -> QueryIndex:
-        """The release, or the only slice, that was answered."""
+    def _one_window(self, what: str) -> QueryIndex | CubeWindow:
+        """The release, or the only slice or window of a cube, that was answered."""
         self._check_counts(what)
-        if self.time.cube is not None:
-            raise ParameterError(
-                f"release must not be a cube for {what}; ask for the areas one by one, or build "
-                "with another method, such as auto"
-            )
+        cube, number = self.time.cube, len(self.time.windows)
+        if cube is not None and number == 1:
+            return CubeWindow(index=cube, window=self.time.windows[0])
+        if cube is not None:
+            raise ParameterError(f"when must be one window for {what}, got {number:,}", name="when")
         if len(self.time.windows) > 1 or len(self.time.slices) > 1:
             raise ParameterError(
                 f"when must be one time slice for {what}, such as {next(iter(self.time.slices))}, "

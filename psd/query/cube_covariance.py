@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,10 @@ from psd.errors import ParameterError
 from psd.estimation.fit import predicts_published
 from psd.query.answer_table import Threshold, check_levels
 from psd.query.cubes import CubeBatch, Windows, cube_batches, family_sums, plane_parts
+from psd.query.index import CubeWindow
 from psd.query.joint import (
     Joint,
+    answer_jointly,
     innovation_coefficients,
     joint_answers,
     nonuniformity_covariance,
@@ -34,11 +36,16 @@ if TYPE_CHECKING:
     from psd.estimation.cube import CubeFit
     from psd.estimation.least_squares import Estimates
     from psd.query.areas import Areas
-    from psd.query.index import CubeIndex
+    from psd.query.index import CubeIndex, QueryIndex
     from psd.query.traversal import TraversalLevel
     from psd.space.cube_tree import CubeTree
 
-__all__ = ["CubeCovariance", "answer_cube_jointly", "cube_covariance"]
+__all__ = [
+    "CubeCovariance",
+    "answer_cube_jointly",
+    "answer_once_jointly",
+    "cube_covariance",
+]
 
 # Coefficients of all answers together, about 2 GB, and pairs of areas that overlap.
 _MOST_COEFFICIENTS, _MOST_OVERLAPS = 2**26, 100_000
@@ -79,6 +86,16 @@ def answer_cube_jointly(
         confidence=confidence,
         threshold=threshold,
     )
+
+
+def answer_once_jointly(
+    asked: QueryIndex | CubeWindow, areas: Areas, *, confidence: float, threshold: Threshold
+) -> Joint:
+    """Answer areas of a release, or of one window of a cube, with their covariance."""
+    certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
+    if isinstance(asked, CubeWindow):
+        return answer_cube_jointly(asked.index, [asked.window], [{}], areas, **certainty)
+    return answer_jointly(asked, areas, **certainty)
 
 
 def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovariance:

@@ -11,17 +11,18 @@ from psd._util.arrays import Floats, Integers, sum_by
 from psd.errors import ParameterError
 from psd.estimation.least_squares import LEAST_SLOPE, project_families
 from psd.query.answer_table import Threshold, two_sided_quantile
-from psd.query.joint import Joint, answer_jointly
+from psd.query.cube_covariance import answer_once_jointly
+from psd.query.index import CubeWindow, QueryIndex
 
 if TYPE_CHECKING:
     import pandas
 
     from psd.query.areas import Areas
-    from psd.query.index import QueryIndex
+    from psd.query.joint import Joint
 
 
 def answer_nested(
-    index: QueryIndex,
+    asked: QueryIndex | CubeWindow,
     areas: Areas,
     *,
     parents: ArrayLike | None,
@@ -39,9 +40,10 @@ def answer_nested(
             raise ParameterError(
                 f"areas must not have a column {name}, which the answers add; rename it"
             )
-    together = answer_jointly(index, areas, confidence=confidence, threshold=threshold)
+    together = answer_once_jointly(asked, areas, confidence=confidence, threshold=threshold)
     parent = _parent_numbers(areas.given, parents, len(areas))
-    _check_nesting(parent, areas.overlaps(index.fit))
+    fit = asked.index.fit.plane if isinstance(asked, CubeWindow) else asked.fit
+    _check_nesting(parent, areas.overlaps(fit))
     # Weights of the regions in each ring, (n, n): the region less those directly inside it.
     rings, inner = np.eye(len(parent)), np.flatnonzero(parent >= 0)
     rings[parent[inner], inner] = -1.0

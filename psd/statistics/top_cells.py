@@ -9,10 +9,8 @@ import numpy as np
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
 from psd.query.answer_table import two_sided_quantile
-from psd.query.cube_covariance import answer_cube_jointly
+from psd.query.cube_covariance import answer_once_jointly
 from psd.query.cube_views import cells_index
-from psd.query.index import CubeWindow
-from psd.query.joint import answer_jointly
 from psd.space.ground_areas import ground_areas, ground_densities
 from psd.statistics.error_draws import (
     check_draws,
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
     from psd.estimation.fit import Fit
     from psd.query.areas import Areas
-    from psd.query.index import QueryIndex
+    from psd.query.index import CubeWindow, QueryIndex
     from psd.query.joint import Joint
 
 
@@ -67,12 +65,7 @@ def rank_top(
                 "ranks the cells of a raster by density"
             )
         k = _check_k(k, len(areas), "regions")
-        certainty: dict[str, Any] = {"confidence": 0.95, "threshold": 0.3}
-        if isinstance(asked, CubeWindow):
-            windows, labels = [asked.window], [dict[str, str]()]
-            together = answer_cube_jointly(asked.index, windows, labels, areas, **certainty)
-        else:
-            together = answer_jointly(asked, areas, **certainty)
+        together = answer_once_jointly(asked, areas, confidence=0.95, threshold=0.3)
         return rank_jointly(together, k, draws=draws, seed=seed)
     fit = cells_index(asked).fit
     overlay = raster_overlay(fit, *size) if size else leaf_overlay(fit)

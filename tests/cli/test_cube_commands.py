@@ -82,6 +82,12 @@ def test_joint_answers():
     assert "joint_upper" in passes(f"{ASK} --joint --format csv")
 
 
+def test_nested_areas_in_a_window():
+    found = as_table("query c --box 1 1 4 4 --box 0 0 8 8 --nested --when mondays")
+    made = psd.load("c").query([(1, 1, 4, 4), (0, 0, 8, 8)], when="mondays").nested()
+    assert found["ring"].tolist() == pytest.approx(made["ring"].tolist())
+
+
 def test_rows_of_each_slice():
     every = as_table(f"{ASK} --each slice")
     assert every["slice"].tolist() == list(SLICES.names)
@@ -156,7 +162,7 @@ WRONG_VIEWS = [
     (2, "info c --slice 2024-01-01T00", "--slice must be left out for a cube"),
     (2, "check evaluate c v.csv", "--time must name the column of times"),
     (2, f"{ASK} --explain", "must not be a cube"),
-    (2, f"{ASK} --box 0 0 4 4 --nested", "must not be a cube"),
+    (2, f"{ASK} --box 0 0 4 4 --nested --when mondays --when tuesdays", "must be one window"),
     (2, "query c --top 3 --when mondays --when tuesdays", "--when must be one window"),
 ]
 

@@ -121,6 +121,26 @@ def test_what_is_uneven_is_apart_in_disjoint_areas_and_shared_in_overlaps(data):
     assert uneven[1, 2] > 0
 
 
+@pytest.mark.parametrize("post_processing", [None, SIGNED])
+def test_nested_areas_add_up_in_a_window(data, post_processing):
+    made = data if post_processing is None else data.replace(post_processing=post_processing)
+    inside = [(3, 3, 5, 7), (1.3, 2.1, 6.7, 9.9), (0, 0, 16, 16)]
+    asked = made.query(inside, when=WINDOWS[1])
+    table, joint = asked.nested(), asked.joint()
+    estimate, ring = (table[name].to_numpy() for name in ("estimate", "ring"))
+    assert estimate == pytest.approx(ring.cumsum())
+    assert (ring >= 0).all()
+    own = [joint.answers["error"][0], *(joint.difference(n + 1, n).error for n in (0, 1))]
+    assert table["ring_error"].tolist() == pytest.approx(own)
+    view = made[WINDOWS[1]].query(inside).nested()
+    assert view["ring"].tolist() == ring.tolist()
+
+
+def test_a_view_has_the_joint_answers_of_its_window(data):
+    own, view = data.query(BOXES, when=WINDOWS[1]).joint(), data[WINDOWS[1]].query(BOXES).joint()
+    assert view.covariance.tolist() == own.covariance.tolist()
+
+
 def test_polygons_have_the_covariance_of_boxes(data):
     shapes = gpd.GeoDataFrame(geometry=[shapely.box(*box) for box in BOXES], crs=DOMAIN.crs)
     found = data.query(shapes, when=WINDOWS[:3]).joint()

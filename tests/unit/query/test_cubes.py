@@ -164,7 +164,7 @@ def test_records_of_all_time_lie_where_those_of_all_time_do(data):
 REFUSED = {
     "slice": lambda release, path: release["2024-01-03"],
     "windows": lambda release, path: release[WINDOWS],
-    "nested": lambda release, path: release.query(BOXES).nested(),
+    "nested areas in windows": lambda release, path: release.query(BOXES, when=WINDOWS).nested(),
     "explain": lambda release, path: release.query(BOXES).explain(),
     "difference of a window": lambda release, path: release.query(BOXES, difference=release),
     "difference of windows": lambda release, path: release.query(
