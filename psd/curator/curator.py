@@ -303,6 +303,7 @@ class Curator:
         the further axes of the layer, by name; at most two axes of a cell are cut. Returns the
         children, family by family, within a family by the last axis first, so by y then x.
         """
+        cells, _ = _own_copy(cells)
         with self._lock:
             growing, points = self._layer_of(cells)
             cut = growing.cut(cells, lines, x=x, y=y)

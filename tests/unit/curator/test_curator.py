@@ -379,6 +379,35 @@ def test_cells_are_of_one_layer_from_the_check_to_the_draw():
     assert second.layer == 1
 
 
+class Nodes(Cells):
+    """Cells that name other nodes when they are asked again."""
+
+    answers = None
+
+    @property
+    def nodes(self):
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    @nodes.setter
+    def nodes(self, value):
+        """Set nothing."""
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_cut_is_of_the_cells_that_were_checked(times):
+    """With the box of another node a part would have the records of cells that were not charged."""
+    made, noise = curator(side=2, rows=(0, 1, 2, 3))
+    leaves = made.cut(made.root(), x=[1], y=[1])
+    made.count(leaves[1:], np.full(3, made.loss))
+    lying = object.__new__(Nodes)
+    object.__setattr__(lying, "layer", 0)
+    object.__setattr__(lying, "answers", [leaves.nodes[:1]] * times + [np.zeros(1, np.int64)])
+    parts = made.cut(lying, x=[1], y=[1])
+    made.count(parts, np.full(len(parts), made.loss))
+    assert parts.boxes.tolist() == leaves.boxes[:1].tolist()
+    assert noise.draws[-1].true.tolist() == [1]
+
+
 def test_neither_names_nor_the_table_of_mechanisms_take_code():
     made, _ = curator(side=2, rows=(0,))
     named = partial(PriceMaps, **{Name("zones"): (1, 2), "layout": "runs"})
