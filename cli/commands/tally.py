@@ -83,8 +83,7 @@ def command(
     from psd.publish.counting import inputs_of
     from psd.publish.fields import public_files
     from psd.publish.request_warnings import warn_of_columns, warn_of_degrees
-    from psd.publish.tallies import tally_request
-    from psd.publish.tally_files import tally_files
+    from psd.publish.tallies import tally_files, tally_request
     from psd.regions.inputs import refuse_record_files
 
     tallies = tally_files(inputs)
@@ -131,7 +130,7 @@ def _merge(tallies: Sequence[str | Path], output: str, *, overwrite: bool) -> No
     """Merge tallies into one."""
     from psd._util.atomic_write import check_targets
     from psd.ingest.tally_file import write_tally
-    from psd.publish.tally_files import read_tallies
+    from psd.publish.tallies import read_tallies
 
     check_targets([output], overwrite=overwrite, inputs=tallies)
     with show_stage() as stage:

@@ -91,7 +91,7 @@ def show_requests(recipe: Recipe) -> None:
     from psd._util.wall_clock import check_zone
     from psd.errors import ParameterError
     from psd.publish.request_warnings import warn_of_request
-    from psd.publish.tally_files import tally_files
+    from psd.publish.tallies import tally_files
     from psd.space.domain import Domain, place_text
 
     if recipe.private.report_private and tally_files(recipe.private.inputs) is not None:
@@ -181,7 +181,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     from psd.publish.fields import public_files
     from psd.publish.pipeline import run_build
     from psd.publish.request_warnings import warn_of_columns, warn_of_request
-    from psd.publish.tally_files import tallies_in
+    from psd.publish.tallies import tallies_in
     from psd.signing import check_key, sign, signature_name
 
     private, releases = recipe.private, recipe.releases

@@ -18,7 +18,7 @@ from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import run_build
 from psd.publish.request_values import DEFAULT_METHOD, terms_from_values
 from psd.publish.request_warnings import warn_of_columns, warn_of_request
-from psd.publish.tally_files import tallies_in
+from psd.publish.tallies import tallies_in
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -20,9 +20,8 @@ from psd.testing.data import (
     small_tally,
 )
 from psd.testing.exact_loss import exact_loss, spent_by_cell, walks
-from psd.testing.export import check_export
+from psd.testing.files import check_export, check_source
 from psd.testing.method import check_method
-from psd.testing.source import check_source
 from psd.testing.transcripts import (
     SCRIPTS,
     Draw,

@@ -226,9 +226,7 @@ def test_releases_that_a_budget_does_not_pay_together_are_not_begun(folder, monk
     tallied = (PAID + FIRST + SECOND).replace("points.csv", "rows.tally")
     (folder / "tallied.toml").write_text(tallied.replace("bounds = [-4, -4, 4, 4]\n", ""))
     with monkeypatch.context() as unread:
-        unread.setattr(
-            "psd.publish.tally_files.read_tallies", lambda *_, **__: pytest.fail("began")
-        )
+        unread.setattr("psd.publish.tallies.read_tallies", lambda *_, **__: pytest.fail("began"))
         assert refused in fails(4, "build tallied.toml")
     assert not ledger.state().charges
     assert not list(folder.glob("*.psd.parquet"))

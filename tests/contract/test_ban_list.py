@@ -311,7 +311,7 @@ ALLOWED = {
         "psd.statistics.points random": "places of points around estimates, public by then",
         "psd.apps.evaluation.workload RandomState": "rectangles of an evaluation, which is PRIVATE",
         "psd.testing.method default_rng": "data sets of tests, made up",
-        "psd.testing.source default_rng": "data sets of tests, made up",
+        "psd.testing.files default_rng": "data sets of tests, made up",
     },
     "sources of the noise": {
         "psd.mechanisms.random_words urandom": "the one place that asks the operating system",
