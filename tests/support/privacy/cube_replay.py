@@ -36,7 +36,7 @@ square = cache(small_domain)
 def days(number):
     """Time slices, as many as wanted."""
     first = np.datetime64("2024-01-01")
-    return TimeSlices(by="day", names=tuple(str(first + each) for each in range(number)))
+    return TimeSlices(by="day", names=tuple((first + np.arange(number)).astype(str).tolist()))
 
 
 def cube_tally(points, side, k=1):
