@@ -17,7 +17,7 @@ from .command import BoundsOption, Decorator, GroupedOption, chain_options
 if TYPE_CHECKING:
     from psd.ledger.account import Account
 
-__all__ = ["AREA", "LEDGER", "POINTS", "REGIONS", "account_of", "field_options"]
+__all__ = ["AREA", "LEDGER", "POINTS", "REGIONS", "TIMES", "UNIT", "account_of", "field_options"]
 
 
 POINTS = (

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SLICE",
     "VIEWED_EACH",
+    "compared_at",
     "release_at",
     "release_or_series_at",
     "release_viewed",

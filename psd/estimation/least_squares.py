@@ -30,7 +30,7 @@ from psd.estimation.constants import EMPTY_VARIANCE, POOLING_PEERS
 from psd.release.record import LevelReports, LocalReports, ReleaseRecord
 from psd.space.box_tree import Hierarchy
 
-__all__ = ["measure_record"]
+__all__ = ["Estimates", "measure_record"]
 
 
 LEAST_SLOPE = 1e-12

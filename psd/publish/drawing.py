@@ -49,7 +49,14 @@ if TYPE_CHECKING:
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
 
-__all__ = ["draw_release", "rows_in_slices", "slice_budgets", "slice_tally", "squared_of"]
+__all__ = [
+    "draw_cube",
+    "draw_release",
+    "rows_in_slices",
+    "slice_budgets",
+    "slice_tally",
+    "squared_of",
+]
 
 
 def draw_counts(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.domain import Domain
 
-__all__ = ["SLIVER"]
+__all__ = ["SLIVER", "BoxAreas"]
 
 # How WKT, EWKT and GeoJSON begin.
 _GEOMETRY = re.compile(

@@ -31,7 +31,7 @@ from psd.errors import InternalError, ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import LossMeasure
 
-__all__ = ["Tree", "locate"]
+__all__ = ["MAX_CHILDREN", "Tree", "locate"]
 
 
 MAX_LEVELS = 256
