@@ -43,7 +43,7 @@ _ARRAYS = {
 }
 
 _TYPES: dict[str, tuple[type, ...]] = {
-    "tree": (Tree, RegionTree, CubeTree),
+    "tree": (Tree, RegionTree),
     "domain": (Domain,),
     "epsilon": (int,),
     "method": (str,),
@@ -64,15 +64,16 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def check_release(record: ReleaseRecord) -> None:
+def check_release(record: ReleaseRecord, *, trees: tuple[type, ...] = _TYPES["tree"]) -> None:
     """Refuse a record that holds anything but the public values of a release.
 
     P1. Every field has exactly the type of the table above, and no attribute beside those of its
     type; no field can hold a tally, a table, a path or a curator. Parameters are declared, and the
-    counts neither were replayed nor come from a seed.
+    counts neither were replayed nor come from a seed. The layer of a cube over space and time is
+    no release by itself, since its cells overlap; so its `trees` are those of cubes alone.
     """
     _check_exact("the record", record, (ReleaseRecord,))
-    for name, types in _TYPES.items():
+    for name, types in (_TYPES | {"tree": trees}).items():
         _check_exact(name, getattr(record, name), types)
     if isinstance(record.tree, RegionTree):
         regions = record.tree.regions
@@ -120,8 +121,8 @@ def check_cube_record(record: CubeRecord) -> None:
     """Refuse a cube that holds anything but public values; see `check_release`."""
     _check_exact("the record", record, (CubeRecord,))
     _check_exact("slices", record.slices, (TimeSlices,))
-    for release in (record.plane, record.joint):
-        check_release(release)
+    check_release(record.plane)
+    check_release(record.joint, trees=(CubeTree,))
     tree = record.joint.tree
     assert isinstance(tree, CubeTree)  # `CubeRecord` checks it
     if type(tree.spans) is not np.ndarray or tree.spans.dtype != "int32":

@@ -23,7 +23,8 @@ from psd.space.time_slices import TimeSlices, TimeWindow
 
 __all__ = ["CubeRecord", "WindowRecord", "all_time", "first_record", "shown_records"]
 
-_SHARED = [each.name for each in fields(ReleaseRecord) if each.name not in ("tree", "covariate")]
+_FACTS = [each.name for each in fields(ReleaseRecord) if each.name != "tree"]
+_SHARED = [name for name in _FACTS if name != "covariate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,16 +167,28 @@ class WindowRecord(ReleaseRecord):
 
     P1. It states the loss of its cube, and the unit of privacy. Writers of release files take no
     record of this type.
+
+    P2. All that it states is of its cube: an export, which checks the cube, shows nothing else.
     """
 
     cube: CubeRecord
     window: TimeWindow  # slices that are looked at as one
 
+    def __post_init__(self) -> None:
+        """Check that the fields are those of the cube."""
+        cube, slices = self.cube, len(self.cube.slices)
+        if self.tree is not cube.cells or any(
+            getattr(self, name) is not getattr(cube.plane, name) for name in _FACTS
+        ):
+            raise ParameterError("a window of a cube must have the cells and the facts of its cube")
+        if self.window.numbers[-1] >= slices:
+            raise ParameterError(f"a window must be of the {slices:,} slices of its cube")
+
 
 def window_record(cube: CubeRecord, window: TimeWindow) -> WindowRecord:
     """Record of the cells of a cube in a window of time."""
-    facts = {each.name: getattr(cube.plane, each.name) for each in fields(ReleaseRecord)}
-    return WindowRecord(**(facts | {"tree": cube.cells}), cube=cube, window=window)
+    facts = {name: getattr(cube.plane, name) for name in _FACTS}
+    return WindowRecord(tree=cube.cells, **facts, cube=cube, window=window)
 
 
 def all_time(cube: CubeRecord) -> TimeWindow:

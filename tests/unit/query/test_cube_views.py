@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from psd.estimation.cube import window_counts
 from psd.estimation.fit import fit
 from psd.query.cube_views import WindowCounts
 from psd.query.totals import WindowFit
+from psd.release.about import About
 from psd.release.cube import all_time
 from psd.release.file import write_release
 from psd.space.time_slices import TimeWindow
@@ -118,6 +120,21 @@ def test_a_view_is_no_release(data, tmp_path):
     with pytest.raises(InternalError):  # the counts of its cells are of all time
         fit(view.record)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_view_has_nothing_but_its_cube(data):
+    """An export checks the cube of a view, and shows the view."""
+    record, seeded = data["2024-01-01"].record, cube(sampler=psd.testing.SeededSampler(1))
+    for other in (
+        {"cube": seeded.record},
+        {"tree": seeded.record.cells},
+        {"source": "insecure"},
+        {"about": About(title="exact")},
+        {"window": TimeWindow(name="later", numbers=[len(SLICES)])},
+    ):
+        with pytest.raises(ParameterError, match="of its cube"):
+            replace(record, **other)
+    assert replace(record).window is record.window
 
 
 def test_rasters_have_the_answers_to_their_cells(data):

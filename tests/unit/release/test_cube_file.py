@@ -112,6 +112,16 @@ def test_draws_that_are_known_are_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_one_layer_is_no_release(small, tmp_path):
+    """Cells of the joint layer overlap in space, so a file of them alone could not be read."""
+    joint = psd.Release(small.record.joint)
+    for name in ("j.psd.parquet", "j.csv"):
+        write = joint.save if name.endswith("parquet") else joint.export
+        with pytest.raises(ParameterError, match="tree must be Tree or RegionTree, got CubeTree"):
+            write(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 def rewritten(made, change=lambda header: header, table=lambda table: table, digest=True):
     """Bytes of a cube whose header or table was tampered with, with the digest of what it holds."""
     read = table(table_of(encode_cube(made.record)))
