@@ -36,3 +36,6 @@ def test_marks_of_missing_ids_are_null_in_every_type_of_text():
     ids = pa.array(["é ", "ann", "null"], pa.string())
     assert normalise_ids(ids.slice(1)).to_pylist() == ["ann", None]
     assert normalise_ids(ids.slice(0, 1)).to_pylist() == ["é"]
+    # In a part of a column without a missing id, PyArrow 23 changes the last letters.
+    ids = pa.array(["x", "visitor-1", "n", "visitor-2024-03-01"], pa.string())
+    assert normalise_ids(ids.slice(1)).to_pylist() == ids.to_pylist()[1:]
