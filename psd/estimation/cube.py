@@ -37,6 +37,9 @@ from psd.space.cube_tree import CubeTree
 
 __all__ = ["CubeFit", "fit_cube"]
 
+# Part of all records from which a block of slices tells nothing of how others differ.
+_MOST_OF_ALL = 0.9
+
 _TINY = 1e-300
 
 # Least part of a parent that its other children are taken to have, so that variances are finite.
@@ -134,7 +137,7 @@ class CubeFit:
         """
         place, above, middle, value, variance = self._families
         plane, block = self.plane.tree, middle // width
-        blocks = int(block.max(initial=0)) + 1
+        blocks = (len(self.record.slices) - 1) // width + 1
         # Records of each node of the plane, and of its family, in each block.
         keys, at = np.unique(place * blocks + block, return_inverse=True)
         value, variance = (sum_by(at, each, len(keys)) for each in (value, variance))
@@ -158,7 +161,11 @@ class CubeFit:
         added += self.cluster_size * parts * np.maximum(count, 0.0)
         # What a block deviates from all time is the less, the more of all records it has.
         apart = (1 - np.clip(count / np.maximum(total, 1.0), 0.0, 1.0)) ** 2
-        used = np.flatnonzero((total > 0) & (parts > 0))
+        of_block = sum_by(np.arange(len(self.profile)) // width, self.profile, blocks)
+        tells = of_block < _MOST_OF_ALL * of_block.sum()
+        if not tells.any() and width > 1:
+            return self._overdispersion(width // 2)
+        used = np.flatnonzero((total > 0) & (parts > 0) & tells[families % blocks])
         level = plane.level[families // blocks].astype(np.int64)[used]
         # A squared deviation by noise of the variance v has itself the variance 2 v^2.
         values = apart * (squares - added), apart**2 * parts * square, 2 * (apart * added) ** 2
@@ -166,7 +173,7 @@ class CubeFit:
             sum_by(level, each[used], len(plane.levels)) for each in values
         )
         phi = np.ones(len(plane.levels))
-        mean, doubt = EXPECTED_OVERDISPERSION, 0.0
+        mean, doubt, least = EXPECTED_OVERDISPERSION, 0.0, 0.0
         for depth in range(1, len(phi)):
             # As above, give or take as much again, unless the families of the level tell.
             doubt += mean**2
@@ -175,7 +182,9 @@ class CubeFit:
                 gain = doubt / max(doubt + error, _TINY)
                 mean += gain * (excess[depth - 1] / of_squares[depth - 1] - mean)
                 mean, doubt = min(max(float(mean), 0.0), 1.0), (1 - gain) * doubt
-            phi[depth] = mean
+                # Smaller boxes are not less uneven; few blocks may tell, those with few records.
+                least = max(least, mean if gain > 1 / 2 else 0.0)
+            phi[depth] = max(mean, least)
         return phi[plane.level]
 
     @cached_property
