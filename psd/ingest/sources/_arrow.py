@@ -47,7 +47,6 @@ _LISTED = 20
 class Layout:
     """Columns of points, users and times in Arrow batches of one schema."""
 
-    what: str  # name of the input in messages
     columns: Columns  # names to read
     geometry: str | None  # column of points; without it x and y are used
     project: Projection  # reprojects points to the CRS of the domain
@@ -58,9 +57,7 @@ class Layout:
     @property
     def names(self) -> list[str]:
         """Columns to read, each once."""
-        columns = self.columns
-        names = [*columns] if self.geometry is None else [self.geometry, *columns.others]
-        return list(dict.fromkeys([*names, *columns.filtered]))
+        return _names(self.columns, self.geometry)
 
     def batches(self, records: Iterable[Any]) -> Iterator[Batch]:
         """Yield record batches as batches of limited size."""
@@ -95,6 +92,12 @@ class Layout:
         return self.project((x, y))
 
 
+def _names(columns: Columns, geometry: str | None) -> list[str]:
+    """Columns to read, each once."""
+    names = [*columns] if geometry is None else [geometry, *columns.others]
+    return list(dict.fromkeys([*names, *columns.filtered]))
+
+
 def find_columns(
     what: str, schema: Any, columns: Columns, domain: Domain, geometries: Mapping[str, Any]
 ) -> Layout:
@@ -110,15 +113,15 @@ def find_columns(
                 "with geometry=NAME"
             )
         (geometry,) = geometries
-    chosen = Layout(what=what, columns=columns, geometry=geometry, project=lambda points: points)
+    chosen = _names(columns, geometry)
     if geometry is None:
         refuse_two_pairs(what, columns, schema.names)
-    check_names(what, schema.names, chosen.names)
+    check_names(what, schema.names, chosen)
     check_roles(what, columns)
     # The types are known before a record is read: empty columns refuse those that cannot be read.
     import pyarrow as pa
 
-    empty = {name: pa.nulls(0, schema.field(name).type) for name in chosen.names}
+    empty = {name: pa.nulls(0, schema.field(name).type) for name in chosen}
     if geometry is None and columns.wkt is not None:
         decode_point_text(empty[columns.wkt], columns.wkt, None)
     elif geometry is None:
@@ -134,7 +137,7 @@ def find_columns(
     else:
         project = make_projection(stated_crs(geometries.get(geometry), columns, what), domain, what)
     srid = srid_of(domain.crs, columns.input_crs)
-    return Layout(what=what, columns=columns, geometry=geometry, project=project, srid=srid)
+    return Layout(columns=columns, geometry=geometry, project=project, srid=srid)
 
 
 def check_names(what: str, names: list[str], required: Iterable[str]) -> None:
@@ -254,7 +257,7 @@ def _geoarrow(field: Any) -> list[Any]:
     if not name.startswith(("geoarrow.", "ogc.wkb")):
         return []
     try:
-        return [json.loads(stated or b"{}").get("crs")]
+        return [json.loads(stated).get("crs")]
     except (ValueError, AttributeError):
         return [None]
 

@@ -1,6 +1,7 @@
 """Arrow streams of any library and relations of DuckDB."""
 
 import importlib
+from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 
@@ -11,8 +12,9 @@ import pyarrow as pa
 import pytest
 import shapely
 
+import psd
 from psd.errors import DomainError
-from psd.ingest.sources import Columns, read
+from psd.ingest.sources import Columns, _arrow, read
 from support.batches import DOMAIN, SECRET, one, refused
 
 TABLE = pa.table({"lon": [127.5, None], "lat": [37.5, 37.5], "id": [2**53 + 1, None]})
@@ -126,6 +128,60 @@ def test_what_is_no_number_is_no_bid(subtests):
             np.testing.assert_array_equal(batch.bid, found)
 
 
+def test_filters_and_values_are_read_beside_the_points():
+    data = pa.table({
+        "lon": [127.1, 127.2, 127.3], "lat": [37.0] * 3,
+        "ok": ["true", "1", "no"], "fare": ["12.5", "1", None],
+    })  # fmt: skip
+    batch = one(data, values=("fare",))
+    np.testing.assert_array_equal(batch.values, [[12.5], [1], [np.nan]])
+    assert batch.match.tolist() == [True, True, False]
+    columns = Columns(where="ok = '1'")
+    layout = _arrow.find_columns("the Table", data.schema, columns, DOMAIN, {})
+    # Of GeoJSON, where a property may be a flag in one feature and text in another.
+    for is_json, match in ((False, [False, True, False]), (True, [True, True, False])):
+        (batch,) = replace(layout, is_json=is_json).batches(data.to_batches())
+        assert batch.match.tolist() == match
+
+
+def test_ids_of_all_types_of_text_and_missing_ones_are_text():
+    for kind in TEXTS:
+        data = TABLE.set_column(2, "id", pa.array(["7", None], kind))
+        assert one(data, user="id").user.to_pylist() == ["7", None]
+    nobody = one(TABLE.set_column(2, "id", pa.nulls(2)), user="id")
+    assert (nobody.user.type, nobody.user.null_count) == (pa.string(), 2)
+
+
+def test_batches_have_a_limited_number_of_records(monkeypatch):
+    monkeypatch.setattr(_arrow, "MAX_BATCH_ROWS", 1)
+    for rows, batches in ((0, 1), (1, 1), (2, 2)):
+        record = TABLE.to_batches()[0].slice(0, rows)
+        layout = _arrow.find_columns("it", TABLE.schema, Columns(user="id"), DOMAIN, {})
+        sizes = [len(batch.x) for batch in layout.batches([record])]
+        assert (sum(sizes), len(sizes)) == (rows, batches)
+
+
+def test_messages_name_the_column_and_the_input():
+    lon, lat = pa.array([127.5]), pa.array([37.5])
+    pair, text = {"lon": lon, "lat": lat}, pa.array(["soon"])
+    for column in pair:
+        assert refused(pa.table(pair | {column: text})).startswith(f"column '{column}' must be num")
+        infinite = pa.table(pair | {column: pa.array([np.inf])})
+        assert refused(infinite).startswith(f"column '{column}' ")
+    for times in (text, pa.array([True])):
+        assert refused(pa.table(pair | {"at": times}), time="at").startswith("column 'at' ")
+    assert refused(pa.table({"p": lon}), wkt="p").startswith("column 'p' must hold points in WKT")
+    two = pa.table({"x": lon, "y": lat, "easting": lon, "northing": lat})
+    assert refused(two).startswith("the Table has 2 pairs of columns of coordinates: x and y, eas")
+    assert "different columns of the Table, got lon, lat, lat" in refused(pa.table(pair), bid="LAT")
+    rounded = psd.Domain(bounds=(126, 37, 128, 38), coordinate_resolution=0.5)
+    with pytest.raises(DomainError, match="and the Table has another CRS"):
+        list(read(pa.table(pair), Columns(input_crs="EPSG:5179"), rounded))
+    stated = pa.table({"p": ["SRID=5179;POINT (1000000 2000000)"]})
+    batch = one(stated, wkt="p", input_crs="EPSG:5179")
+    assert batch.x[0] == pytest.approx(127.5, abs=1e-9)
+
+
 # --- geometries -------------------------------------------------------------------------------
 
 SHAPES = gpd.GeoSeries([shapely.Point(127.5, 37.5), None], crs=4326)
@@ -151,6 +207,18 @@ def test_geoarrow(subtests):
     assert one(duckdb.connect().sql(query)).x[0] == pytest.approx(127.5, abs=1e-9)
     without = "SELECT 'POINT (127 37)'::GEOMETRY AS g"
     assert "no CRS" in refused(duckdb.connect().sql(without), error=DomainError)
+    message = refused(geo(), error=DomainError, input_crs="EPSG:5179")
+    assert "since the Table states another CRS than EPSG:5179" in message
+    for name, values, words in (
+        (b"geoarrow.wkb", pa.array([7]), "must hold points, got type int64"),
+        (b"ogc.wkb", pa.array([b"no point"]), "must hold geometries in WKB"),
+    ):
+        noted = {
+            b"ARROW:extension:name": name,
+            b"ARROW:extension:metadata": b'{"crs": "EPSG:4326"}',
+        }
+        schema = pa.schema([pa.field("home", values.type, metadata=noted)])
+        assert refused(pa.table([values], schema)).startswith(f"column 'home' {words}")
 
 
 def test_registered_extension_types():
@@ -168,7 +236,11 @@ def test_registered_extension_types():
             return cls()
 
     kept = pa.ExtensionArray.from_storage(Points(), pa.array(SHAPES.to_wkb(), pa.binary()))
-    assert one(pa.table({"geometry": kept})).x[0] == 127.5
+    pa.register_extension_type(Points())
+    try:
+        assert one(pa.table({"geometry": kept})).x[0] == 127.5
+    finally:
+        pa.unregister_extension_type("geoarrow.wkb")
 
 
 def test_an_unknown_crs():
@@ -176,7 +248,7 @@ def test_an_unknown_crs():
     unknown = (b"", b"{}", b"no json", b"[1]", b'{"crs": null}')
     for stated, words in (
         *((text, "no CRS") for text in unknown),
-        (b'{"crs": "here"}', "has a CRS that is refused: crs must be a coordinate"),
+        (b'{"crs": "here"}', "the Table has a CRS that is refused: crs must be a coordinate"),
     ):
         noted = {b"ARROW:extension:name": b"geoarrow.wkb", b"ARROW:extension:metadata": stated}
         schema = data.schema.set(1, data.schema.field("geometry").with_metadata(noted))
