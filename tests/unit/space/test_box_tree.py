@@ -157,6 +157,9 @@ def test_damage_is_refused(subtests):
         lattice = (5, 1) if damage is five_children else LATTICE
         with subtests.test(name), pytest.raises(ReleaseFormatError, match=rule):
             check_tree(Tree(**arrays), lattice)
+    whole = "not a tree of cells: the root is not the whole lattice; the file is damaged or foreign"
+    with pytest.raises(ReleaseFormatError, match=f"^{whole}$"):
+        check_tree(Tree(**sound()), (4, 5))
     for lattice in ((4, 5), (2, 2)):
         with subtests.test(lattice=lattice), pytest.raises(ReleaseFormatError, match="whole latt"):
             check_tree(Tree(**sound()), lattice)
@@ -235,6 +238,11 @@ def test_every_lattice_cell_is_found_in_its_leaf():
         assert west <= column < east
         assert south <= row < north
     assert locate(tree, columns[:0], rows[:0]).tolist() == []
+    # From a node on, which may be a leaf; the nodes that are given stay.
+    start = np.array([0, 4, 4, 6])
+    cell = np.array([2, 2, 3, 2], np.int32)
+    assert locate(tree, cell, cell, start).tolist() == [5, 5, 6, 6]
+    assert start.tolist() == [0, 4, 4, 6]
     arrays = sound()
     arrays["boxes"][6] = [3, 2, 4, 3]
     with pytest.raises(InternalError, match="no child"):
