@@ -163,3 +163,5 @@ def test_counts_of_slices_stay_with_their_codes(largest):
     expected = sorted(zip(codes.order.codes(columns, rows).tolist(), counts.tolist(), strict=True))
     assert (np.diff(codes.codes) >= 0).all()
     assert sorted(zip(codes.codes.tolist(), codes.counts.tolist(), strict=True)) == expected
+    none = Tally(columns=columns[:0], rows=rows[:0], counts=counts[:0])
+    assert len(none.quadrant_codes(QuadrantOrder((size, size))).codes) == 0

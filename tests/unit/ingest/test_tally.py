@@ -81,9 +81,12 @@ def test_sums_of_values_are_added_with_their_counts():
     assert add_tallies([none]).values.shape == (0, 2)
     assert add_tallies([tally((0, 1, 2, 3))]).values is None
     # The same of cells that are counted together, whose report and bound stay.
-    counted = replace(one, contributions=2, report={"read": 7})
+    cells = tally((0, 2, 5, 1), (0, 5, 6, 2), (0, 4, 7, 4), slices=False)
+    counted = replace(
+        cells, values=one.values, record_weight=12, contributions=2, report={"read": 7}
+    )
     in_blocks = counted.in_blocks(Blocks(lattice=(12, 11), step=(4, 2)))
-    assert (in_blocks.columns.tolist(), in_blocks.rows.tolist()) == ([0, 0], [0, 1])
-    assert (in_blocks.counts.tolist(), in_blocks.values.tolist()) == ([6, 1], [[5, 12], [1, 9]])
+    assert (in_blocks.columns.tolist(), in_blocks.rows.tolist()) == ([1, 1], [1, 2])
+    assert (in_blocks.counts.tolist(), in_blocks.values.tolist()) == ([1, 6], [[1, 9], [5, 12]])
     assert (in_blocks.contributions, in_blocks.report) == (2, {"read": 7})
     assert in_blocks.record_weight == 12

@@ -15,6 +15,7 @@ from psd.space.box_tree import (
     check_next_nodes,
     check_tree,
     locate,
+    quadrants,
 )
 from support.trees import random_tree
 
@@ -247,6 +248,17 @@ def test_every_lattice_cell_is_found_in_its_leaf():
     arrays["boxes"][6] = [3, 2, 4, 3]
     with pytest.raises(InternalError, match="no child"):
         locate(Tree(**arrays), np.array([3], np.int32), np.array([3], np.int32))
+
+
+def test_boxes_are_divided_in_parts(monkeypatch):
+    monkeypatch.setattr("psd.space.box_tree._AT_ONCE", 3)
+    low = np.arange(20).reshape(10, 2)
+    boxes, lines = np.concatenate([low, low + 9], axis=1), low + np.array([2, 5])
+    parts = quadrants(boxes, lines)
+    for (west, south, east, north), (x, y), found in zip(boxes, lines, parts, strict=True):
+        lower = [[west, south, x, y], [x, south, east, y]]
+        upper = [[west, y, x, north], [x, y, east, north]]
+        assert found.tolist() == [*lower, *upper]
 
 
 def chain(levels, box=(0, 0, 4, 4)):
