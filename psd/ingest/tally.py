@@ -199,7 +199,7 @@ def add_tallies(tallies: Sequence[Tally]) -> Tally:
     values = None
     if first.values is not None:
         values = np.concatenate([t.values for t in tallies if t.values is not None])[order]
-        values = np.add.reduceat(values, starts, axis=0) if len(starts) else values
+        values = np.add.reduceat(values, starts)
     return Tally(
         columns=columns.astype(np.int32),
         rows=rows.astype(np.int32),

@@ -151,7 +151,7 @@ def test_occupied_cells_fill_the_memory_and_no_more():
             assert len(counter.counts()[0]) == number
 
 
-@pytest.mark.parametrize("largest", [1, 7, 2**40])
+@pytest.mark.parametrize("largest", [1, 7, 15, 2**40])
 def test_counts_of_slices_stay_with_their_codes(largest):
     """A code and its count are sorted as one word where both fit into it, and apart else."""
     rng, size = np.random.default_rng(largest % 1000), 2**30

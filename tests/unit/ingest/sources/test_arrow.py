@@ -253,6 +253,9 @@ def test_an_unknown_crs():
         noted = {b"ARROW:extension:name": b"geoarrow.wkb", b"ARROW:extension:metadata": stated}
         schema = data.schema.set(1, data.schema.field("geometry").with_metadata(noted))
         assert words in refused(data.cast(schema), error=DomainError)
+    noted.popitem()  # no CRS is stated
+    schema = data.schema.set(1, data.schema.field("geometry").with_metadata(noted))
+    assert "no CRS" in refused(data.cast(schema), error=DomainError)
 
 
 def test_values_that_run_into_one_another():
