@@ -448,7 +448,7 @@ class Release(Publication):
         """
         from psd.export._views import to_xarray
 
-        return to_xarray(self.index.fit, columns, rows, metadata=self.metadata)
+        return to_xarray(self.index.fit, columns, rows, metadata=self._all_time.metadata)
 
     def plot(
         self,

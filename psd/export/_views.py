@@ -16,6 +16,7 @@ from pyproj import CRS
 from psd._util.extras import needs_extra
 from psd.export._formats import counted_unit, finite_errors
 from psd.export._maps import check_kind, classes_of, named_rows, opacities, shown_values
+from psd.release.cube import WindowRecord
 from psd.space.shape_transforms import transform_table
 from psd.statistics.raster import density_raster
 
@@ -53,6 +54,7 @@ def html_of(fit: Fit, *, picture: bool = True) -> str:
         **({} if about is None or about.title is None else {"title": about.title}),
         "guarantee": fit.record.guarantee_text,
         "method": f"{fit.record.method}, {len(fit.tree):,} cells",
+        **({"when": fit.record.window.name} if isinstance(fit.record, WindowRecord) else {}),
         "counts": fit.record.counted_text,
         "estimated total": f"{fit.total:,.0f}",
         "bounds": " ".join(f"{side:.10g}" for side in fit.domain.bounds)

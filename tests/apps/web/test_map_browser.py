@@ -17,6 +17,7 @@ from psd.api.release import Release
 from psd.apps.web.map_page import map_page
 from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
+from support.cubes import cube
 from support.map_engine import DOMAIN, KINDS, NAMES, built, drawn, of_wards, points, stated
 
 CHROMIUM = shutil.which("chromium")
@@ -346,6 +347,32 @@ def test_slices_of_a_series_have_their_own_answers(opened):
         page.wait_for_selector(f"#slice[data-shown='{number}']", timeout=PATIENCE * 1000)
         assert page.inner_text("#slice-text") == name
         assert close(answer(page, [shape]), stated(series[name].query([shape["box"]]).table)[0])
+
+
+def test_cells_and_chosen_regions_of_a_cube_have_answers_of_windows(opened):
+    release, windows = cube(), ["mondays", "weekdays 07-09"]
+    halves = [shapely.box(0, 0, 8, 16), shapely.box(8, 0, 16, 16)]
+    table = gpd.GeoDataFrame({"id": ["west", "east"]}, geometry=halves, crs=release.domain.crs)
+    page = opened(map_page(release, regions=table, when=windows))
+    assert "Drawn areas are not answered" in page.inner_text("#limits")
+    assert not page.is_visible("#draw-box")
+    for number, when in [(1, windows[1]), (0, windows[0])]:
+        page.locator("#slice").fill(str(number))
+        page.wait_for_selector(f"#slice[data-shown='{number}']", timeout=PATIENCE * 1000)
+        assert page.inner_text("#slice-text") == when
+        cells = release[when].to_geopandas(level=2)
+        answers = [answer(page, [{"nodes": [int(cell)]}]) for cell in cells["cell"]]
+        boxes = cells.geometry.bounds.to_numpy()
+        assert close(answers, stated(release.query(boxes, when=when).table))
+    page.select_option("#layer", "0")
+    for tick in page.locator("#list input[type=checkbox]").all():
+        tick.check()
+    found = words(page, "2")
+    expected = release.query(table, when=windows[0])["estimate"]
+    for name, number in zip(["west", "east"], expected, strict=True):
+        assert name in found
+        assert f"{number:,.0f}" in found
+    assert "All together" not in found
 
 
 def test_a_release_without_a_place_on_earth_has_its_plane(opened):

@@ -18,6 +18,7 @@ from psd.apps.web.methodology import SQUARES, errors_by_size, methodology_page
 from psd.apps.web.sheet_words import SHEET
 from psd.errors import MissingExtraError
 from psd.testing.data import release_from_counts
+from support.cubes import cube
 from support.web_pages import Page
 
 pytestmark = pytest.mark.deep
@@ -179,3 +180,14 @@ def test_a_sheet_in_korean_has_all_words(visits):
     words = Page(methodology_page(releases[1])).words
     assert "2024-01부터 2024-03까지 3개, 월 단위" in words
     assert "델타 1e-6" in Page(methodology_page(releases[3])).words
+
+
+def test_a_cube_is_shown_in_all_time():
+    release = cube()
+    text = methodology_page(release)
+    assert "All 48 time slices are shown together." in text
+    assert release.record.guarantee_text in text
+    assert release.digest in text
+    squares = errors_by_size(release)
+    assert (squares["error"] > 0).all()
+    assert "시간 구간 48개를 모두 합쳐 보입니다." in methodology_page(release, "ko")

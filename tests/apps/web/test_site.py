@@ -22,6 +22,7 @@ from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, Wr
 from psd.signing import new_key, sign, verify
 from psd.testing.data import release_from_counts
 from support.cli_runner import check_refusals, cli, contents, fails, passes
+from support.cubes import cube
 from support.map_engine import built, drawn, of_devices, of_wards, points
 from support.releases import as_drawn
 from support.web_pages import Page
@@ -561,3 +562,17 @@ def test_the_command_writes_the_folder(release, here):
     assert str(here).encode() not in b"".join(files_of(here / "site").values())
     release_from_counts([[500, 100], [0, 200]]).save(here / "g.psd.parquet")
     assert "; given: psd did not draw" in cli("export g.psd.parquet given --site").err
+
+
+def test_a_cube_has_a_table_of_all_time_and_its_times_in_the_catalogue(tmp_path):
+    release = cube()
+    write_folder([Published(name="town", release=release)], tmp_path / "site", overwrite=False)
+    folder = tmp_path / "site" / "town"
+    table = gpd.read_parquet(folder / "cells.parquet")
+    assert table["estimate"].tolist() == release.to_geopandas()["estimate"].tolist()
+    assert "slice" not in table
+    entry = json.loads((folder / "item.json").read_text())
+    assert entry["properties"]["start_datetime"] == "2024-01-01T00:00:00Z"
+    assert psd.load(folder / "town.psd.parquet").digest == release.digest
+    steps = [each["name"] for each in Page((folder / "map.html").read_text("utf-8")).data["slices"]]
+    assert steps == ["all time", *release]

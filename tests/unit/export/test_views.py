@@ -14,6 +14,7 @@ import shapely
 import psd
 from psd.errors import MissingExtraError, ParameterError
 from psd.statistics.raster import density_raster
+from support.cubes import cube
 from support.releases import as_drawn
 from support.values import of_values, rides
 
@@ -107,3 +108,15 @@ def test_libraries_of_arrow_read_the_cells(release):
     assert json.loads(kind[b"ARROW:extension:metadata"])["crs"]["id"]["code"] == 5179
     (total,) = duckdb.from_arrow(table).aggregate("sum(estimate)").fetchall()[0]
     assert total == pytest.approx(release.total)
+
+
+@pytest.mark.deep
+def test_xarray_and_html_of_a_cube_are_of_a_window():
+    release = cube()
+    for shown, when in ((release, "all time"), (release["06-10"], "06-10")):
+        dataset = shown.to_xarray(8, 8)
+        raster = density_raster(shown.index.fit, 8, 8)
+        assert (dataset["count"].to_numpy() == raster.count).all()
+        assert dataset.attrs["when"] == when
+    assert "epsilon 1 per record" in release["06-10"]._repr_html_()
+    assert pa.table(release["06-10"]).num_rows == int(release.tree.is_leaf.sum())

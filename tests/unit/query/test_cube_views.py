@@ -164,6 +164,24 @@ def test_the_first_cells_and_areas_of_a_window(data):
     )
 
 
+def test_nested_areas_of_a_window_add_up(data):
+    areas = [(4, 5, 5, 6), (3, 3, 7, 7), (0, 0, 16, 16)]
+    asked = data.query(areas, when="2024-01-01")
+    nested, joint = asked.nested(), asked.joint()
+    assert (nested["ring"] >= 0).all()
+    assert nested["ring"].sum() == pytest.approx(nested["estimate"][2])
+    assert nested["ring_error"][1] == pytest.approx(joint.difference(1, 0).error)
+    assert data["2024-01-01"].query(areas).nested().equals(nested)
+
+
+def test_the_total_of_a_window_needs_no_errors(data, monkeypatch):
+    expected = {when: data[when].index.fit.total for when in WINDOWS}
+    monkeypatch.setattr("psd.query.cube_views.window_index", None)
+    for when, total in expected.items():
+        assert data[when].total == pytest.approx(total)
+    assert data.total == pytest.approx(data.query([(0, 0, 16, 16)])["estimate"][0])
+
+
 def test_classes_of_density_of_a_window(data):
     breaks = data.query(quantiles=True, when="2024-01-01", size=(8, 8), draws=20).table
     assert (np.diff(breaks["density"]) >= 0).all()
