@@ -69,6 +69,18 @@ class CubeFit:
         return self.record.nodes
 
     @cached_property
+    def ground(self) -> Floats:
+        """Area of the nodes of the plane where records can lie, (cells,) float64."""
+        cells, outside = self.record.cells, self.plane.record.outside
+        ground = cells.area.astype(np.float64)
+        if outside is not None:
+            ground[outside | ~cells.is_leaf] = 0.0
+            for level in reversed(cells.levels[1:]):
+                np.add.at(ground, cells.parent[level], ground[level])
+        ground.flags.writeable = False
+        return ground
+
+    @cached_property
     def shares(self) -> Floats:
         """Share of its parent's records that each joint node has before counts are known, (n,)."""
         tree, above = self.tree, self.tree.parent[1:]
@@ -303,7 +315,7 @@ def _cell_counts(cube: CubeFit, values: Floats, inside: Floats) -> Floats:
     leaf = np.flatnonzero(tree.is_leaf & (inside > 0))
     met = sum_by(cube.nodes[leaf], values[leaf] * inside[leaf], len(cells))
     mass = np.maximum(cube.plane.estimates.count, 0.0)
-    area, noise = cells.area.astype(np.float64), cube.plane.noise_covariance.variance
+    area, noise = cube.ground, cube.plane.noise_covariance.variance
     weight = mass**2 / np.maximum(mass**2 + noise, _TINY)
     # From the root down: what a cell has by the mass of the cells around it, and by their area.
     by_mass, by_area = met, np.zeros(len(cells))
@@ -312,7 +324,7 @@ def _cell_counts(cube: CubeFit, values: Floats, inside: Floats) -> Floats:
         passed = by_mass[above] * weight[above] / np.maximum(mass[above], _TINY)
         by_mass[level] += passed * mass[level]
         # Without mass in a cell, records lie evenly.
-        even = by_mass[above] * (1 - weight[above]) / area[above]
+        even = by_mass[above] * (1 - weight[above]) / np.maximum(area[above], 1.0)
         by_area[level] = by_area[above] + even
     count = np.where(cells.is_leaf, by_mass + by_area * area, 0.0)
     for level in reversed(cells.levels[1:]):

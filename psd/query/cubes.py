@@ -197,7 +197,7 @@ def plane_parts(fit: CubeFit, traversal: Traversal) -> PlaneParts:
     """Parts of the nodes of the plane in areas, from the leaves up."""
     tree, count = fit.plane.tree, np.maximum(fit.plane.estimates.count, 0.0)
     variance = fit.plane.noise_covariance.variance
-    ground = tree.area.astype(np.float64)
+    ground = fit.ground
     shares, areas, below = [], [], None
     for level in reversed(traversal.levels):
         share, area = level.fraction.copy(), level.area.copy()
@@ -206,7 +206,7 @@ def plane_parts(fit: CubeFit, traversal: Traversal) -> PlaneParts:
             at, node, size = np.flatnonzero(level.opened), level.node, len(level.node)
             mass = sum_by(lower.parent, count[lower.node] * of_share, size)[at]
             area[at] = sum_by(lower.parent, ground[lower.node] * of_area, size)[at]
-            area[at] /= ground[node[at]]
+            area[at] /= np.maximum(ground[node[at]], 1.0)
             # As far as the plane says nothing, records are taken to lie evenly.
             records, noise = count[node[at]], variance[node[at]]
             known = np.where(records > 0, mass / np.where(records > 0, records, 1.0), area[at])

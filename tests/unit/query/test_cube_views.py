@@ -4,8 +4,10 @@ import gc
 import weakref
 from dataclasses import replace
 
+import geopandas as gpd
 import numpy as np
 import pytest
+import shapely
 
 import psd
 from psd.errors import InternalError, ParameterError
@@ -18,7 +20,7 @@ from psd.release.cube import all_time
 from psd.release.file import write_release
 from psd.space.time_slices import TimeWindow
 from psd.statistics.raster import density_raster
-from support.cubes import SLICES, cube, town
+from support.cubes import DOMAIN, SLICES, cube, town
 
 WINDOWS = ["2024-01-01T08", "weekdays 07-09", "2024-01-01T06..2024-01-02T03", "2024-01-02"]
 BOXES = [(1.3, 2.1, 6.7, 9.9), (8, 8, 16, 16)]
@@ -212,6 +214,19 @@ def test_counts_of_windows_are_made_one_after_the_other(data):
         alive.append(weakref.ref(index))
         del index
         gc.collect()
+
+
+def test_nothing_of_a_cube_lies_outside_its_boundary():
+    shape = shapely.Point(8, 8).buffer(6.3)
+    made = cube(boundary=gpd.GeoSeries([shape], crs=DOMAIN.crs))
+    table = made["mondays"].to_geopandas()
+    outside = ~shapely.intersects(table.geometry.to_numpy(), shape)
+    assert outside.any()
+    assert (table["estimate"][outside] == 0).all()
+    assert (of_cells(made, table[outside], when="mondays")["estimate"] == 0).all()
+    points = made.to_points(seed=1)
+    # Cells of the raster of the boundary have an edge of 1/16.
+    assert shapely.contains_xy(shape.buffer(0.1), points.geometry.x, points.geometry.y).all()
 
 
 def test_a_cube_of_one_slice_and_of_few_records():
