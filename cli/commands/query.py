@@ -263,7 +263,8 @@ def command(
 
     With --joint, all intervals joint_lower to joint_upper hold together with the stated
     confidence; the covariances of the answers follow, and the total of the regions if they do
-    not overlap. With --nested, answers are consistent between levels, and `ring` is the count
+    not overlap. It takes one --mean or --sum, which is then answered in place of counts; means have
+    no total. With --nested, answers are consistent between levels, and `ring` is the count
     inside a region but outside the regions nested in it. With --explain, each answer is followed
     by the parts of its error, the cells that contribute most, and the effect of a larger epsilon
     or of smaller cells.
@@ -352,8 +353,13 @@ def command(
         )
     asked["outside"] = options["outside"]
     of_values = {name: options[name] for name in ("mean", "sum")}
-    if kind and any(of_values.values()):
+    of_joint = [f"{how}_{name}" for how, names in of_values.items() for name in names]
+    if kind and kind != "joint" and of_joint:
         raise click.UsageError(f"--mean and --sum must be left out with --{kind}")
+    if kind == "joint" and len(of_joint) > 1:
+        raise click.UsageError(
+            f"--joint takes one --mean or --sum, got {len(of_joint)}; ask for each by itself"
+        )
     asked |= of_values
     if hasattr(asked["areas"], "columns"):
         check_columns(asked["areas"], form, COLUMNS)  # before any work
@@ -367,7 +373,7 @@ def command(
         answers: Answers = loaded.query(
             **asked, when=None if kind == "nested" else windows, each=each, **certainty
         )
-        joint = answers.joint() if kind == "joint" else None
+        joint = answers.joint(*of_joint) if kind == "joint" else None
         explanations = answers.explain() if kind == "explain" else []
         rings = answers.nested() if kind == "nested" else None
     warn_of_notes(answers)

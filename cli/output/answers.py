@@ -252,6 +252,8 @@ def print_joint(joint: Joint) -> None:
         print_columns(columns)
     elif len(joint) > _WIDEST:
         click.echo("(too many regions for a table of correlations; see --format csv)", err=True)
+    if not joint.adds_up:
+        return
     if joint.overlap is None and len(joint):
         total = joint.total()
         click.echo(
@@ -278,7 +280,7 @@ def joint_text(joint: Joint, form: str) -> str:
     content = {
         "answers": json.loads(json_text(finite_errors(plain))),
         "covariance": joint.covariance.tolist(),
-        "total": asdict(joint.total()) if joint.overlap is None else None,
+        "total": asdict(joint.total()) if joint.overlap is None and joint.adds_up else None,
         "joint_confidence_level": joint.level,
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

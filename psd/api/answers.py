@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 # What a map shows if no column is named.
 _SHOWN = ("estimate", "difference", "ratio")
 
+# Columns of values that a message names.
+_NAMED = 6
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Answers:
@@ -151,10 +154,16 @@ class Answers:
         record = next(iter(self.time.slices.values())).record
         return notes_of(self.areas, record.domain, record.tree)
 
-    def joint(self) -> Joint:
+    def joint(self, of: str = "estimate") -> Joint:
         """Answer areas and windows together, with their covariance, for differences and ratios.
 
         Windows share the noise of the slices that are in both; see `psd.query.joint.Joint`.
+
+        Parameters
+        ----------
+        of : str
+            The column that is answered: the counts, or a mean or sum of a value of the release,
+            such as ``mean_fare``, whether it was asked for or not.
 
         Returns
         -------
@@ -165,20 +174,36 @@ class Answers:
         Raises
         ------
         ParameterError
-            If there are more than 5,000 answers, or they are no counts.
+            If there are more than 5,000 answers, they are no counts, or there is no such column.
         """
         from psd.query.cube_covariance import answer_cube_jointly
         from psd.query.joint import answer_windows_jointly
 
         self._check_counts("joint answers")
+        values = next(iter(self.time.slices.values())).record.values if self.time.slices else ()
+        asked_of = {f"{kind}_{value.name}": (kind, number)
+                    for number, value in enumerate(values) for kind in ("mean", "sum")}  # fmt: skip
+        if of != "estimate" and of not in asked_of:
+            others = ", ".join(list(asked_of)[:_NAMED]) or "the release has no values"
+            raise ParameterError(
+                f"of must be estimate, or a mean or sum of a value ({others}), got "
+                f"{str(of)[:80]!r}",
+                name="of",
+            )
         certainty: dict[str, Any] = {"confidence": self.confidence, "threshold": self.threshold}
         asked = self.time.windows, self.time.labels, self.areas
         if self.time.cube is not None:
             return answer_cube_jointly(self.time.cube, *asked, **certainty)
-        return answer_windows_jointly(list(self.time.slices.values()), *asked, **certainty)
+        slices = list(self.time.slices.values())
+        return answer_windows_jointly(slices, *asked, **certainty, value=asked_of.get(of))
 
-    def total(self) -> Derived:
+    def total(self, of: str = "estimate") -> Derived:
         """All answers together: the answer to the union of areas and windows, with its error.
+
+        Parameters
+        ----------
+        of : str
+            As in `joint`; means have no total.
 
         Returns
         -------
@@ -190,7 +215,7 @@ class Answers:
         ParameterError
             If answers overlap, so that points in both would be counted twice; or as in `joint`.
         """
-        return self.joint().total()
+        return self.joint(of).total()
 
     def nested(
         self, *, parents: ArrayLike | None = None

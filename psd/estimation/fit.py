@@ -107,6 +107,9 @@ class Fit:
     # (nodes,) float64; share of its parent's records that each cell has before counts are known.
     parent_shares: Floats
     zone: NearZone | None = None  # cells that have a count; None for all
+    # Of the weights of a value: how far their errors agree along the edge of an area, see
+    # `psd.query.value_edges`; 0 for records.
+    edge_factor: float = 0.0
     cache: FitCache | None = None  # where the numbers that take longest are kept between processes
 
     @property
@@ -317,23 +320,25 @@ def rounded_counts(record: ReleaseRecord, count: Floats) -> Floats:
     return round_counts(record.tree, count, uniform)
 
 
-def fit_weights(of_records: Fit, number: int) -> tuple[Fit, Fit]:
+def fit_weights(of_records: Fit, number: int) -> tuple[tuple[Fit, Fit], list[Estimates]]:
     """Fit the weights of a value towards its upper and its lower bound, given the fit of records.
 
     The weights sum to the records, see `psd.estimation.value_shares.share_weights`. The dispersion
-    of the first is that of A - p N in parts of cells.
+    of the first is that of A - p N in parts of cells. The second result is least squares of both
+    weights, which know nothing of the records and are moved nowhere.
     """
     record, shares = of_records.record, of_records.parent_shares
     parts = [record.value_part(number, side) for side in (0, 1)]
     name = "count" if record.post_processing.estimate in WITH_PRIOR else "signed"
-    high, low = (_all_estimates(part, shares, None, None)[_ESTIMATES.index(name)] for part in parts)
+    found = [_all_estimates(part, shares, None, None) for part in parts]
+    plain = [Estimates(**dict(zip(_ESTIMATES, each, strict=True))) for each in found]
     records = replace(of_records.estimates, variance=of_records.published_covariance.variance)
     boxes = record.tree.boxes
     first, last, uneven = share_weights(
         record.tree,
         records,
-        high,
-        low,
+        getattr(plain[0], name),
+        getattr(plain[1], name),
         len(record.values) / 2,
         (boxes[:, :2] + boxes[:, 2:]).T / 2,
     )
@@ -353,7 +358,7 @@ def fit_weights(of_records: Fit, number: int) -> tuple[Fit, Fit]:
         )
         vars(each).update(inside=inside, line_deviation=None, column_records=None)
         made.append(each)
-    return made[0], made[1]
+    return (made[0], made[1]), plain
 
 
 def _lock(*arrays: object) -> None:

@@ -39,10 +39,10 @@ _FRAME = 5
 class BoxLists(NamedTuple):
     """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
 
-    The sides of each box; its sums, of which four along its sides are of the first list alone, and
-    the last of what is outside it; and work space: how its answer grows with the estimate of the
-    cell, and the covered shares of the area of a child and of the points of all children. What is
-    `other` is that of published counts.
+    The sides of each box; its sums, of which four along its sides and those along edges of values
+    are of the first list alone, and the one between is of what is outside it; and work space: how
+    its answer grows with the estimate of the cell, and the covered shares of the area of a child
+    and of the points of all children. What is `other` is that of published counts.
     """
 
     west: Floats
@@ -60,6 +60,7 @@ class BoxLists(NamedTuple):
     at_east: Floats
     at_north: Floats
     beyond: Floats
+    edges: Floats
     slope: Floats
     other_slope: Floats
     area: Floats
@@ -75,7 +76,7 @@ def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> Quer
     """
     children, errors = flat_tree.children, flat_tree.errors
     sums = _walk_in_batches(flat_tree, children, count, errors, boxes)
-    estimate, noise, uneven, shift, signed, published, *sides, beyond = sums
+    estimate, noise, uneven, shift, signed, published, *sides, beyond, edges = sums
     return QueryTotals(
         estimate=estimate,
         signed=signed if errors.other else estimate,
@@ -84,6 +85,7 @@ def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> Quer
         leaf_variance=uneven,
         shift=shift,
         line_variance=(np.array(sides) ** 2).sum(axis=0),
+        edge_variance=errors.edge_factor * np.maximum(edges, 0.0),
         beyond=beyond,
     )
 
@@ -99,7 +101,7 @@ def walk_value_totals(flat_tree: FlatTree, values: Floats, boxes: Floats) -> Flo
 def _walk_in_batches(
     flat_tree: FlatTree, family: ChildRanges, values: Floats, errors: Errors | None, boxes: Floats
 ) -> Floats:
-    """Totals of boxes, shape (11, n), computed in batches that fit the lists."""
+    """Totals of boxes, shape (12, n), computed in batches that fit the lists."""
     size = max(1, min(len(boxes), _BOXES_PER_BATCH, _ROOM // flat_tree.levels))
     room = size * flat_tree.levels
     sizes = [room] * (len(BoxLists._fields) - 2) + [MAX_CHILDREN * room] * 2
@@ -107,7 +109,9 @@ def _walk_in_batches(
     places = np.empty((2, room + size), np.int32)
     places[1, :size] = np.arange(size)
     frames = np.empty((flat_tree.levels + 1, _FRAME), np.int64)
-    sums = lists[4:15]  # from the estimate to what is beyond
+    sums = lists[4:16]  # from the estimate to edges
+    has_edges = errors is not None and errors.edge_factor > 0
+    along = np.empty((flat_tree.levels + 1, size if has_edges else 0))  # edges, level by level
     result = np.empty((len(sums), len(boxes)))
     for start in range(0, len(boxes), size):
         chunk = boxes[start : start + size]
@@ -115,8 +119,11 @@ def _walk_in_batches(
             row[: len(chunk)] = side
         for row in sums:
             row[: len(chunk)] = 0.0
-        frames[0] = (0, len(chunk), 0, 0, 1)
-        _walk_down(flat_tree.boxes, family, flat_tree.inside, values, errors, lists, places, frames)
+        frames[0], along[:] = (0, len(chunk), 0, 0, 1), 0.0
+        work = lists, places, frames, along
+        _walk_down(flat_tree.boxes, family, flat_tree.inside, values, errors, *work)
+        if has_edges:
+            lists.edges[: len(chunk)] += (along[:, : len(chunk)] ** 2).sum(axis=0)
         for row, totals in zip(sums, result, strict=True):
             totals[start : start + size] = row[: len(chunk)]
     return result
@@ -269,6 +276,17 @@ def _close_family(
         _add_noise(variances[child], share[at + begin : at + end], slope, noise)
 
 
+@_step
+def _add_edges(
+    variance: float, share: Floats, mean: Floats, numbers: Any, along: Floats, edges: Floats
+) -> None:
+    """Add a child to the sums of `psd.query.traversal.edge_squares`, less its own square."""
+    for i in range(len(share)):
+        inward = np.sqrt(variance) * max(share[i] - mean[i], 0.0)
+        along[numbers[i]] += inward
+        edges[numbers[i]] -= inward * inward
+
+
 @_part
 def _gather_sides(numbers: Any, sides: Any, west: Any, south: Any, east: Any, north: Any) -> None:
     """Start the list of those boxes of another list that cut a cell."""
@@ -393,6 +411,7 @@ def _compile_walk(source: str) -> Any:
         lists: Any,
         both_places: Any,
         frames: Any,
+        along: Any,
     ) -> None:
         source  # noqa: B018
         places, box_numbers = both_places
@@ -400,7 +419,7 @@ def _compile_walk(source: str) -> Any:
         estimate, noise, uneven = lists.estimate, lists.noise, lists.uneven
         shift, signed, published = lists.shift, lists.signed, lists.published
         at_sides = lists.at_west, lists.at_south, lists.at_east, lists.at_north
-        beyond = lists.beyond
+        beyond, edges = lists.beyond, lists.edges
         slope, area, shares = lists.slope, lists.area, lists.share
         other_slope, other_shares = lists.other_slope, lists.other_share
         room, depth = len(west), 0
@@ -413,6 +432,13 @@ def _compile_walk(source: str) -> Any:
                     _close_family(
                         errors.slope, errors.variance, (a, b), (start, node), shares, room, sums
                     )
+                    if errors.edge_factor > 0:
+                        numbers = box_numbers[a:b]
+                        for child in range(start, node):
+                            at = (child - start) * room
+                            share = shares[at + a : at + b]
+                            variance = errors.variance[child]
+                            _add_edges(variance, share, slope[a:b], numbers, along[depth], edges)
                     if errors.other:
                         slopes, variances = errors.other_slope, errors.other_variance
                         sums = other_slope[a:b], published[a:b]
@@ -498,7 +524,7 @@ def _compile_walk(source: str) -> Any:
                     published[b:c] = 0.0
                     uneven[b:c] = 0.0
                     beyond[b:c] = 0.0
-                    if errors.aligned:
+                    if errors.aligned or errors.edge_factor > 0:
                         _gather(numbers, box_numbers[a:b], box_numbers[b:c])
 
     try:

@@ -332,6 +332,7 @@ def _batch(
                 leaf_variance=uneven[:, window],
                 shift=nothing,
                 line_variance=nothing,
+                edge_variance=nothing,
                 beyond=beyond[at],
             )
         )

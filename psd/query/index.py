@@ -21,6 +21,7 @@ from psd.estimation.fit import Fit, fit, fit_least_squares, fit_together, fit_we
 from psd.estimation.fit_cache import LEAST_NODES, FitCache
 from psd.estimation.nonuniformity import cell_ceiling
 from psd.query.traversal import Mesh, leaf_mesh
+from psd.query.value_edges import learn_edge_factor
 from psd.release.record import ReleaseRecord
 from psd.space.box_tree import MAX_CHILDREN
 from psd.space.region_tree import RegionTree
@@ -61,7 +62,7 @@ class Errors(NamedTuple):
     `aligned` says whether records lie along lines; then `lines` has the deviations of cuts, and
     `columns` the records in one column and row; zeros unless the lattice was chosen.
     `shift_share` is the relative error of what the density moves; 0 for none. `ceiling` has the
-    records that a cell hardly exceeds.
+    records that a cell hardly exceeds. `edge_factor` is that of the fit.
     """
 
     slope: Floats
@@ -77,6 +78,7 @@ class Errors(NamedTuple):
     aligned: bool
     lines: Floats
     columns: Floats
+    edge_factor: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,6 +135,7 @@ def flatten_tree(fit: Fit) -> FlatTree:
             aligned=fit.line_deviation is not None,
             lines=none if fit.line_deviation is None else fit.line_deviation,
             columns=_column_records(fit),
+            edge_factor=fit.edge_factor,
         ),
     )
 
@@ -207,7 +210,10 @@ class QueryIndex:
         parts = self._parts.get(number)
         if parts is None:
             # Both sums of weights are fitted together; each answers like the counts of a release.
-            fits = fit_weights(self.fit, number)
+            fits, plain = fit_weights(self.fit, number)
+            factor = learn_edge_factor(fits, plain)
+            for each in fits:
+                vars(each)["edge_factor"] = factor
             parts = QueryIndex.of_fit(fits[0]), QueryIndex.of_fit(fits[1])
             if self.is_kept:
                 self._parts[number] = parts

@@ -7,10 +7,11 @@ from the covariance of the answers, and so does the level at which all intervals
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,8 +31,8 @@ from psd.query.areas import answers_table, windows_by_slice
 from psd.query.index import fitted
 from psd.query.lines import divides_records
 from psd.query.region_overlaps import Regions, check_size, cut_leaves
-from psd.query.totals import QueryTotals, SliceSum
-from psd.query.traversal import Traversal, TraversalLevel
+from psd.query.totals import QueryTotals, SliceSum, concatenate
+from psd.query.traversal import Traversal, innovations
 
 if TYPE_CHECKING:
     import pandas
@@ -91,33 +92,47 @@ def row_products(first: sparse.csr_array, second: sparse.csr_array) -> Floats:
 
 
 def innovation_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr_array:
-    """Coefficients of the cells' innovations in each answer, shape (queries, nodes).
+    """Coefficients of the cells' innovations in each answer, shape (queries, nodes)."""
+    taken = [(of.query, of.node, part) for of, part in innovations(traversal, estimates)]
+    return _sparse(taken, traversal.queries, len(estimates.slope))
 
-    The recursion is that of `psd.query.traversal.perturbation_variance`.
+
+def _sparse(
+    triples: Sequence[tuple[Integers, Integers, Floats]], queries: int, nodes: int
+) -> sparse.csr_array:
+    """Matrix of the queries, cells and values of all levels, without zeros."""
+    none = np.zeros(0, np.int64)
+    query, node, value = map(np.concatenate, zip((none, none, np.zeros(0)), *triples, strict=True))
+    matrix = sparse.csr_array((value, (query, node)), shape=(queries, nodes))
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def edge_covariance(fit: Fit, regions: Regions) -> Floats:
+    """Compute the covariance of answers of a value by cells along their edges.
+
+    Returns (m, m) float64, records squared.
+
+    P3. Y Y' for a sparse matrix Y with a row for each answer and a column for each cell: what the
+    answer takes of the cells along its edge, by level with the length of its deviation, see
+    `psd.query.traversal.edge_squares`. So the diagonal is that of single answers, answers with one
+    edge are off together, and answers with other edges independently.
     """
-    slope = np.zeros(0)
-    below: TraversalLevel | None = None
-    query, node, value = [], [], []
-    for level in reversed(traversal.levels):
-        answer_slope = level.fraction
-        if below is not None:
-            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(level.node))
-            variance = estimates.upward_variance[below.node]
-            deviation = np.sqrt(np.where(np.isinf(variance), 0.0, variance))
-            query.append(below.query)
-            node.append(below.node)
-            value.append(deviation * (slope - mean[below.parent]))
-            answer_slope = answer_slope + mean
-        slope, below = answer_slope, level
-    if below is not None:
-        query.append(below.query)
-        node.append(below.node)
-        # The innovation of the root is its own error.
-        value.append(slope * np.sqrt(estimates.variance[0]))
-    triples = (np.concatenate(value), (np.concatenate(query), np.concatenate(node)))
-    coefficients = sparse.csr_array(triples, shape=(traversal.queries, len(estimates.slope)))
-    coefficients.eliminate_zeros()
-    return coefficients
+    rows = [_edge_coefficients(each, fit.estimates) for _, each in regions.traversals()]
+    stacked = sparse.vstack(rows or [sparse.csr_array((0, len(fit.tree)))], format="csr")
+    return fit.edge_factor * row_products(stacked, stacked)
+
+
+def _edge_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr_array:
+    """Coefficients Y of the cells in each answer, shape (queries, nodes)."""
+    taken, queries = [], traversal.queries
+    for level, part in innovations(traversal, estimates):
+        inward = np.maximum(part, 0.0)
+        total, squares = (sum_by(level.query, each, queries) for each in (inward, inward**2))
+        gained = np.maximum(total**2 - squares, 0.0)
+        length = np.sqrt(gained / np.where(squares > 0, squares, 1.0))
+        taken.append((level.query, level.node, length[level.query] * inward))
+    return _sparse(taken, queries, len(estimates.slope))
 
 
 def part_variance(fit: Fit, node: Integers, part: Floats) -> Floats:
@@ -157,7 +172,7 @@ def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
         np.add.at(covariance, (a, b), shared)
         np.add.at(covariance, (b, a), shared)
     moved = np.bincount(query, records_moved(fit, node, part), len(regions))
-    result = _nearest_covariance(covariance) + np.outer(moved, moved)
+    result = nearest_covariance(covariance) + np.outer(moved, moved)
     divided = divides_records(*part)
     lines = regions.lines(query[divided], node[divided])
     if lines is not None:
@@ -202,7 +217,7 @@ def _pairs_in_leaves(node: Integers) -> Iterator[tuple[Integers, Integers]]:
             yield first, ranges(batch + 1, later[batch])
 
 
-def _nearest_covariance(covariance: Floats) -> Floats:
+def nearest_covariance(covariance: Floats) -> Floats:
     """The same matrix if it is positive semi-definite; else the nearest, its diagonal kept."""
     diagonal = np.diagonal(covariance).copy()
     slack = _ROUNDING * diagonal.max(initial=0.0)
@@ -249,13 +264,14 @@ def combine_answers(
     weights: Floats,
     confidence: float,
     windows: Integers | None = None,
+    least: float = 0.0,
 ) -> Derived:
     """Compute a weighted sum of answers.
 
     estimates, weights: (m,) float64; parts: two of (m, m) float64, the covariance from the noise,
     and from uneven cells; windows: (m,) int64, the number of the window of each answer, ascending.
-    Without a negative weight the interval does not go below 0, and what is uneven is taken to be
-    alike in all windows, as in the slices of one (`psd.query.totals.SliceSum`).
+    Without a negative weight the interval does not go below `least`, and what is uneven is taken to
+    be alike in all windows, as in the slices of one (`psd.query.totals.SliceSum`).
     """
     estimate = float(weights @ estimates)
     noise, spread = (math.sqrt(max(float(weights @ part @ weights), 0.0)) for part in parts)
@@ -270,7 +286,9 @@ def combine_answers(
         perturbation_error=noise,
         nonuniformity_error=spread,
         error=error,
-        lower=max(estimate - two_sided_quantile(confidence) * error, 0.0 if is_sum else -math.inf),
+        lower=max(
+            estimate - two_sided_quantile(confidence) * error, least if is_sum else -math.inf
+        ),
         upper=estimate + two_sided_quantile(confidence) * error,
     )
 
@@ -432,6 +450,11 @@ class Joint:
         Two answers that overlap, in space and in time, if any do; `total` then raises an error.
     windows : ndarray of int, shape (m,)
         Number of the window of time of each answer, from 0, ascending.
+    column : str
+        The column of ``answers`` that all of this is about: ``estimate``, or a sum or mean of a
+        value, such as ``mean_fare``; covariances are in its unit, squared.
+    least : float
+        What the column cannot be below: 0, or minus infinity for values with negative bounds.
 
     Examples
     --------
@@ -456,6 +479,8 @@ class Joint:
     level: float
     overlap: tuple[int, int] | None
     windows: Integers
+    column: str = "estimate"
+    least: float = 0.0
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -487,7 +512,9 @@ class Joint:
                 f"weights must be {len(self)} finite numbers, one for each answer, got shape "
                 f"{values.shape}"
             )
-        return combine_answers(self._estimates, self._parts, values, self.confidence, self.windows)
+        return combine_answers(
+            self._estimates, self._parts, values, self.confidence, self.windows, self.least
+        )
 
     def total(self) -> Derived:
         """All answers together, with the error of their union.
@@ -495,8 +522,13 @@ class Joint:
         Raises
         ------
         ParameterError
-            If regions overlap: points in both would be counted twice.
+            If regions overlap: points in both would be counted twice; or if answers are means.
         """
+        if not self.adds_up:
+            raise ParameterError(
+                f"column must be estimate or a sum for a total, got {self.column}; means do not "
+                "add up: ask for the union of the areas, or weigh them with combine(weights)"
+            )
         if self.overlap is not None:
             a, b = self.overlap
             raise ParameterError(
@@ -517,14 +549,29 @@ class Joint:
 
         The error is by the delta method. The interval is Fieller's: it has its stated coverage
         for small denominators too, where its upper end may be infinite.
+
+        Raises
+        ------
+        ParameterError
+            If answers may be below 0, by the lower bound of a value.
         """
+        if self.least < 0:
+            raise ParameterError(
+                f"column must be one that is never below 0 for a ratio, got {self.column}, whose "
+                "value has a negative bound; difference(first, second) has a meaning"
+            )
         both = [self._number(first), self._number(second)]
         parts = [part[np.ix_(both, both)] for part in self._parts]
         return divide_answers(self._estimates[both], parts, self.confidence)
 
     @property
+    def adds_up(self) -> bool:
+        """Whether the answers of areas without overlap have a total, as counts and sums do."""
+        return not self.column.startswith("mean_")
+
+    @property
     def _estimates(self) -> Floats:
-        return self.answers["estimate"].to_numpy(np.float64)
+        return self.answers[self.column].to_numpy(np.float64)
 
     @property
     def _parts(self) -> list[Floats]:
@@ -555,10 +602,13 @@ def answer_windows_jointly(
     *,
     confidence: float,
     threshold: Threshold,
+    value: tuple[str, int] | None = None,
 ) -> Joint:
     """Answer areas in windows with the covariance of the answers, window by window.
 
     windows: as in `psd.query.areas.answer_windows`; labels: columns of each window.
+
+    value: ``mean`` or ``sum``, and the number of the value that is answered in place of counts.
 
     P1. The noise of slices is independent, so the covariance of two windows is the sum of those of
     the slices in both. That of a slice alone is of its published counts, that of several together
@@ -566,41 +616,47 @@ def answer_windows_jointly(
 
     P2. What is uneven has the covariance that it would have if slices were independent, scaled so
     that the deviation of each answer is the one that is stated. So it is positive semi-definite,
-    and a difference of windows without a common slice adds their variances.
+    and a difference of windows without a common slice adds their variances. So have edges, see
+    `psd.query.value_edges`.
     """
     check_levels(confidence, threshold)
     size, areas_each = len(areas) * len(windows), len(areas)
     check_size(size)
     record, pairs = slices[0].record, np.empty((0, 2), np.int64)
-    shape = (len(windows), areas_each, len(windows), areas_each)
-    noise, shared = np.zeros(shape), np.zeros(shape)
-    deviation = np.zeros((len(windows), areas_each))
-    sums = [SliceSum() for _ in windows]
+    counts, upper = (WindowSums.of_size(len(windows), areas_each) for _ in range(2))
+    lower = [SliceSum() for _ in windows]
     for number, (in_windows, index) in enumerate(
         zip(windows_by_slice(windows), fitted(slices), strict=True)
     ):
-        fit, totals, regions = index.fit, areas.totals(index), areas.overlaps(index.fit)
-        uneven = nonuniformity_covariance(fit, regions)
+        are_sums = {window: len(windows[window]) > 1 for window, _ in in_windows}
+        regions = areas.overlaps(index.fit)
         if not number:
             pairs = regions.overlapping_pairs()
-        are_sums = [len(windows[window]) > 1 for window, _ in in_windows]
-        predicting = {True: fit.estimates, False: fit.noise_covariance}
-        of_noise = {kind: _coefficients(predicting[kind], regions) for kind in {*are_sums}}
-        products = {
-            (a, b): row_products(of_noise[a], of_noise[b]) for a in of_noise for b in of_noise
-        }
-        for (window, _), kind in zip(in_windows, are_sums, strict=True):
-            sums[window].add(totals)
-            deviation[window] += np.sqrt(np.diagonal(uneven))
-            for (other, _), other_kind in zip(in_windows, are_sums, strict=True):
-                noise[window, :, other] += products[kind, other_kind]
-                shared[window, :, other] += uneven
-    flat = shared.reshape(size, size)
-    alone = np.sqrt(np.diagonal(flat))
-    scale = np.divide(deviation.ravel(), alone, out=np.zeros(size), where=alone > 0)
-    parts = noise.reshape(size, size), flat * scale * scale[:, None]
+        counts.add(are_sums, index.fit, areas.totals(index), regions)
+        if value is not None:
+            above, below = index.value_parts(value[1])
+            upper.add(are_sums, above.fit, areas.totals(above), areas.overlaps(above.fit))
+            totals = areas.totals(below)
+            for window in are_sums:
+                lower[window].add(totals)
+
+    parts = counts.noise, counts.uneven.covariance
+    how: dict[str, Any] = {}
+    if value is not None:
+        from psd.query import means
+
+        both = {(value[1], 0): upper.totals, (value[1], 1): sum_windows(lower)}
+
+        def columns_at(level: float) -> dict[str, Any]:
+            found = _count_columns(counts.totals, record, threshold, level)
+            return found | means.value_columns(record, both, [value], level, found, threshold)
+
+        stated = record.values[value[1]]
+        how = {"columns_at": columns_at, "column": f"{value[0]}_{stated.name}"}
+        how["least"] = 0.0 if stated.lower >= 0 else -math.inf
+        parts = means.joint_parts(record, value, both, columns_at(confidence), parts, upper)
     return joint_answers(
-        [each.totals for each in sums],
+        [each.totals for each in counts.sums],
         parts,
         areas,
         windows,
@@ -609,6 +665,7 @@ def answer_windows_jointly(
         pairs=pairs,
         confidence=confidence,
         threshold=threshold,
+        **how,
     )
 
 
@@ -623,20 +680,26 @@ def joint_answers(
     pairs: Integers,
     confidence: float,
     threshold: Threshold,
+    columns_at: Callable[[float], dict[str, Any]] | None = None,
+    column: str = "estimate",
+    least: float = 0.0,
 ) -> Joint:
     """Answers from the totals of each window and both covariances of all of them.
 
-    parts: (m, m) float64 each, window by window; pairs: (n, 2) int64, areas that overlap.
+    parts: (m, m) float64 each, window by window; pairs: (n, 2) int64, areas that overlap;
+    columns_at: columns of all answers by their confidence, those of counts by default; column,
+    least: as in `Joint`.
     """
+    if columns_at is None:
+        together = concatenate(totals)
+        columns_at = partial(_count_columns, together, record, threshold)
     level = simultaneous_level(correlation(parts[0] + parts[1]), confidence)
-    blocks = []
-    for each in totals:
-        columns, together = (
-            answer_columns(each, record, confidence=at, threshold=threshold)
-            for at in (confidence, level)
-        )
-        joint = {"joint_lower": together["lower"], "joint_upper": together["upper"]}
-        blocks.append({**columns, **joint})
+    columns, jointly = columns_at(confidence), columns_at(level)
+    ends = "" if column == "estimate" else f"{column}_"
+    columns |= {f"joint_{end}": jointly[f"{ends}{end}"] for end in ("lower", "upper")}
+    each = len(areas)
+    of_windows = [slice(n * each, (n + 1) * each) for n in range(len(windows))]
+    blocks = [{name: of_all[one] for name, of_all in columns.items()} for one in of_windows]
     return Joint(
         answers=answers_table(areas, blocks, labels),
         perturbation_covariance=parts[0],
@@ -645,7 +708,97 @@ def joint_answers(
         level=level,
         overlap=_overlap(windows, len(areas), pairs),
         windows=np.repeat(np.arange(len(windows)), len(areas)),
+        column=column,
+        least=least,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Alike:
+    """Covariance of what is alike in all slices, added slice by slice; windows by areas, twice."""
+
+    added: Floats  # as if slices were independent
+    deviation: Floats  # of the answers, those of slices added
+
+    def add(self, windows: Iterable[int], covariance: Floats) -> None:
+        """Add one more slice, which is in some windows."""
+        for window in windows:
+            self.deviation[window] += np.sqrt(np.diagonal(covariance))
+            for other in windows:
+                self.added[window, :, other] += covariance
+
+    @property
+    def covariance(self) -> Floats:
+        """With the deviations of the answers."""
+        size = self.deviation.size
+        return with_deviation(self.added.reshape(size, size), self.deviation.ravel())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WindowSums:
+    """Totals in windows and their covariances, added slice by slice; windows by areas, twice."""
+
+    sums: list[SliceSum]
+    of_noise: Floats
+    uneven: Alike
+    edges: Alike  # 0 for records
+
+    @classmethod
+    def of_size(cls, windows: int, areas: int) -> WindowSums:
+        """Sums of no slice."""
+        noise, *alike = (np.zeros((windows, areas, windows, areas)) for _ in range(3))
+        uneven, edges = (Alike(added=each, deviation=np.zeros((windows, areas))) for each in alike)
+        sums = [SliceSum() for _ in range(windows)]
+        return cls(sums=sums, of_noise=noise, uneven=uneven, edges=edges)
+
+    def add(
+        self, are_sums: Mapping[int, bool], fit: Fit, totals: QueryTotals, regions: Regions
+    ) -> None:
+        """Add one more slice; are_sums: the windows that it is in, and if others are in it too."""
+        self.uneven.add(are_sums, nonuniformity_covariance(fit, regions))
+        if fit.edge_factor:
+            self.edges.add(are_sums, edge_covariance(fit, regions))
+        predicting = {True: fit.estimates, False: fit.noise_covariance}
+        of_noise = {kind: _coefficients(predicting[kind], regions) for kind in {*are_sums.values()}}
+        products = {
+            (a, b): row_products(of_noise[a], of_noise[b]) for a in of_noise for b in of_noise
+        }
+        for window, kind in are_sums.items():
+            self.sums[window].add(totals)
+            for other, other_kind in are_sums.items():
+                self.of_noise[window, :, other] += products[kind, other_kind]
+
+    @property
+    def totals(self) -> QueryTotals:
+        """Totals of all windows, one after another."""
+        return sum_windows(self.sums)
+
+    @property
+    def noise(self) -> Floats:
+        """Covariance by the noise, shape (m, m)."""
+        size = self.uneven.deviation.size
+        return self.of_noise.reshape(size, size)
+
+
+def sum_windows(sums: Sequence[SliceSum]) -> QueryTotals:
+    """Totals of all windows, one after another."""
+    return concatenate([each.totals for each in sums])
+
+
+def with_deviation(covariance: Floats, deviation: Floats) -> Floats:
+    """The same correlation with other deviations, (m,) float64; none where there was no error."""
+    alone = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    scale = np.divide(deviation, alone, out=np.zeros_like(deviation), where=alone > 0)
+    matrix: Floats = covariance * scale * scale[:, None]
+    np.fill_diagonal(matrix, deviation**2)
+    return matrix
+
+
+def _count_columns(
+    totals: QueryTotals, record: ReleaseRecord, threshold: Threshold, confidence: float
+) -> dict[str, Any]:
+    """Columns of counts at a confidence."""
+    return answer_columns(totals, record, confidence=confidence, threshold=threshold)
 
 
 def _overlap(windows: Sequence[Integers], areas: int, pairs: Integers) -> tuple[int, int] | None:

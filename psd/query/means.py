@@ -36,11 +36,12 @@ from psd.query.answer_table import (
     reliability_limits,
     two_sided_quantile,
 )
-from psd.query.joint import fieller_interval
+from psd.query.joint import fieller_interval, nearest_covariance, with_deviation
 from psd.query.totals import QueryTotals, node_totals
 
 if TYPE_CHECKING:
     from psd.privacy.values import Value
+    from psd.query.joint import WindowSums
     from psd.release.record import ReleaseRecord
 
 __all__ = ["ValueFit", "node_columns", "noise_quantiles", "single_noise"]
@@ -57,6 +58,7 @@ class ValueTotals:
     upper: Floats  # count of weights towards the upper bound, A
     lower: Floats  # towards the lower one, B
     given: Floats  # variance of A, and of B, by the noise, given the number of records N
+    edges: Floats  # variance of A - p N by cells along the edge, see `psd.query.value_edges`
     uneven: Floats  # variance of A - p N by non-uniformity
     counts: Mapping[str, Any]  # answers of N, see `psd.query.answer_table.COLUMNS`
     single: float  # variance of the noise of one count of records; 0 where noise is Gaussian
@@ -88,6 +90,7 @@ def value_totals(
         upper=np.maximum(upper.estimate, 0.0),
         lower=np.maximum(lower.estimate, 0.0),
         given=upper.perturbation_variance,
+        edges=upper.edge_variance,
         uneven=upper.nonuniformity_variance,
         counts=counts,
         single=single_noise(record),
@@ -113,7 +116,7 @@ def mean_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
     square = np.where(has_records, (width / np.where(has_records, records, 1.0)) ** 2, 0.0)
     noise, shape = (
         np.where(has_records, np.minimum(np.sqrt(square * variance), width / 2), width / 2)
-        for variance in (totals.given, totals.uneven)
+        for variance in (totals.given + totals.edges, totals.uneven)
     )
     first, last = _fieller(totals, confidence)
     return {
@@ -138,6 +141,7 @@ def sum_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
     # A - p N varies with N by the noise of A, and not by what lies in parts of cells.
     noise = width**2 * totals.given
     noise += 2 * mean * width * (1 - 2 * p) * totals.given / ((1 - p) ** 2 + p**2)
+    noise += width**2 * totals.edges
     shape = width**2 * totals.uneven
     variances = (
         np.maximum((mean * counts["perturbation_error"]) ** 2 + noise, 0.0),
@@ -185,6 +189,43 @@ def value_columns(
     return columns
 
 
+def joint_parts(
+    record: ReleaseRecord,
+    value: tuple[str, int],
+    found: Mapping[Any, QueryTotals],
+    columns: Mapping[str, Any],
+    of_counts: tuple[Floats, Floats],
+    of_upper: WindowSums,
+) -> tuple[Floats, Floats]:
+    """Covariances of sums or means of a value: by the noise, and by uneven cells, (m, m) each.
+
+    found, columns: as in `value_columns`, of the answers one by one; of_counts: both covariances of
+    the records; of_upper: totals of the weights towards the upper bound, with theirs.
+
+    P1. Errors of a mean are width / N times those of A - p N, so both have one correlation, which
+    is that of the innovations of the weights. That of a sum, mean N + width (A - p N), is made of
+    it, of that of the records, and of what A - p N has in common with them, see `sum_columns`.
+
+    P2. Diagonals are the squares of the errors that single answers have.
+    """
+    kind, number = value
+    name = f"{kind}_{record.values[number].name}"
+    stated = [columns[f"{name}_{error}"] for error in ("perturbation_error", "nonuniformity_error")]
+    given, edges, uneven = of_upper.noise, of_upper.edges.covariance, of_upper.uneven.covariance
+    if kind == "mean":
+        return with_deviation(given + edges, stated[0]), with_deviation(uneven, stated[1])
+    totals = value_totals(record, number, found[number, 0], found[number, 1], columns)
+    (low, high), p = totals.bounds, totals.share
+    width, mean = high - low, low + (high - low) * p
+    scale = 1 / np.sqrt((1 - p) ** 2 + p**2)
+    with_records = np.outer(mean * scale, (1 - 2 * p) * scale)
+    noise = np.outer(mean, mean) * of_counts[0] + width**2 * (given + edges)
+    noise += width * (with_records + with_records.T) * given
+    np.fill_diagonal(noise, stated[0] ** 2)
+    shape = np.outer(mean, mean) * of_counts[1] + width**2 * uneven
+    return nearest_covariance(noise), with_deviation(shape, stated[1])
+
+
 def _quality(totals: ValueTotals, mean: dict[str, Floats], threshold: Threshold) -> Any:
     """Class of each mean, (areas,) object."""
     low, limits = totals.bounds[0], reliability_limits(threshold)
@@ -208,7 +249,7 @@ def fit_values(records: Fit) -> list[ValueFit]:
     """Fit the weights of all values of a release, given the fit of its records."""
     fits = []
     for number, value in enumerate(records.record.values):
-        upper, lower = fit_weights(records, number)
+        (upper, lower), _ = fit_weights(records, number)
         fits.append(ValueFit(value=value, records=records, upper=upper, lower=lower))
     return fits
 
@@ -219,7 +260,7 @@ def node_columns(
     """Means and sums of all values in nodes of a tree, with error and interval, (nodes,) each."""
     columns: dict[str, Any] = {}
     for each in fits:
-        # Nodes are whole, so that nothing is uneven.
+        # Nodes are whole, so that nothing is uneven, and they have no edge that cuts a family.
         nothing = np.zeros(len(nodes))
         records = each.records.record
         totals = ValueTotals(
@@ -227,6 +268,7 @@ def node_columns(
             upper=each.upper.estimates.count[nodes],
             lower=each.lower.estimates.count[nodes],
             given=each.upper.estimates.variance[nodes],
+            edges=nothing,
             uneven=nothing,
             counts=answer_columns(
                 node_totals(each.records, nodes), records, confidence=confidence, threshold=1.0
@@ -246,7 +288,7 @@ def _fieller(totals: ValueTotals, confidence: float) -> tuple[Floats, Floats]:
     """Ends of the interval of the share, 0 and 1 where there is none."""
     p, records = totals.share, totals.records
     # Independent noise of A and of B of which A - p N has the variance.
-    of_each = _stretch(totals, confidence) * totals.given + totals.uneven
+    of_each = _stretch(totals, confidence) * totals.given + totals.edges + totals.uneven
     of_each /= (1 - p) ** 2 + p**2
     low, high = fieller_interval(totals.upper, records, of_each, 2 * of_each, of_each, confidence)
     none = np.isinf(high) | (totals.counts["lower"] <= 0)

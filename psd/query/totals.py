@@ -13,7 +13,7 @@ from psd.errors import InternalError
 from psd.estimation.fit import Fit
 from psd.estimation.nonuniformity import cell_ceiling, nonuniformity_variance
 from psd.query.lines import Sides, cut_pairs, line_variance, side_variance
-from psd.query.traversal import Traversal, perturbation_variance
+from psd.query.traversal import Traversal, edge_squares, perturbation_variance
 
 __all__ = ["WindowFit"]
 
@@ -35,6 +35,9 @@ class QueryTotals:
     # direction along the whole edge of a query.
     shift: NDArray[np.float64]
     line_variance: NDArray[np.float64]  # from records along the sides of boxes; 0 for polygons
+    # Of the weights of a value, from cells along the edge; 0 of records, see
+    # `psd.query.value_edges`.
+    edge_variance: NDArray[np.float64]
     # Records that partly covered leaves may hold outside the query, a bound of the answer
     # (`psd.estimation.nonuniformity.cell_ceiling`).
     beyond: NDArray[np.float64]
@@ -114,6 +117,9 @@ def query_totals(
     if fit.published_covariance is not estimates:
         covariance = fit.published_covariance
         published = perturbation_variance(traversal, covariance) + rounding
+    along_edges = np.zeros(number)
+    if fit.edge_factor:
+        along_edges = fit.edge_factor * edge_squares(traversal, estimates)
     return QueryTotals(
         estimate=estimate,
         signed=estimate if estimates.signed is count else signed,
@@ -122,6 +128,7 @@ def query_totals(
         leaf_variance=leaf_variance,
         shift=shift,
         line_variance=along_lines,
+        edge_variance=along_edges,
         beyond=beyond,
     )
 
@@ -139,6 +146,7 @@ def node_totals(fit: Fit, nodes: Integers) -> QueryTotals:
         leaf_variance=nothing,
         shift=nothing,
         line_variance=nothing,
+        edge_variance=nothing,
         beyond=nothing,
     )
 
@@ -168,7 +176,7 @@ class SliceSum:
     town in the corner of a cell is there in every slice. What the slices have in common is not
     known. The standard deviation of a sum is at most the sum of the standard deviations
     (Minkowski), and reaches it where all slices are wrong in the same direction. This largest value
-    is taken.
+    is taken, for edges as well.
     """
 
     def __init__(self) -> None:
@@ -191,7 +199,7 @@ class SliceSum:
             raise InternalError("a sum over slices needs one")
         if self._sums is None:
             return self._first
-        signed, noise, beyond, uneven = self._sums
+        signed, noise, beyond, uneven, edges = self._sums
         nothing = np.zeros(len(signed))
         return QueryTotals(
             estimate=signed,
@@ -201,11 +209,12 @@ class SliceSum:
             leaf_variance=uneven**2,
             shift=nothing,
             line_variance=nothing,
+            edge_variance=edges**2,
             beyond=beyond,
         )
 
 
 def _summands(totals: QueryTotals) -> Floats:
-    """What is added up over slices, shape (4, queries), the deviation of unevenness last."""
-    uneven = np.sqrt(totals.nonuniformity_variance)
-    return np.stack([totals.signed, totals.perturbation_variance, totals.beyond, uneven])
+    """What is added up over slices, shape (5, queries), deviations of unevenness and edges last."""
+    uneven, edges = np.sqrt(totals.nonuniformity_variance), np.sqrt(totals.edge_variance)
+    return np.stack([totals.signed, totals.perturbation_variance, totals.beyond, uneven, edges])

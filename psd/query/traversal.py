@@ -10,7 +10,7 @@ are cut are ever opened.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,6 +142,44 @@ def perturbation_variance(traversal: Traversal, estimates: Estimates) -> NDArray
         slope, remainder, below = answer_slope, rest, level
     variance: NDArray[np.float64] = slope**2 * estimates.variance[0] + remainder
     return variance
+
+
+def innovations(
+    traversal: Traversal, estimates: Estimates
+) -> Iterator[tuple[TraversalLevel, NDArray[np.float64]]]:
+    """Pairs of each level, and the parts s_c (a_c - a) that answers take of their innovations.
+
+    From the lowest level to the root, whose innovation is its own error; for the names see P1 of
+    `perturbation_variance`, which adds up the squares.
+    """
+    slope = np.zeros(0)
+    below: TraversalLevel | None = None
+    for level in reversed(traversal.levels):
+        answer_slope = level.fraction
+        if below is not None:
+            mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(level.node))
+            variance = estimates.upward_variance[below.node]
+            deviation = np.sqrt(np.where(np.isinf(variance), 0.0, variance))
+            yield below, deviation * (slope - mean[below.parent])
+            answer_slope = answer_slope + mean
+        slope, below = answer_slope, level
+    if below is not None:
+        yield below, slope * np.sqrt(estimates.variance[0])
+
+
+def edge_squares(traversal: Traversal, estimates: Estimates) -> NDArray[np.float64]:
+    """Compute what the variance of each answer gains if errors along its edge have one sign.
+
+    Returns (queries,) float64, records squared: by level, the square of the sum of the parts above
+    0, of cells of which a query takes more than of their families, less the sum of their squares;
+    see `innovations`. It is 0 for a cell.
+    """
+    gained = np.zeros(traversal.queries)
+    for level, part in innovations(traversal, estimates):
+        inward = np.maximum(part, 0.0)
+        gained += sum_by(level.query, inward, traversal.queries) ** 2
+        gained -= sum_by(level.query, inward**2, traversal.queries)
+    return np.maximum(gained, 0.0)  # below 0 by rounding alone
 
 
 # Queries looked up together, so that what is worked out for them stays near the processor.

@@ -168,6 +168,16 @@ def test_means_of_a_series_are_of_its_slices(folder):
     line = "query fares --box 0 0 8 8 --mean fare"
     assert "20" in passes(line)
     assert round(as_json(line)[0]["mean_fare"], 1) == 20.0
+    joint = as_json(f"{line} --box 0 0 4 8 --joint")
+    assert joint["total"] is None
+    assert joint["covariance"][0][1] > 0
+    assert round(joint["answers"][1]["mean_fare"], 1) == 10.0
+    told = passes(f"{line} --box 0 0 4 8 --joint")
+    assert "correlation" in told
+    assert "total" not in told
+    sums = as_json("query fares --box 0 0 4 8 --box 4 0 8 8 --sum fare --joint")
+    assert round(sums["total"]["estimate"], -1) == 4000
+    assert "one --mean or --sum, got 2" in fails(2, f"{line} --sum fare --joint")
     means = [round(row["mean_fare"], 1) for row in as_json(f"{line} --each slice")]
     assert means == [pytest.approx(50 / 3, abs=0.1), 30.0]
     assert round(as_json(f"{line} --when 2024-02")[0]["mean_fare"], 1) == 30.0

@@ -344,6 +344,7 @@ def _numbers(release: Release, threshold: Threshold) -> dict[str, Any]:
         "empty": EMPTY_VARIANCE,
         "lump": fit.dispersion.cluster_size,
         "shiftShare": fit.shift_share,
+        "edgeFactor": fit.edge_factor,
         "slantingShift": SLANTING_SHIFT,
         "sideSlant": SIDE_SLANT,
         "linePlaces": LINE_PLACES,

@@ -33,6 +33,7 @@ def random_sums(rng, size=500):
         leaf_variance=scale * rng.random(size),
         shift=np.sqrt(scale) * rng.normal(size=size),
         line_variance=scale * rng.random(size),
+        edge_variance=np.zeros(size),
         beyond=np.sqrt(scale) * rng.random(size),
     )
 

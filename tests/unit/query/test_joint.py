@@ -11,7 +11,7 @@ import psd
 from psd.errors import ParameterError
 from psd.query import region_overlaps as regions_module
 from psd.query.answer_table import two_sided_quantile
-from psd.query.joint import _nearest_covariance, fieller_interval
+from psd.query.joint import fieller_interval, nearest_covariance
 from support.noise import noise_variance
 from support.trees import domain_of, grid_release
 
@@ -95,11 +95,11 @@ def test_two_halves_of_a_cell_vary_against_each_other(release):
 
 def test_a_matrix_that_is_no_covariance_is_repaired():
     wrong = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
-    fixed = _nearest_covariance(wrong)
+    fixed = nearest_covariance(wrong)
     assert np.linalg.eigvalsh(fixed).min() > -1e-12
     assert np.diagonal(fixed) == pytest.approx([1, 1, 1])
     right = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    assert np.array_equal(_nearest_covariance(right), right)
+    assert np.array_equal(nearest_covariance(right), right)
 
 
 def test_a_ratio(release):

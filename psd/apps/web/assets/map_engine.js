@@ -162,7 +162,7 @@ const psdEngine = (() => {
         this.nodeErrors(each)));
       const [noise, published] = this.ofNodes.map((errors) => errors[node] ** 2);
       return { estimate: this.count[node], signed: this.signed[node], noise, published,
-        rounding: 0, uneven: 0, beyond: 0 };
+        rounding: 0, uneven: 0, edges: 0, beyond: 0 };
     }
 
     /** Errors from the noise of all nodes: what the parent explains, and their own. */

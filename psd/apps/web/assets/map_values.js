@@ -16,16 +16,17 @@ const psdValues = (() => {
     const [high, low] = weights.map((totals) => Math.max(totals.estimate, 0));
     const records = high + low, p = records > 0 ? high / records : 0.5;
     const given = weights[0].noise + weights[0].rounding;
-    const shape = weights[0].uneven;
-    const all = { value, high, records, p, given, shape, counts };
+    const { uneven: shape, edges } = weights[0];
+    const all = { value, high, records, p, given, edges, shape, counts };
     return { name: value.name, mean: mean(meta, noise, all, z), sum: sum(all, z) };
   }
 
   function mean(meta, noise, all, z) {
-    const { value, records, p, given, shape, counts } = all, width = value.upper - value.lower;
+    const { value, records, p, given, edges, shape, counts } = all;
+    const width = value.upper - value.lower;
     const errorOf = (variance) => (records > LEAST_RECORDS
       ? Math.min(Math.sqrt((width / records) ** 2 * variance), width / 2) : width / 2);
-    const perturbation = errorOf(given), nonuniformity = errorOf(shape);
+    const perturbation = errorOf(given + edges), nonuniformity = errorOf(shape);
     const error = Math.min(Math.hypot(perturbation, nonuniformity), width / 2);
     const [first, last] = fieller(noise, all, z);
     const estimate = value.lower + width * p;
@@ -38,11 +39,11 @@ const psdValues = (() => {
   }
 
   function sum(all, z) {
-    const { value, records, p, given, shape, counts } = all;
+    const { value, records, p, given, edges, shape, counts } = all;
     const width = value.upper - value.lower, middle = value.lower + width * p;
     const estimate = records > LEAST_RECORDS ? middle * records : 0;
     // A - p N varies with N by the noise of A, and not by what lies in parts of cells.
-    const byNoise = width ** 2 * given
+    const byNoise = width ** 2 * (given + edges)
       + (2 * middle * width * (1 - 2 * p) * given) / ((1 - p) ** 2 + p ** 2);
     const byShape = width ** 2 * shape;
     const perturbation = Math.sqrt(Math.max(
@@ -61,9 +62,10 @@ const psdValues = (() => {
 
   /** Ends of the interval of the share, 0 and 1 where there is none; see psd/query/joint.py. */
   function fieller(noise, all, z) {
-    const { high, records, p, given, shape, counts } = all, square = z ** 2;
+    const { high, records, p, given, edges, shape, counts } = all, square = z ** 2;
     // Independent noise of A and of B of which A - p N has the variance.
-    const ofEach = (stretch(noise, all) ** 2 * given + shape) / ((1 - p) ** 2 + p ** 2);
+    const ofNoise = stretch(noise, all) ** 2 * given;
+    const ofEach = (ofNoise + edges + shape) / ((1 - p) ** 2 + p ** 2);
     const a = records ** 2 - 2 * square * ofEach;
     const b = high * records - square * ofEach, q = high ** 2 - square * ofEach;
     if (!(a > 0) || counts.lower <= 0) return [0, 1];

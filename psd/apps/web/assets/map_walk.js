@@ -8,6 +8,8 @@ const psdWalk = (() => {
       this.regions = regions;
       this.estimates = new Float64Array(regions.length);
       this.signed = this.leafVariance = this.moved = this.rounding = this.beyond = 0;
+      this.inward = new Float64Array(model.depth + 1);
+      this.apart = 0;
       this.lines = new Map();
     }
 
@@ -17,6 +19,7 @@ const psdWalk = (() => {
       const [slope, rest, otherSlope, otherRest] = this.visit(0, active, 0);
       let lineVariance = 0;
       for (const value of this.lines.values()) lineVariance += value ** 2;
+      const along = this.inward.reduce((sum, value) => sum + value ** 2, -this.apart);
       return {
         estimates: this.estimates,
         estimate: this.estimates.reduce((sum, value) => sum + value, 0),
@@ -25,6 +28,7 @@ const psdWalk = (() => {
         published: otherSlope ** 2 * model.published.root + otherRest,
         rounding: this.rounding,
         uneven: this.leafVariance + this.moved ** 2 + lineVariance,
+        edges: model.meta.edgeFactor * Math.max(along, 0),
         beyond: this.beyond,
       };
     }
@@ -62,6 +66,9 @@ const psdWalk = (() => {
         const part = below[child - first];
         rest += part[1] + noise.variance[child] * (part[0] - mean) ** 2;
         otherRest += part[3] + published.variance[child] * (part[2] - other) ** 2;
+        const square = noise.variance[child] * Math.max(part[0] - mean, 0) ** 2;
+        this.inward[this.model.level[child]] += Math.sqrt(square);
+        this.apart += square;
       }
       return [mean, rest, other, otherRest];
     }
