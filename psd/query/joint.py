@@ -786,11 +786,11 @@ def sum_windows(sums: Sequence[SliceSum]) -> QueryTotals:
 
 
 def with_deviation(covariance: Floats, deviation: Floats) -> Floats:
-    """The same correlation with other deviations, (m,) float64; none where there was no error."""
+    """The same correlation with other deviations, (m,) float64; 0 where there was no error."""
     alone = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     scale = np.divide(deviation, alone, out=np.zeros_like(deviation), where=alone > 0)
     matrix: Floats = covariance * scale * scale[:, None]
-    np.fill_diagonal(matrix, deviation**2)
+    np.einsum("ii->i", matrix)[alone == 0] = deviation[alone == 0] ** 2
     return matrix
 
 
