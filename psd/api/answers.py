@@ -178,6 +178,7 @@ class Answers:
         """
         from psd.query.cube_covariance import answer_cube_jointly
         from psd.query.joint import answer_windows_jointly
+        from psd.query.joint_values import answer_values_jointly
 
         self._check_counts("joint answers")
         values = next(iter(self.time.slices.values())).record.values if self.time.slices else ()
@@ -195,7 +196,9 @@ class Answers:
         if self.time.cube is not None:
             return answer_cube_jointly(self.time.cube, *asked, **certainty)
         slices = list(self.time.slices.values())
-        return answer_windows_jointly(slices, *asked, **certainty, value=asked_of.get(of))
+        if of in asked_of:
+            return answer_values_jointly(slices, *asked, **certainty, value=asked_of[of])
+        return answer_windows_jointly(slices, *asked, **certainty)
 
     def total(self, of: str = "estimate") -> Derived:
         """All answers together: the answer to the union of areas and windows, with its error.

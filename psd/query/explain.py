@@ -23,7 +23,7 @@ from psd.estimation.least_squares import published_covariance
 from psd.estimation.nonuniformity import nonuniformity_variance
 from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
-from psd.query.boxes import box_fraction
+from psd.query.box_parts import box_fraction
 from psd.query.constants import FINER_SHIFT
 from psd.query.lines import Sides
 from psd.query.polygons import outline_sides, polygon_fraction

@@ -602,13 +602,10 @@ def answer_windows_jointly(
     *,
     confidence: float,
     threshold: Threshold,
-    value: tuple[str, int] | None = None,
 ) -> Joint:
     """Answer areas in windows with the covariance of the answers, window by window.
 
     windows: as in `psd.query.areas.answer_windows`; labels: columns of each window.
-
-    value: ``mean`` or ``sum``, and the number of the value that is answered in place of counts.
 
     P1. The noise of slices is independent, so the covariance of two windows is the sum of those of
     the slices in both. That of a slice alone is of its published counts, that of several together
@@ -623,8 +620,7 @@ def answer_windows_jointly(
     size, areas_each = len(areas) * len(windows), len(areas)
     check_size(size)
     record, pairs = slices[0].record, np.empty((0, 2), np.int64)
-    counts, upper = (WindowSums.of_size(len(windows), areas_each) for _ in range(2))
-    lower = [SliceSum() for _ in windows]
+    counts = WindowSums.of_size(len(windows), areas_each)
     for number, (in_windows, index) in enumerate(
         zip(windows_by_slice(windows), fitted(slices), strict=True)
     ):
@@ -633,31 +629,9 @@ def answer_windows_jointly(
         if not number:
             pairs = regions.overlapping_pairs()
         counts.add(are_sums, index.fit, areas.totals(index), regions)
-        if value is not None:
-            above, below = index.value_parts(value[1])
-            upper.add(are_sums, above.fit, areas.totals(above), areas.overlaps(above.fit))
-            totals = areas.totals(below)
-            for window in are_sums:
-                lower[window].add(totals)
-
-    parts = counts.noise, counts.uneven.covariance
-    how: dict[str, Any] = {}
-    if value is not None:
-        from psd.query import means
-
-        both = {(value[1], 0): upper.totals, (value[1], 1): sum_windows(lower)}
-
-        def columns_at(level: float) -> dict[str, Any]:
-            found = _count_columns(counts.totals, record, threshold, level)
-            return found | means.value_columns(record, both, [value], level, found, threshold)
-
-        stated = record.values[value[1]]
-        how = {"columns_at": columns_at, "column": f"{value[0]}_{stated.name}"}
-        how["least"] = 0.0 if stated.lower >= 0 else -math.inf
-        parts = means.joint_parts(record, value, both, columns_at(confidence), parts, upper)
     return joint_answers(
         [each.totals for each in counts.sums],
-        parts,
+        (counts.noise, counts.uneven.covariance),
         areas,
         windows,
         labels,
@@ -665,7 +639,6 @@ def answer_windows_jointly(
         pairs=pairs,
         confidence=confidence,
         threshold=threshold,
-        **how,
     )
 
 

@@ -36,12 +36,11 @@ from psd.query.answer_table import (
     reliability_limits,
     two_sided_quantile,
 )
-from psd.query.joint import fieller_interval, nearest_covariance, with_deviation
+from psd.query.joint import fieller_interval
 from psd.query.totals import QueryTotals, node_totals
 
 if TYPE_CHECKING:
     from psd.privacy.values import Value
-    from psd.query.joint import WindowSums
     from psd.release.record import ReleaseRecord
 
 __all__ = ["ValueFit", "node_columns", "noise_quantiles", "single_noise"]
@@ -187,43 +186,6 @@ def value_columns(
         if kind == "mean":
             columns[f"mean_{value.name}_quality"] = _quality(totals, made, threshold)
     return columns
-
-
-def joint_parts(
-    record: ReleaseRecord,
-    value: tuple[str, int],
-    found: Mapping[Any, QueryTotals],
-    columns: Mapping[str, Any],
-    of_counts: tuple[Floats, Floats],
-    of_upper: WindowSums,
-) -> tuple[Floats, Floats]:
-    """Covariances of sums or means of a value: by the noise, and by uneven cells, (m, m) each.
-
-    found, columns: as in `value_columns`, of the answers one by one; of_counts: both covariances of
-    the records; of_upper: totals of the weights towards the upper bound, with theirs.
-
-    P1. Errors of a mean are width / N times those of A - p N, so both have one correlation, which
-    is that of the innovations of the weights. That of a sum, mean N + width (A - p N), is made of
-    it, of that of the records, and of what A - p N has in common with them, see `sum_columns`.
-
-    P2. Diagonals are the squares of the errors that single answers have.
-    """
-    kind, number = value
-    name = f"{kind}_{record.values[number].name}"
-    stated = [columns[f"{name}_{error}"] for error in ("perturbation_error", "nonuniformity_error")]
-    given, edges, uneven = of_upper.noise, of_upper.edges.covariance, of_upper.uneven.covariance
-    if kind == "mean":
-        return with_deviation(given + edges, stated[0]), with_deviation(uneven, stated[1])
-    totals = value_totals(record, number, found[number, 0], found[number, 1], columns)
-    (low, high), p = totals.bounds, totals.share
-    width, mean = high - low, low + (high - low) * p
-    scale = 1 / np.sqrt((1 - p) ** 2 + p**2)
-    with_records = np.outer(mean * scale, (1 - 2 * p) * scale)
-    noise = np.outer(mean, mean) * of_counts[0] + width**2 * (given + edges)
-    noise += width * (with_records + with_records.T) * given
-    np.fill_diagonal(noise, stated[0] ** 2)
-    shape = np.outer(mean, mean) * of_counts[1] + width**2 * uneven
-    return nearest_covariance(noise), with_deviation(shape, stated[1])
 
 
 def _quality(totals: ValueTotals, mean: dict[str, Floats], threshold: Threshold) -> Any:
