@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     help="Folder for one tally per input file; existing tallies are kept.",
 )
 @field_options(
-    *AREA, *REGIONS, *UNIT, *TIMES, "slices", "max_per_slice", *POINTS, "method", "set",
+    *AREA, *REGIONS, *UNIT, *TIMES, "slices", "max_per_slice", *POINTS, "values", "method", "set",
     into="fields",
     method={"help": "Method of the later build; the tally is no finer than it needs."},
     set={"help": "Parameter of --method, such as height=8."},
+    values={"help": "Also sum this column, between public bounds, such as fare 0 60."},
 )  # fmt: skip
-@field_options("values", into="valued", values={"hidden": True})
 @field_options("table", "query", "memory")
 @click.option(
     "--key",
@@ -50,7 +50,6 @@ def command(
     output: str | None,
     into: str | None,
     fields: dict[str, Any],
-    valued: dict[str, Any],
     table: str | None,
     query: str | None,
     memory: str | None,
@@ -112,7 +111,7 @@ def command(
         )
     if key is None and carry_users:
         raise click.UsageError("--carry-users must be given with --key, the same key for all parts")
-    request = tally_request({**fields, **valued}, key=key, carry_users=carry_users)
+    request = tally_request(fields, key=key, carry_users=carry_users)
     warn_of_degrees(request.domain)
     warn_of_columns(data, request, per=fields.get("per"), has_ledger=False)
     with show_stage() as stage:

@@ -16,6 +16,7 @@ from psd.ingest.sources import OnCopy, refuse_copy
 from psd.ingest.tally import Tally, add_tallies
 from psd.ingest.user_partitions import UserRows, merge_user_rows
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit, counted_unit
+from psd.privacy.values import Value
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
@@ -37,6 +38,7 @@ _RULES = {
     "time_zone": "time zones, or times in only one of them",
     "boundary": "boundaries",
     "regions": "regions",
+    "values": "values, or bounds of values",
 }
 
 
@@ -67,6 +69,7 @@ class CountingRules:
     time_zone: str | None = None  # zone of the times; None if no times were read
     boundary: str | None = None  # digest of a boundary; records outside of it were dropped
     regions: CountedRegions | None = None  # those in none were dropped
+    values: tuple[Value, ...] = ()  # whose weights were summed
 
     def __post_init__(self) -> None:
         """Remove the contribution limits from the unit."""
@@ -204,6 +207,10 @@ def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> 
     P4. Otherwise its contribution limit is `combined_contribution_bound` of the parts.
 
     P5. The order and the steps of merging have no effect.
+
+    P6. Sums of weights of values are added like counts. The weight of a record follows from its
+    value and the bounds, which are equal in all parts, so the sums are those of all records, to the
+    bit (`psd.privacy.values`).
 
     Proof: the k smallest of a union are among the k smallest of its parts, so nothing is lost that
     a tally of all records would keep. Hashes follow from a user's own records and the key, so the

@@ -37,7 +37,9 @@ from psd.ingest.tally import Tally, split_columns, widen_columns
 from psd.ingest.user_partitions import UserRows
 from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.privacy.unit import MAX_CONTRIBUTIONS, ContributionScope, PrivacyUnit
+from psd.privacy.values import WEIGHT
 from psd.regions.hierarchy import MAX_NODES
+from psd.release.codecs import is_values, parse_values
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 from psd.version import old_format
@@ -61,6 +63,9 @@ _FIELDS = {
     "has_user_rows", "origins", "release",
 }  # fmt: skip
 
+_VALUES = "values"
+"""Field of tallies with values alone: their names and bounds, as in a release."""
+
 _ORIGIN_FIELDS = {
     "run", "names", "contributions", "key", "paid", "reading", "max_per_slice", "clock",
 }  # fmt: skip
@@ -69,6 +74,7 @@ _ORIGIN_FIELDS = {
 def header_of(tally: PartialTally) -> dict[str, Any]:
     """Return the fields of the header of a tally."""
     rules, slices = tally.rules, tally.rules.slices
+    values = {_VALUES: list(map(asdict, rules.values))} if rules.values else {}
     return {
         _HEADER_MARK: FORMAT,
         "notice": _NOTICE,
@@ -91,6 +97,7 @@ def header_of(tally: PartialTally) -> dict[str, Any]:
             {name: getattr(origin, name) for name in _ORIGIN_FIELDS} for origin in tally.origins
         ],
         "release": tally.release,
+        **values,
     }
 
 
@@ -108,7 +115,7 @@ def parse_header(text: bytes, path: Path) -> dict[str, Any]:
     if _HEADER_MARK not in header and type(older) is int and older in _OLD:
         raise InputDataError(f"tally {path} {old_format('tally', older)}")
     expect(
-        header.keys() == _FIELDS
+        header.keys() - {_VALUES} == _FIELDS
         and type(header[_HEADER_MARK]) is int
         and header[_HEADER_MARK] == FORMAT
     )
@@ -117,6 +124,8 @@ def parse_header(text: bytes, path: Path) -> dict[str, Any]:
     expect(isinstance(header["has_user_rows"], bool))
     expect(header["contribution_scope"] in get_args(ContributionScope))
     expect(header["release"] is None or isinstance(header["release"], str))
+    if _VALUES in header:
+        expect(is_values(header[_VALUES]) and not header["has_user_rows"])
     return dict(header)
 
 
@@ -147,6 +156,7 @@ def rules_of(header: dict[str, Any]) -> CountingRules:
         time_zone=zone,
         boundary=header["boundary"],
         regions=None if header["regions"] is None else _header_regions(header["regions"]),
+        values=parse_values(header.get(_VALUES)),
     )
 
 
@@ -219,6 +229,8 @@ def write_tally(
     schema = _USER_ROWS if isinstance(tally.counts, UserRows) else _COUNTS
     if tally.rules.regions is not None:
         schema = schema.append(_REGION)
+    for field in _weight_fields(len(tally.rules.values)):
+        schema = schema.append(field)
     table = pa.Table.from_arrays(_columns(tally), schema=schema.with_metadata({KEY: header}))
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
@@ -226,7 +238,7 @@ def write_tally(
 
 
 def _columns(tally: PartialTally) -> list[pa.Array]:
-    """Columns of the table; the region is the last one, if there are regions."""
+    """Columns of the table; then the region, if there are regions, and the weights of values."""
     counts, has_regions = tally.counts, tally.rules.regions is not None
     if isinstance(counts, UserRows):
         user, columns, more = counts.names.take(pa.array(counts.users)), counts.columns, []
@@ -237,7 +249,14 @@ def _columns(tally: PartialTally) -> list[pa.Array]:
         return [user, *map(pa.array, numbers)]
     values = [_slices_of(counts), counts.columns, counts.rows, counts.counts]
     values += [_regions_of(counts)] if has_regions else []
+    if tally.rules.values and counts.values is not None:
+        values += list(counts.values.T)
     return [pa.array(column, pa.int64()) for column in values]
+
+
+def _weight_fields(number: int) -> list[pa.Field]:
+    """Columns of the sums of the weights of values."""
+    return [pa.field(f"weight{each}", pa.int64()) for each in range(number)]
 
 
 def _regions_of(counts: Tally) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -349,7 +368,10 @@ def read_tally_of_release(
 def _schema(header: dict[str, Any]) -> pa.Schema:
     """Columns of the table."""
     schema = _USER_ROWS if header["has_user_rows"] else _COUNTS
-    return schema.append(_REGION) if header["regions"] is not None else schema
+    schema = schema.append(_REGION) if header["regions"] is not None else schema
+    for field in _weight_fields(len(header.get(_VALUES, ()))):
+        schema = schema.append(field)
+    return schema
 
 
 def _tally_of(header: dict[str, Any], table: pa.Table) -> PartialTally:
@@ -370,12 +392,20 @@ def _counts_of(table: pa.Table, rules: CountingRules) -> Tally:
         region = _read_regions(table, rules.regions).astype(np.int32)
     expect(has_slices or not slices.any())
     expect(int(max(columns.max(initial=0), rows.max(initial=0))) < 2**31)
+    values, weight = None, 1
+    if rules.values:
+        sums = [table[field.name].to_numpy() for field in _weight_fields(len(rules.values))]
+        values, weight = np.stack(sums, axis=1), 1 if rules.unit.weight else WEIGHT
+        expect(float(counts.max(initial=0)) * weight < 2**62)  # before the product
+        expect(bool(((values >= 0) & (values <= counts[:, None] * weight)).all()))
     return Tally(
         columns=columns.astype(np.int32),
         rows=rows.astype(np.int32),
         counts=counts,
         slice=slices if has_slices else None,
         region=region,
+        values=values,
+        record_weight=weight,
     )
 
 
@@ -421,7 +451,8 @@ def _check(tally: PartialTally) -> None:
     if isinstance(counts, UserRows):
         _check_user_rows(counts, tally)
         return
-    expect(bool((counts.counts > 0).all()) and counts.counts.sum(dtype=float) < 2**62)
+    total = counts.counts.sum(dtype=float) * counts.record_weight
+    expect(bool((counts.counts > 0).all()) and total < 2**62)
     slices = _slices_of(counts)
     number = 1 if rules.slices is None else len(rules.slices)
     expect(bool(((slices >= 0) & (slices < number)).all()))

@@ -253,8 +253,8 @@ class TallyInput:
             )
         if terms.values:
             raise ParameterError(
-                "values must be left out for tallies, which count records alone; build from the "
-                "records"
+                "values must be left out for tallies, which state the values that they hold; count "
+                "the records with values"
             )
         if terms.boundary is not None:
             raise ParameterError("boundary must be left out for tallies, which were counted before")
@@ -266,7 +266,7 @@ class TallyInput:
                 f"lattice cells, got {terms.method.name}; count the records again for this method"
             )
         request = terms.of_tallies(
-            rules.domain, self.tally.unit, rules.slices, rules.contribution_scope
+            rules.domain, self.tally.unit, rules.slices, rules.contribution_scope, rules.values
         )
 
         # Something must be left for counts, of what was not spent on the tallies earlier.

@@ -340,6 +340,7 @@ class BuildTerms:
         unit: PrivacyUnit,
         slices: TimeSlices | None,
         scope: ContributionScope,
+        values: tuple[Value, ...] = (),
     ) -> BuildRequest:
         """Request of a build from tallies, with what these state; other bounds are refused."""
         if self.domain not in (None, domain):
@@ -351,6 +352,7 @@ class BuildTerms:
             unit=unit,
             contribution_scope=scope,
             slices=slices,
+            values=values,
         )
 
     def _completed(self, **stated: Any) -> BuildRequest:

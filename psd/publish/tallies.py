@@ -61,21 +61,19 @@ _OF_THE_BUILD = (
     "epsilon", "delta", "noise", "estimate", "density", "about", "boundary", "covariate",
 )  # fmt: skip
 _IN_THE_BUILD = "must be left out for a tally; the build has it"
-_NO_VALUES = (
-    "values must be left out for a tally, which counts records alone; build from the records"
-)
 
 _ARGUMENTS = (
     "bounds", "crs", "method", "set", "x", "y", "wkt", "geometry", "layer", "delimiter", "decimal",
     "encoding", "skip_rows", "input_crs", "where", "bounds_crs", "lattice", "coordinate_resolution",
     "min_cell", "regions", "region_id", "region_parent", "gaps", "tolerance", "repair", "user",
     "max_contributions", "per", "count", "time", "time_zone", "slices", "max_per_slice", "domain",
+    "values",
 )  # fmt: skip
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
-@answer_guesses({"values": _NO_VALUES} | {n: f"{n} {_IN_THE_BUILD}" for n in _OF_THE_BUILD})
+@answer_guesses({n: f"{n} {_IN_THE_BUILD}" for n in _OF_THE_BUILD})
 def tally(
     data: Any,
     output: PathLike | None = None,
@@ -116,6 +114,7 @@ def tally(
     time_zone: str | None = None,
     slices: TimeSlices | str | Sequence[str] | None = None,
     max_per_slice: int | None = None,
+    values: Mapping[str, Sequence[float]] | None = None,
     ledger: Ledger | PathLike | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
@@ -160,6 +159,8 @@ def tally(
         Unit of privacy, as in `psd.build`, the same for all parts. Public.
     time, time_zone, slices
         As in `psd.build`, the same for all parts. Public.
+    values : mapping of str to two floats, optional
+        Bounds of values, as in `psd.build`, the same for all parts. Public.
     ledger, dataset, analyst
         Dataset of a ledger that builds will be charged to. A tally costs nothing; whether the
         dataset has its unit, its columns and its inputs is checked before anything is read.
@@ -236,8 +237,6 @@ def tally_request(
     for name in _OF_THE_BUILD:
         if values.get(name) is not None:
             raise ParameterError(f"{name} {_IN_THE_BUILD}")
-    if values.get("values"):
-        raise ParameterError(_NO_VALUES, name="values")
     given = with_gaps(parse_values(values), values.get("domain"))
     source = regions_from_values(given)
     area = public_domain_from_values(given, values.get("domain"), regions=source)
@@ -264,6 +263,7 @@ def tally_request(
         step=step,
         regions=None if source is None else hierarchy_from_values(source, given, area),
         carry=carry_users,
+        values=reading["values"],
         key=key if key is None or isinstance(key, bytes) else load_key(key),
     )
 

@@ -44,6 +44,7 @@ from psd.space.bounds import check_ground
 
 if TYPE_CHECKING:
     from psd.api.release import Release
+    from psd.privacy.values import Value
     from psd.regions.hierarchy import RegionHierarchy
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
@@ -67,6 +68,7 @@ class TallyRequest:
     # Whether the tally holds the kept records of each user with their ids, so that parts with the
     # same users can be merged under one limit.
     carry: bool = False
+    values: tuple[Value, ...] = ()  # whose weights are summed; columns name them
 
     def __repr__(self) -> str:
         return "<TallyRequest: private key>"
@@ -83,6 +85,12 @@ class TallyRequest:
             raise ParameterError("regions must be those of the domain of the tally")
         if not self.carry:
             return
+        if self.values:
+            raise ParameterError(
+                "values must be left out with carry, whose records of users have no values; leave "
+                "out --carry-users, or build from all records",
+                name="values",
+            )
         if not self.unit.has_user or self.key is None:
             raise ParameterError(
                 "carry must have user= and the same key= for all parts; it keeps records of users"
@@ -114,6 +122,7 @@ class TallyRequest:
             contribution_scope=self.contribution_scope,
             time_zone=None if self.columns.time is None else self.columns.time_zone,
             regions=CountedRegions.of(self.regions),
+            values=self.values,
         )
 
 
@@ -155,6 +164,7 @@ def tally_rows(
         step=request.step,
         slices=request.slices,
         strata=request.regions,
+        values=request.values,
         memory=for_rows,
     )
     with refuse_changes(paths):

@@ -4,10 +4,13 @@ import dataclasses
 import warnings
 import weakref
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from shapely import box
 
 import psd
 from psd.errors import InputDataError, ParameterError
@@ -15,7 +18,7 @@ from psd.ledger.ledger import Ledger
 from psd.privacy.values import ENDINGS, MAX_VALUES, WEIGHT, Value, check_values
 from psd.query.areas import BoxAreas
 from psd.release.codecs import is_values
-from psd.testing import SCRIPTS, RecordingSampler
+from psd.testing import SCRIPTS, RecordingSampler, SeededSampler
 
 BOUNDS = (0, 0, 8, 8)
 HOW = {"bounds": BOUNDS, "crs": "EPSG:3857", "lattice": (8, 8), "method": "grid", "epsilon": 10}
@@ -367,7 +370,7 @@ class Cluster:
         pytest.fail("an engine was asked")
 
 
-@pytest.mark.parametrize("way", ["tally", "build of tallies", "engine"])
+@pytest.mark.parametrize("way", ["carried users", "build of tallies", "engine"])
 def test_what_counts_records_alone_refuses_values_before_anything_is_charged(way, tmp_path):
     city().to_csv(tmp_path / "rides.csv")
     ledger = Ledger.create(tmp_path / "l")
@@ -379,7 +382,16 @@ def test_what_counts_records_alone_refuses_values_before_anything_is_charged(way
     counted = psd.tally(city(), part="rides", x="x", y="y", **area)
     path, values = tmp_path / "rides.csv", how["values"]
     build = {
-        "tally": lambda: psd.tally(path, tmp_path / "t", **area, **how),
+        "carried users": lambda: psd.tally(
+            path,
+            tmp_path / "t",
+            **area,
+            **how,
+            user="u",
+            max_contributions=1,
+            key=b"k" * 32,
+            carry_users=True,
+        ),
         "engine": lambda: psd.build(path, engine=Cluster(), **HOW, **how),
         "build of tallies": lambda: psd.build(counted, epsilon=1, values=values),
     }[way]
@@ -388,6 +400,58 @@ def test_what_counts_records_alone_refuses_values_before_anything_is_charged(way
     assert "\n" not in str(told.value)
     assert not ledger.state().charges
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("regions", [None, [(0, 0, 4, 8), (4, 0, 8, 8)]])
+def test_tallies_of_parts_give_the_release_of_all_records(tmp_path, regions):
+    data, given = city(), {"x": "x", "y": "y", "values": {"fare": (0, 60), "tip": (0, 1)}}
+    area = {name: HOW[name] for name in ("bounds", "crs", "lattice")}
+    if regions is not None:
+        shapes = gpd.GeoDataFrame(
+            {"id": ["a", "b"]}, geometry=[box(*r) for r in regions], crs=HOW["crs"]
+        )
+        given |= {"regions": shapes, "region_id": "id"}
+    paths = []
+    for number, rows in enumerate((data[:150], data[150:])):
+        paths.append(tmp_path / f"{number}.tally")
+        psd.tally(rows, paths[-1], part=str(number), **area, **given)
+    whole = psd.tally(data, part="all", **area, **given)
+    merged = psd.merge(*paths[::-1])
+    for name in ("columns", "rows", "counts", "values"):
+        assert np.array_equal(getattr(merged.tally, name), getattr(whole.tally, name)), name
+    assert merged.tally.record_weight == WEIGHT
+    build = {"epsilon": 1, "sampler": SeededSampler(5)}
+    terms = {k: v for k, v in given.items() if k.startswith("region")}
+    if regions is None:
+        build |= {"method": "grid", "set": {"size": 4}}
+    made = psd.build(paths, **build, **terms)
+    build["sampler"] = SeededSampler(5)
+    expected = psd.build(data, per="record", **area, **given, **build)
+    assert made.record.values == expected.record.values
+    assert np.array_equal(made.record.tree.sums, expected.record.tree.sums)
+    assert np.array_equal(made.record.tree.count, expected.record.tree.count)
+
+
+def test_tallies_with_values_are_merged_by_one_rule_and_read_with_care(tmp_path):
+    area = {name: HOW[name] for name in ("bounds", "crs", "lattice")} | {"x": "x", "y": "y"}
+    one, other = tmp_path / "a", tmp_path / "b"
+    psd.tally(city(), one, part="a", values={"fare": (0, 60)}, **area)
+    psd.tally(city(), other, part="b", values={"fare": (0, 50)}, **area)
+    plain = psd.tally(city(), part="c", **area)
+    for second in (other, plain):
+        with pytest.raises(InputDataError, match="different values, or bounds of values"):
+            psd.merge(one, second)
+    with pytest.raises(ParameterError, match="values must be left out for tallies"):
+        psd.build(one, epsilon=1, values={"fare": (0, 60)})
+    table = pq.read_table(one)
+    heavy = pa.array([WEIGHT * n + 1 for n in table["count"].to_pylist()], pa.int64())
+    for weights in (heavy, pa.array([-1] * len(table), pa.int64())):
+        broken = table.set_column(table.schema.get_field_index("weight0"), "weight0", weights)
+        pq.write_table(broken, other, write_page_checksum=True)
+        with pytest.raises(InputDataError, match="is damaged, or of another version"):
+            psd.merge(other, plain)
+    psd.tally(city(), tmp_path / "c", part="c", **area)
+    assert b'"values"' not in pq.read_schema(tmp_path / "c").metadata[b"PRIVATE psd tally"]
 
 
 @pytest.mark.parametrize(
