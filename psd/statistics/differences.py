@@ -188,7 +188,14 @@ def _check_domains(first: ReleaseRecord, second: ReleaseRecord) -> None:
 
 
 def _have_same_noise(first: Asked, second: Asked) -> bool:
-    """Whether the counts of two releases are the same draws."""
+    """Whether the counts of two releases are the same draws; of two cubes, those of all layers.
+
+    Cubes of few records have a plane of one count, which two of them may have by chance.
+    """
     names = ("boxes", "parent", "count", "loss")
-    one, other = _record(first).tree, _record(second).tree
-    return all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
+    trees = [(_record(first).tree, _record(second).tree)]
+    if isinstance(first, CubeWindow) and isinstance(second, CubeWindow):
+        trees.append((first.index.record.joint.tree, second.index.record.joint.tree))
+    return all(
+        np.array_equal(getattr(one, n), getattr(other, n)) for one, other in trees for n in names
+    )

@@ -65,6 +65,17 @@ def cells_of_the_caller(cells, *values):
     return cells, [np.array(np.broadcast_to(value, cells.nodes.shape)) for value in values]
 
 
+@planted(test=CURATOR + "test_a_cut_is_of_the_cells_that_were_checked[1]")
+@like("a fact that is checked and read again when it is used")
+@instead("psd.curator.curator.Curator.cut")
+def cells_of_the_caller_are_cut(self, cells, lines=None, /, *, x=None, y=None):
+    """A cut asks the caller again which cells it is of, after they were checked."""
+    growing, points = self._layer_of(cells)
+    cut = growing.cut(cells, lines, x=x, y=y)
+    points.cut(cut)
+    return growing.cells(cut.child[cut.child >= 0])
+
+
 @planted(test=CHOICE + "test_candidates_from_the_records_are_refused")
 @like("places of visits taken as sites")
 def candidates_from_the_records():

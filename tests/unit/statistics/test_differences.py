@@ -1,5 +1,7 @@
 """Two releases: changes, ratios, and what cannot be compared."""
 
+from dataclasses import replace
+
 import geopandas as gpd
 import numpy as np
 import pytest
@@ -139,6 +141,22 @@ def test_two_cubes_have_independent_noise(town_cube):
     assert (found["error"] ** 2).tolist() == pytest.approx(both.tolist())
     with pytest.raises(ParameterError, match="same window twice"):
         town_cube.query(PLACES, when=HOURS[0], difference=town_cube)
+
+
+def test_cubes_whose_planes_have_equal_counts_are_two(town_cube):
+    """Of few records, the plane of a cube is one count, which another cube may have by chance."""
+    record = town_cube.record
+    tree = record.joint.tree
+    joint = replace(record.joint, tree=replace(tree, count=tree.count + 7 * (tree.loss > 0)))
+    other = psd.Release(replace(record, joint=joint))
+    for hours in (HOURS[0], HOURS[1]):
+        pair = (town_cube.query(PLACES, when=hours), other.query(PLACES, when=hours))
+        found = town_cube[hours].query(PLACES, difference=other[hours]).table
+        first, second = (each["estimate"] for each in pair)
+        assert found["second"].tolist() == second.tolist()
+        assert found["difference"].tolist() == (first - second).tolist()
+        noise = [each["perturbation_error"] for each in pair]
+        assert found["perturbation_error"].tolist() == pytest.approx(np.hypot(*noise))
 
 
 def test_a_cube_and_a_release_without_time(town_cube):
