@@ -93,7 +93,9 @@ def test_what_is_refused(subtests):
         evaluate(flat, data, boxes=BOXES, when="mondays", input_crs="EPSG:3857")
 
 
-def test_the_command(here, subtests):
+@pytest.fixture
+def command(here):
+    """Line that evaluates a cube that was built here."""
     town(600).to_csv("v.csv", index=False)
     built = (
         "build v.csv -o c --bounds 0 0 16 16 --crs EPSG:3857 --input-crs EPSG:3857 --method cube "
@@ -102,11 +104,19 @@ def test_the_command(here, subtests):
     passes(f"{built} --user user --max-contributions 2 --per slice --keep-tally kept")
     (here / "boxes.csv").write_text("id,west,south,east,north\na,0,0,8,8\n")
     line = "check evaluate c v.csv --time time --input-crs EPSG:3857 --tally kept --boxes boxes.csv"
-    told = passes(*line.split(), "--when", "weekdays 07-09", "--when", "mondays", "-o", "e.csv")
+    return line.split()
+
+
+def test_the_command(command):
+    told = passes(*command, "--when", "weekdays 07-09", "--when", "mondays", "-o", "e.csv")
     assert "PRIVATE" in told
     assert set(pd.read_csv("e.csv", comment="#")["class"].str.split(", ").str[1]) == {
         "weekdays 07-09",
         "mondays",
     }
+
+
+@pytest.mark.deep  # a report needs matplotlib
+def test_a_report_is_left_out(command, subtests):
     table = [(2, "--report p.html", "--report must be left out for a cube")]
-    check_refusals(subtests, table, *line.split())
+    check_refusals(subtests, table, *command)
