@@ -189,6 +189,7 @@ def add_tallies(tallies: Sequence[Tally]) -> Tally:
     cells = [[getattr(t, name) for t in tallies] for name in ("rows", "columns")]
     keys = [np.concatenate(values) for values in (*groups, *cells)]
     counts = np.concatenate([t.counts for t in tallies])
+    # `lexsort` sorts by its last key first, and slices come first in a tally.
     order = np.lexsort(keys[::-1])
     keys = [values[order] for values in keys]
     # Equal keys are adjacent now: each run becomes one count.

@@ -167,10 +167,12 @@ def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
     for first, second in _pairs_in_leaves(node):
         leaf, a, b = node[first], query[first], query[second]
         parts = part[:, first], part[:, second]
+        # By geometry two parts have no more in common than the smaller one; rounding may differ.
         both = np.clip(regions.common_parts(leaf, a, b), 0.0, np.minimum(*parts))
         shared = _part_covariance(fit, leaf, *parts, both)
         np.add.at(covariance, (a, b), shared)
         np.add.at(covariance, (b, a), shared)
+    # What a density moves is off in one direction in all leaves, so it adds up in full.
     moved = np.bincount(query, records_moved(fit, node, part), len(regions))
     result = nearest_covariance(covariance) + np.outer(moved, moved)
     divided = divides_records(*part)
@@ -210,6 +212,7 @@ def _pairs_in_leaves(node: Integers) -> Iterator[tuple[Integers, Integers]]:
     """Indices of all pairs of entries of one leaf, the earlier first, a batch at a time."""
     index = np.arange(len(node))
     later = np.searchsorted(node, node, side="right") - index - 1
+    # Leaves that many regions cut have very many pairs: a batch has a number of them in all.
     turn = np.cumsum(later) // _PAIRS
     for batch in np.split(index, np.flatnonzero(np.diff(turn)) + 1):
         first = np.repeat(batch, later[batch])
@@ -278,6 +281,7 @@ def combine_answers(
     is_sum = (weights >= 0).all()
     if is_sum and windows is not None:
         rows = np.split(np.arange(len(weights)), np.flatnonzero(np.diff(windows)) + 1)
+        # Alike in all windows, errors add up by themselves, and not by their squares.
         of_windows = [weights[each] @ parts[1][np.ix_(each, each)] @ weights[each] for each in rows]
         spread = float(np.sqrt(np.maximum(of_windows, 0.0)).sum())
     error = math.hypot(noise, spread)
@@ -300,6 +304,7 @@ def divide_answers(estimates: Floats, parts: Sequence[Floats], confidence: float
     """
     x, y = (float(value) for value in estimates)
     ratio = x / y if y > 0 else math.nan
+    # Derivatives of x / y by x and by y.
     slope = np.array([1.0, -ratio]) / y if y > 0 else np.full(2, np.inf)
     noise, spread = (_deviation(slope, part) for part in parts)
     both = parts[0] + parts[1]
@@ -341,6 +346,7 @@ def fieller_interval(
     square = two_sided_quantile(confidence) ** 2
     a, b, q = y**2 - square * var_y, x * y - square * cov, x**2 - square * var_x
     root = np.sqrt(np.maximum(b**2 - a * q, 0.0))
+    # Where a is 0 or less, the denominator may be 0 and the interval has no upper end.
     safe = np.where(a == 0, 1.0, a)
     low, high = np.sort([(b - root) / safe, (b + root) / safe], axis=0)
     # Beyond the roots, all ratios up to the lower one are negative if it is.

@@ -77,6 +77,7 @@ def _read_parts(
         begun = []
         if parts is not None:
             begun = _trees_begun(batch[column], start, len(starts), parts, column)
+        # A part may end one tree and begin others: each stretch is checked in its own tree.
         edges = sorted({start, *begun, stop})
         for first, end in pairwise(edges):
             starts += [first] if first in begun else []
@@ -95,6 +96,7 @@ def _trees_begun(column: pa.Array, start: int, trees: int, parts: int, name: str
     steps = np.diff(numbers, prepend=trees - 1)
     if not ((steps == 0) | (steps == 1)).all() or numbers[-1] >= parts:
         raise ReleaseFormatError(_PARTS.format(name))
+    # Numbers rise by 0 or 1, so no tree is left out.
     begun = [start + int(row) for row in np.flatnonzero(steps)]
     if begun and begun[0] == 0:  # the first row of a file is of the first tree, which has begun
         raise ReleaseFormatError(_PARTS.format(name))

@@ -422,6 +422,7 @@ class Domain:
         """
         west, south, east, north = self.bounds
         inside = (x >= west) & (x <= east) & (y >= south) & (y <= north)
+        # Without a copy where all are inside, as of most files.
         if not inside.all():
             x, y = x[inside], y[inside]
         return self._cells(0, x), self._cells(1, y), inside
@@ -475,6 +476,7 @@ def probe_points(domain: Domain, x: Floats, y: Floats) -> tuple[Floats, Floats]:
     coordinate resolution the rounded coordinates decide.
     """
     if domain.coordinate_resolution is None:
+        # A point on the eastern or northern edge lies in the last cell, and in its area.
         east, north = np.nextafter(domain.bounds[2:], -np.inf)
         return np.minimum(x, east), np.minimum(y, north)
     columns, rows, _ = domain.quantise(x, y)

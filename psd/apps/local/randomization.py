@@ -119,6 +119,7 @@ class ManyWords:
 
 def draw_groups(campaign: Campaign, words: ManyWords) -> Integers:
     """Group of each device, by the shares."""
+    # Shares are integers, so one uniform integer among their sum chooses a group exactly.
     ends = np.cumsum([group.share for group in campaign.groups])
     number = words.below(SHARES, np.arange(words.devices))
     return np.searchsorted(ends, number, side="right").astype(np.int64)
@@ -134,6 +135,7 @@ def find_answers(
         return np.array([campaign.answer_of(group, value) for value in x.tolist()], kind)
     west, south, east, north = campaign.bounds
     inside = (x >= west) & (x <= east) & (y >= south) & (y <= north)
+    # Outside the bounds is an answer of its own, the last one.
     answers = np.full(len(x), len(partition.names), np.int64)
     if campaign.question == "regions":
         lowest = regions_of_campaign(campaign).assign(x[inside], y[inside])
@@ -168,6 +170,7 @@ def randomise_group(campaign: Campaign, group: int, answers: Integers, words: Ma
 def _k_ary(draw: KaryDraw, answers: Integers, words: ManyWords) -> Integers:
     """Reports of `KaryDraw`."""
     codes = answers.copy()
+    # Devices that do not keep their answer give another one.
     rows = np.flatnonzero(~words.keeps(draw.threshold, np.arange(len(answers))))
     # The others are numbered without the true one.
     other = words.below(draw.answers - 1, rows)
@@ -233,6 +236,7 @@ def _rappor(draw: RapporDraw, answers: NDArray[Any], words: ManyWords) -> NDArra
     flip = draw.flips << 54
     # First the bits that are settled for all reports of a device, then those of this report.
     for rates in ((flip, UNIT - flip), draw.thresholds):
+        # A bit is 1 with the rate of its own value: `high` if it was 1 before.
         low, high = map(np.uint64, rates)
         for i in range(draw.answers):
             word = words.word(every) >> np.uint64(2)
