@@ -365,6 +365,7 @@ def test_cells_and_chosen_regions_of_a_cube_have_answers_of_windows(opened):
         boxes = cells.geometry.bounds.to_numpy()
         assert close(answers, stated(release.query(boxes, when=when).table))
     page.select_option("#layer", "0")
+    page.click("#list summary")
     for tick in page.locator("#list input[type=checkbox]").all():
         tick.check()
     found = words(page, "2")
