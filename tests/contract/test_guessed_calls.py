@@ -443,7 +443,7 @@ def test_what_is_guessed_is_answered_by_what_there_is(df, subtests):
 def test_guesses_are_of_nothing_that_there_is():
     uses = (psd.build, psd.tally, psd.ask, psd.plan)
     known = {name for use in uses for name in inspect.signature(use).parameters}
-    assert not {*GUESSED} & known - {"seed", "users"}  # of plans
+    assert not {*GUESSED} & known - {"seed", "users", "windows"}  # of plans
     assert {re.split(r"\W", hint)[0] for hint in GUESSED.values()} <= known
     assert {*dir(psd.Release), *dir(psd.Answers)}.isdisjoint({"to_csv", "to_geodataframe"})
 
