@@ -61,6 +61,7 @@ def test_children_of_a_cut_in_space_and_time_are_halves_of_both():
     some = cut[1:]
     assert some.cells.spans.tolist() == cut.cells.spans[4:].tolist()
     assert some.cells.nodes.tolist() == cut.cells.nodes[4:].tolist()
+    assert (some.nodes.tolist(), some.layer) == (cells.nodes[2:].tolist(), 3)
 
 
 def test_some_cells_of_a_cube_keep_their_spans():
