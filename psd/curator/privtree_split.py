@@ -87,7 +87,7 @@ def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
         numerator=numerator,
         denominator=3 * epsilon,
         epsilon=epsilon,
-        delta=np.array(deltas, np.int64)[which.reshape(-1)],
+        delta=np.array(deltas, np.int64)[which],
     )
 
 

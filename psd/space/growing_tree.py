@@ -188,7 +188,6 @@ class GrowingTree:
         for name in ("boxes", "parent", "level", "count", "loss"):
             setattr(growing, name, getattr(tree, name).astype(getattr(growing, name).dtype))
         growing._is_cut = ~tree.is_leaf
-        growing._inside = np.full(len(tree), np.nan)
         return growing
 
     def cells(self, nodes: NDArray[np.int64]) -> Cells:

@@ -34,6 +34,7 @@ def grown(*axes):
 def test_children_of_a_cut_in_space_and_time_are_halves_of_both():
     growing, root = grown(TIME, DEPTH)
     assert root.spans.tolist() == [[0, 6, 0, 3]]
+    assert growing.spans.dtype == np.int32
     cut = growing.cut(root, {"time": [2]}, x=[3])
     assert cut.lines.tolist() == [[3, 6, 2, 3]]
     # Bit 0 of the number of a part is its half of x, bit 2 that of time.
@@ -78,6 +79,9 @@ def test_some_cells_of_a_cube_keep_their_spans():
     assert both.spans.tolist() == [[2, 6], [2, 6], [0, 2]]
     assert both.layer == 3
     again = growing.cells(both.nodes)
+    plane = GrowingTree(LATTICE, 3)
+    cut = plane.cut(plane.root(), x=[2])
+    assert (cut.layer, cut.cells.layer, cut[:1].layer, cut.cells.spans) == (3, 3, 3, None)
     assert (again.spans.tolist(), again.boxes.tolist()) == (
         both.spans.tolist(),
         both.boxes.tolist(),
@@ -110,6 +114,7 @@ def test_a_finished_cube_is_in_level_order_with_its_spans():
     growing.cut(cells[:1], y=[1])  # nodes 7 and 8
     nodes = np.arange(1, 9)
     sums = np.stack([[nodes, 10 * nodes], [100 * nodes, 1000 * nodes]], axis=2).swapaxes(0, 1)
+    sums[3, 1, 0] = 2**60 + 1  # no float
     growing.measure(nodes, 10 * nodes, nodes, sums)
     noise, cap = CountNoise.gaussian(3), SliceCap(most=3, per_slice=1)
     tree = growing.tree(noise, cap)
@@ -136,7 +141,7 @@ def plane_with_single_children():
     for _ in range(2):
         cells = growing.cut(cells).cells
     halves = growing.cut(cells, x=[2]).cells  # nodes 3 and 4
-    growing.cut(halves[:1])  # node 5
+    growing.cut(halves[1:])  # node 5
     growing.measure(np.arange(6), 7 * np.arange(6) + 1, np.arange(6) + 1)
     return growing.tree(CountNoise.gaussian(5))
 
