@@ -390,9 +390,7 @@ class GrowingTree:
             "sums": sums,
         }
         if self.axes:
-            return CubeTree(
-                **arrays, spans=spans.astype(np.int32, copy=False), axes=self.axes, cap=cap
-            )
+            return CubeTree(**arrays | {"spans": spans}, axes=self.axes, cap=cap)
         return (
             Tree(**arrays) if self.regions is None else RegionTree(**arrays, regions=self.regions)
         )
@@ -445,7 +443,7 @@ def refine_plane(joint: CubeTree, plane: Tree) -> tuple[Tree, NDArray[np.int64],
     node = np.zeros(len(joint), np.int64)
     node[0] = deepest[0]
     for level in joint.levels[1:]:
-        at, boxes = node[joint.parent[level]], joint.boxes[level].astype(np.int64)
+        at, boxes = node[joint.parent[level]], joint.boxes[level]
         smaller = np.flatnonzero((growing.boxes[at] != boxes).any(axis=1))
         # Leaves of the plane that are divided are cut as the first family that divides them is.
         cut, first = np.unique(at[smaller], return_index=True)

@@ -134,6 +134,13 @@ def test_a_finished_cube_is_in_level_order_with_its_spans():
     assert (found.noise, found.cap) == (CountNoise(), None)
 
 
+def test_sums_of_nodes_that_stand_in_order_are_as_many_as_these():
+    growing, root = grown(TIME)
+    growing.cut(root, {"time": [2]})
+    growing.measure(np.array([0]), np.array([5]), np.array([1]), np.array([[[3, 4]]]))
+    assert growing.tree().sums.tolist() == [[[3, 4]], [[0, 0]], [[0, 0]]]
+
+
 def plane_with_single_children():
     """Two nodes that are the same cell as the root, halves, and one that is the same as a half."""
     growing = GrowingTree((4, 4))
