@@ -59,7 +59,7 @@ def test_points_of_the_command_are_those_of_python(release, subtests):
     total = len(three_by_three().to_points())
     assert said == f"wrote p.csv: {total:,} synthetic points, which are no people\n"
     points = three_by_three().to_points(seed=3)
-    found = pd.read_csv("p.csv")
+    found = pd.read_csv("p.csv", dtype=str).astype({"x": float, "y": float})
     assert found["x"].tolist() == points.geometry.x.tolist()
     assert found["y"].tolist() == points.geometry.y.tolist()
     passes("export r.psd.parquet few.geojson --points -n 5")

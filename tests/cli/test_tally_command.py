@@ -200,7 +200,7 @@ REFUSED = [
     (2, f"{TALLY} -o x --time time --slices 2024-01-32", "the form 2024-01-31 "),
     # A bound is chosen privately by a build alone; a tally would silently take the largest one.
     (2, f"{TALLY} -o x --user user_id --max-contributions auto", "must be a number for a tally"),
-    (2, f"{TALLY} -o x --user user_id --choice-limit 5", "No such option '--choice-limit'"),
+    (2, f"{TALLY} -o x --user user_id --choice-limit 5", "No such option"),
     (2, f"{TALLY} -o x --user user_id --max-contributions 2.5", "must be a whole number"),
 ]
 
