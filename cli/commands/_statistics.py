@@ -8,11 +8,11 @@ import click
 
 from ..options.command import INTEGER, chain_options, options_of, refuse_others
 from ..options.regions import named_regions, read_regions
-from ..options.time_slices import compared_at, is_cube, release_when
+from ..options.time_slices import compared_at, is_cube, release_or_series_at, release_when
 from ..output.tables import FORMATS, output_format, state_source, write_table
 from ..output.terminal import show_stage
 
-_COMMON = {"release", "when", "form", "output", "overwrite", "max_nodes"}
+_COMMON = {"release", "when", "categories", "form", "output", "overwrite", "max_nodes"}
 SHAPES = {"box", "boxes", "polygons", "polygons_crs", "repair"}
 """Parameters of boxes and polygons."""
 
@@ -123,15 +123,20 @@ def read_areas(options: dict[str, Any]) -> dict[str, Any]:
 def write_statistic(
     kind: str,
     release: str,
-    when: tuple[str, ...],
+    window: tuple[tuple[str, ...], tuple[str, ...]],
     form: str | None,
     output: str | None,
     *,
     overwrite: bool,
     options: dict[str, Any],
 ) -> None:
-    """Show or write the table of one of `STATISTICS`."""
+    """Show or write the table of one of `STATISTICS`.
+
+    window: values of ``--when`` and of ``--category``.
+    """
     from psd._util.atomic_write import check_free
+
+    when, categories = window
 
     if form not in (None, *FORMATS):
         raise click.UsageError(f"--format must be table, csv or json with --{kind}, got {form}")
@@ -152,7 +157,17 @@ def write_statistic(
     stated = {name: value for name, value in stated.items() if value is not None}
     with show_stage() as stage:
         stage("reading")
-        loaded = release_when(release, when)
+        chosen: dict[str, Any] = {}
+        if categories:  # a window of time alone is looked at as a release
+            for name, given in (("--when", when), ("--category", categories)):
+                if len(given) > 1:
+                    raise click.UsageError(
+                        f"{name} must be one window for this question, got {len(given):,} windows"
+                    )
+            loaded = release_or_series_at(release, None)
+            chosen = {"when": when[0] if when else None, "category": categories[0]}
+        else:
+            loaded = release_when(release, when)
         sources = [loaded.record.source]
         if kind == "difference":
             other = compared_at(
@@ -160,12 +175,13 @@ def write_statistic(
             )
             sources.append(other.record.source)
             stage("answering")
-            if when and is_cube(other):
+            if when and is_cube(other) and not categories:
                 other = other[when[0]]
-            answers = loaded.query(**asked, difference=other, ratio=options["ratio"], **stated)
+            stated |= {"difference": other, "ratio": options["ratio"]}
+            answers = loaded.query(**asked, **chosen, **stated)
         elif kind == "quantiles":
             stage("drawing")
-            answers = loaded.query(quantiles=True, **stated)
+            answers = loaded.query(quantiles=True, **chosen, **stated)
         else:
             level = options["level"]
             if level is not None and not loaded.levels:
@@ -174,7 +190,7 @@ def write_statistic(
                     f"{level!r} with a release without any"
                 )
             stage("drawing")
-            answers = loaded.query(regions, top=stated.pop("k"), **stated)
+            answers = loaded.query(regions, top=stated.pop("k"), **chosen, **stated)
     if kind == "difference":
         from ..output.answers import warn_of_notes
 

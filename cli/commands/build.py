@@ -29,8 +29,8 @@ _recipe_options = chain_options(
 
 
 # The order of the help: what a release is first, then its input.
-_GROUPS = ("Release", "Area", "Unit of privacy", "Time", "Regions", "Input", "Privacy budget",
-           "Private output")  # fmt: skip
+_GROUPS = ("Release", "Area", "Unit of privacy", "Time", "Category", "Regions", "Input",
+           "Privacy budget", "Private output")  # fmt: skip
 _NAMES = [field.name for field in sorted(FIELDS, key=lambda field: _GROUPS.index(field.group))]
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from psd.release.cube import CubeRecord
     from psd.release.record import ReleaseRecord
     from psd.release.series import SeriesRecord
+    from psd.space.categories import CategoryAxis
     from psd.space.domain import Domain
+    from psd.space.time_slices import TimeSlices
 
 
 _sheet = options_of("Sheet of method")
@@ -303,7 +305,6 @@ def _series_facts(series: Release, record: SeriesRecord | CubeRecord) -> dict[st
     """Facts about all slices together."""
     from psd.privacy.loss import epsilon_text
     from psd.release.series import SeriesRecord
-    from psd.space.time_slices import slices_text
 
     is_series = isinstance(record, SeriesRecord)
     first = record.releases[0] if isinstance(record, SeriesRecord) else record.plane
@@ -321,9 +322,8 @@ def _series_facts(series: Release, record: SeriesRecord | CubeRecord) -> dict[st
         "max_contributions": series.unit.max_contributions,
         "max_per_slice": series.unit.max_per_slice or "none",
         "bound_per": record.scope,
-        "slices_by": record.slices.by,
-        "time_zone": record.slices.time_zone,
-        **({} if is_series else {"slices": slices_text(record.slices)}),
+        **_time_facts(record.slices, is_series=is_series),
+        **({} if isinstance(record, SeriesRecord) else _category_facts(record.category)),
         **_domain_facts(series.domain),
         "estimate": first.post_processing.estimate,
         "density": first.post_processing.density,
@@ -332,10 +332,35 @@ def _series_facts(series: Release, record: SeriesRecord | CubeRecord) -> dict[st
     }
 
 
+def _time_facts(slices: TimeSlices | None, *, is_series: bool) -> dict[str, Any]:
+    """Slices of a series, or of a cube, if it has any."""
+    from psd.space.time_slices import slices_text
+
+    if slices is None:
+        return {}
+    facts = {"slices_by": slices.by, "time_zone": slices.time_zone}
+    return facts if is_series else {**facts, "slices": slices_text(slices)}
+
+
+def _category_facts(category: CategoryAxis | None) -> dict[str, Any]:
+    """Column and labels of a category, if there is one; a label below others stands behind them."""
+    if category is None:
+        return {}
+    above = [category.labels[each] if each >= 0 else "" for each in category.parents]
+    labels = [
+        f"{label} (in {parent})" if parent else label
+        for label, parent in zip(category.labels, above, strict=True)
+    ]
+    other = "counted" if category.has_other else "dropped"
+    return {"category": category.column, "labels": ", ".join(labels), "other_labels": other}
+
+
 def _layer_rows(cube: CubeRecord) -> list[dict[str, Any]]:
     """Cells of each layer of a cube, and the largest loss of a path."""
     measure = cube.plane.tree.noise.measure
-    layers = {"space": cube.plane, "space and time": cube.joint}
+    axes = ["space", *(axis.name for axis in cube.axes)]
+    joint = " and ".join([", ".join(axes[:-1]), axes[-1]])
+    layers = {"space": cube.plane, joint: cube.joint}
     return [
         {
             "layer": name,

@@ -276,6 +276,12 @@ def create_ledger(file: str) -> None:
     help="Column of a value, such as fare, whose sums and means all builds have; may be repeated. "
     "A build with other values, or without, costs more, since it may meet other faults.",
 )
+@click.option(
+    "--category",
+    metavar="COLUMN",
+    help="Column of labels by which all builds count. A build with another one, or without, costs "
+    "more, since it may meet other faults.",
+)
 @_READ
 def register_dataset(
     file: str,
@@ -288,6 +294,7 @@ def register_dataset(
     inputs: tuple[str, ...],
     coordinate_resolution: str | None,
     values: tuple[str, ...],
+    category: str | None,
     read: dict[str, Any],
 ) -> None:
     """Add a dataset with its budget; only `psd ledger raise` changes the budget later.
@@ -325,7 +332,7 @@ def register_dataset(
         max_contributions=max_contributions,
         delta=delta,
         caps=cap_texts,
-        columns=Columns(**read, values=values),
+        columns=Columns(**read, category=category, values=values),
         coordinate_resolution=coordinate_resolution,
         inputs=inputs,
     )

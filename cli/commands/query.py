@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..options.command import NUMBER, Command
 from ..options.common import RELEASE, overwrite, unreliable_options
 from ..options.regions import region_name_options
-from ..options.time_slices import EACH, WHEN, release_or_series_at, release_when
+from ..options.time_slices import CATEGORY, EACH, WHEN, release_or_series_at, release_when
 from ..output.answers import (
     EXTRA,
     WINDOWS,
@@ -145,6 +145,7 @@ FORMATS = ("table", *TEXTS, *FILES)
 @click.command("query", cls=Command)
 @RELEASE
 @WHEN
+@CATEGORY
 @EACH
 @click.option(
     "--box", multiple=True, nargs=4, type=NUMBER, metavar="W S E N", help="A box; may be repeated."
@@ -227,7 +228,8 @@ FORMATS = ("table", *TEXTS, *FILES)
 def command(
     release: str,
     when: tuple[str, ...],
-    each: Literal["slice"] | None,
+    categories: tuple[str, ...],
+    each: tuple[str, ...],
     form: str | None,
     output: str | None,
     overwrite: bool,
@@ -257,9 +259,10 @@ def command(
     --each slice, one by one. A period FIRST..LAST takes days, weeks, months and years whole, the
     last one too; hours are times of the clock, so T07..T09 is from 07:00 to 09:00. 'mondays',
     'weekends', '22-02' and '2024-03' may stand together; the window is what they have in common.
-    It is made of whole slices. The noise of different slices is independent, so its variances are
-    added. What is uneven inside a cell may be alike in all slices, so its standard deviations are
-    added. The sum is that of unbiased estimates, cut at 0.
+    It is made of whole slices. Of a release with categories, --category answers a label with all
+    labels below it, and --each category one by one. The noise of different slices is independent,
+    so its variances are added. What is uneven inside a cell may be alike in all slices, so its
+    standard deviations are added. The sum is that of unbiased estimates, cut at 0.
 
     With --joint, all intervals joint_lower to joint_upper hold together with the stated
     confidence; the covariances of the answers follow, and the total of the regions if they do
@@ -293,6 +296,7 @@ def command(
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --when 2024-03..2024-05
       psd query year.psd.parquet --box 126.9 37.5 127.0 37.6 --each slice
       psd query week.psd.parquet --boxes boxes.csv --when 'weekdays 07-09' --when weekends
+      psd query week.psd.parquet --box 126.9 37.5 127 37.6 --category purpose=work --each category
       psd query fares.psd.parquet --all-regions --mean fare --sum fare
       psd query seoul.psd.parquet --box 126.9 37.5 127.0 37.6 --explain
       psd query seoul.psd.parquet --box 126.9 37.5 127 37.6 --box 126.8 37.4 127.1 37.7 --nested
@@ -320,7 +324,8 @@ def command(
     )
     refuse_strange(kind)
     if kind in STATISTICS:
-        write_statistic(kind, release, when, form, output, overwrite=overwrite, options=options)
+        window = when, categories
+        write_statistic(kind, release, window, form, output, overwrite=overwrite, options=options)
         return
     form = output_format(form, output, FORMATS)
     if kind == "explain" and form not in ("table", "json"):
@@ -371,7 +376,11 @@ def command(
         stage("answering")
         windows: Any = when[0] if len(when) == 1 else list(when) or None
         answers: Answers = loaded.query(
-            **asked, when=None if kind == "nested" else windows, each=each, **certainty
+            **asked,
+            when=None if kind == "nested" else windows,
+            category=categories[0] if len(categories) == 1 else list(categories) or None,
+            each=each or None,
+            **certainty,
         )
         joint = answers.joint(*of_joint) if kind == "joint" else None
         explanations = answers.explain() if kind == "explain" else []

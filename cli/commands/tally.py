@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     set={"help": "Parameter of --method, such as height=8."},
     values={"help": "Also sum this column, between public bounds, such as fare 0 60."},
 )  # fmt: skip
+@field_options(
+    "category", "labels", "other_labels",
+    into="labelled",
+    category={"hidden": True}, labels={"hidden": True}, other_labels={"hidden": True},
+)  # fmt: skip
 @field_options("table", "query", "memory")
 @click.option(
     "--key",
@@ -50,6 +55,7 @@ def command(
     output: str | None,
     into: str | None,
     fields: dict[str, Any],
+    labelled: dict[str, Any],
     table: str | None,
     query: str | None,
     memory: str | None,
@@ -111,7 +117,7 @@ def command(
         )
     if key is None and carry_users:
         raise click.UsageError("--carry-users must be given with --key, the same key for all parts")
-    request = tally_request(fields, key=key, carry_users=carry_users)
+    request = tally_request({**fields, **labelled}, key=key, carry_users=carry_users)
     warn_of_degrees(request.domain)
     warn_of_columns(data, request, per=fields.get("per"), has_ledger=False)
     with show_stage() as stage:

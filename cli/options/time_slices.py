@@ -51,10 +51,21 @@ VIEWED_EACH = click.option(
     "of each.",
 )
 
+CATEGORY = click.option(
+    "--category",
+    "categories",
+    multiple=True,
+    metavar="LABEL",
+    help="Label of a release with categories, such as work or purpose=work, with all labels below "
+    "it. May be repeated, for answers for each; all categories by default.",
+)
+
 EACH = click.option(
     "--each",
-    type=click.Choice(["slice"]),
-    help="Answer each slice of the windows; by default they are answered as one.",
+    type=click.Choice(["slice", "category"]),
+    multiple=True,
+    help="Answer each slice of the windows, or each category of the labels; by default they are "
+    "answered as one. May be repeated.",
 )
 
 

@@ -225,7 +225,7 @@ def note_slow_boxes(answers: Answers) -> None:
         )
 
 
-WINDOWS = ("when", "slice")
+WINDOWS = ("when", "slice", "category")
 """Columns that name the window of time of an answer, in front of all others."""
 
 EXTRA = {

@@ -175,7 +175,7 @@ def save_recipe(recipe: Recipe, path: str, *, overwrite: bool) -> None:
 def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
-    from psd.errors import WriteError
+    from psd.errors import ParameterError, WriteError
     from psd.publish.counting import count_input
     from psd.publish.drawing import draw_counts
     from psd.publish.fields import public_files
@@ -209,6 +209,11 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
 
     tallies = tallies_in(private.inputs, account, losses_of, observer)
     requests = [_complete_request(release, tallies) for release in releases]
+    if private.keep_tally is not None and any(each.category for each in requests):
+        raise ParameterError(
+            "keep_tally must be left out with category, since tallies have no categories",
+            name="keep_tally",
+        )
     if account is not None and len(requests) > 1 and tallies is None:
         # All can be paid, or none is built.
         source = count_input(data, engine=engine, memory=private.memory)
@@ -257,6 +262,8 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
                     overwrite=overwrite,
                 )
         what = built.method if request.slices is None else _series_text(built)
+        if request.category is not None:
+            what += f", {request.category.size:,} categories of {request.category.column}"
         print_success(f"wrote {release.output}: {what}, {built.record.guarantee_text}")
         if request.noise_text is not None:
             print_success(request.noise_text)

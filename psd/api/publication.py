@@ -36,6 +36,7 @@ from psd.release.post_processing import PostProcessing
 from psd.release.record import ReleaseRecord, guarantee_note, record_from_counts
 from psd.release.series import SeriesRecord, receipt_of
 from psd.space.box_tree import Tree
+from psd.space.categories import CategoryAxis
 from psd.space.domain import Domain, public_domain
 from psd.space.region_tree import RegionTree
 from psd.space.time_slices import TimeSlices, TimeWindow
@@ -50,8 +51,42 @@ class AskedTime:
     windows: tuple[Integers, ...]  # numbers among these, ascending
     labels: tuple[Mapping[str, str], ...]  # of each window, columns in front of its answers
     # The cube that is asked; then `slices` has its plane without a name, and windows have numbers
-    # of the slices of the cube.
+    # of the cells of the cube, see `psd.query.cubes.Windows`.
     cube: CubeIndex | None = None
+
+
+def each_of(each: Any) -> tuple[str, ...]:
+    """What is answered one by one: slices, categories or both."""
+    words = () if each is None else (each,) if isinstance(each, str) else tuple(each)
+    if not set(words) <= {"slice", "category"} or len(set(words)) < len(words):
+        raise ParameterError(
+            f"each must be 'slice', 'category', both or left out, got {str(each)[:80]!r}",
+            name="each",
+        )
+    return words
+
+
+def _asked_categories(
+    category: CategoryAxis, of: Any, *, is_each: bool
+) -> list[tuple[dict[str, str], Integers]]:
+    """Cells of categories that are asked about, each with its columns in front of the answers."""
+    texts = [None] if of is None else [of] if isinstance(of, str) else list(of)
+    if not texts or not all(text is None or isinstance(text, str) for text in texts):
+        raise ParameterError(
+            f"category must be a label, or several, got {shown(of)}", name="category"
+        )
+    asked: list[tuple[dict[str, str], Integers]] = []
+    for text in texts:
+        first, stop = (0, category.size) if text is None else category.span_of(text)
+        if is_each:
+            cells = range(first, stop)
+            asked += [({"category": category.names[c]}, np.array([c])) for c in cells]
+        else:
+            label = {} if of is None or isinstance(of, str) else {
+                "category": category.label(first, stop)
+            }  # fmt: skip
+            asked.append((label, np.arange(first, stop)))
+    return asked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -321,7 +356,7 @@ class Publication:
             if is_list:
                 raise ParameterError(f"when must be one window, got {len(windows):,}", name="when")
             warn_of_clock_changes(windows, slices)
-            return self._view(windows[0])
+            return self._view(self.record.cells_in(windows[0]))
         if name not in slices.names:
             raise ParameterError(
                 f"slice {name!r} is not in this series; it has {len(slices)}, from "
@@ -330,52 +365,69 @@ class Publication:
         return self._releases[slices.names.index(name)]
 
     def _view(self, window: TimeWindow) -> Self:
-        """A cube in a window of time."""
+        """A cube in a window, with numbers of cells of all axes."""
         assert isinstance(self.record, CubeRecord)
         view = type(self)(window_record(self.record, window))
         known = {"digest": vars(self)["digest"]} if "digest" in vars(self) else {}
         vars(view).update(_cube=self._cube, **known)
         return view
 
-    def _asked_time(self, when: Any, each: str | None, *, values: int = 0) -> AskedTime:
+    def _asked_time(self, when: Any, each: Any, *, of: Any = None, values: int = 0) -> AskedTime:
         """Windows that are asked about, and their slices; without time a slice without a name.
 
-        values: number of values that are asked about.
+        of: categories; values: number of values that are asked about.
         """
-        if isinstance(self.record, ReleaseRecord):
-            is_view = isinstance(self.record, WindowRecord)
-            for name, value in (("when", when), ("each", each)):
+        asked = each_of(each)
+        category = self.record.category if isinstance(self.record, CubeRecord) else None
+        is_view = isinstance(self.record, WindowRecord)
+        for name, value in (("category", of), ("each", "category" in asked or None)):
+            if value is not None and category is None:
+                raise ParameterError(
+                    f"{name} must be left out, got {shown(of if name == 'category' else each)}; "
+                    "the release "
+                    + ("is one window of a cube" if is_view else "has no categories"),
+                    name=name,
+                )
+        if self.slices is None:
+            for name, value in (("when", when), ("each", "slice" in asked or None)):
                 if value is not None:
                     raise ParameterError(
-                        f"{name} must be left out, got {shown(value)}; the release "
+                        f"{name} must be left out, got {shown(when if name == 'when' else each)}; "
+                        "the release "
                         + ("is one window of a cube" if is_view else "has no time slices"),
                         name=name,
                     )
+        if isinstance(self.record, ReleaseRecord):
             if isinstance(self.record, WindowRecord):
                 windows = [self.record.window.numbers]
                 return self._asked_cube(self.record.cube, windows, [{}])
             return AskedTime(
                 slices={"": self.index}, windows=(np.zeros(1, np.int64),), labels=({},)
             )
-        if each not in (None, "slice"):
-            raise ParameterError(
-                f"each must be 'slice' or left out, got {str(each)[:80]!r}", name="each"
-            )
         slices = self.record.slices
         labels: list[dict[str, str]] = [{}]
-        windows = [np.arange(len(slices))]
-        if when is not None:
-            asked, is_list = read_windows(when, slices)
-            warn_of_clock_changes(asked, slices)
-            windows = [window.numbers for window in asked]
-            labels = [{"when": window.name} if is_list else {} for window in asked]
-        if each == "slice":
+        windows = [np.arange(1 if slices is None else len(slices))]
+        if when is not None and slices is not None:
+            found_windows, is_list = read_windows(when, slices)
+            warn_of_clock_changes(found_windows, slices)
+            windows = [window.numbers for window in found_windows]
+            labels = [{"when": window.name} if is_list else {} for window in found_windows]
+        if "slice" in asked and slices is not None:
             of_each = [(label, n) for label, window in zip(labels, windows, strict=True)
                        for n in window.tolist()]  # fmt: skip
             labels = [{**label, "slice": slices.names[number]} for label, number in of_each]
             windows = [np.array([number]) for _, number in of_each]
+        if category is not None:
+            categories = _asked_categories(category, of, is_each="category" in asked)
+            both = [
+                (label | own, (window[:, None] * category.size + cells).ravel())
+                for label, window in zip(labels, windows, strict=True)
+                for own, cells in categories
+            ]
+            labels, windows = [label for label, _ in both], [window for _, window in both]
         if isinstance(self.record, CubeRecord):
             return self._asked_cube(self.record, windows, labels)
+        assert slices is not None  # of a series
         if max(map(len, windows)) > 1 and self.record.are_running_totals:
             raise ParameterError(
                 "slices must be counts to be added up, got running totals, each of which counts "
@@ -397,8 +449,8 @@ class Publication:
             labels=tuple(labels),
         )
 
-    def _one_window(self, when: Any) -> QueryIndex | CubeWindow:
-        """A release without time, or a cube in one window.
+    def _one_window(self, when: Any, of: Any = None) -> QueryIndex | CubeWindow:
+        """A release without time, or a cube in one window of some categories.
 
         Raises
         ------
@@ -409,7 +461,7 @@ class Publication:
             return CubeWindow(index=self._cube, window=self.record.window.numbers)
         if not isinstance(self.record, CubeRecord):
             return self.index
-        windows = self._asked_time(when, None).windows
+        windows = self._asked_time(when, None, of=of).windows
         if len(windows) > 1:
             raise ParameterError(f"when must be one window, got {len(windows):,}", name="when")
         return CubeWindow(index=self._cube, window=windows[0])
@@ -434,7 +486,7 @@ class Publication:
 
     @cached_property
     def _all_time(self) -> Self:
-        """The view of a cube in all time; else the release itself."""
+        """The view of a cube in all time and all categories; else the release itself."""
         if not isinstance(self.record, CubeRecord):
             return self
         return self._view(all_time(self.record))

@@ -126,16 +126,20 @@ class Statistic:
         )
 
     def subtract(
-        self, asked: QueryIndex | CubeWindow, areas: Areas, when: Any, confidence: float
+        self,
+        asked: QueryIndex | CubeWindow,
+        areas: Areas,
+        window: tuple[Any, Any],
+        confidence: float,
     ) -> pandas.DataFrame:
         """Subtract counts of the other release from those of this one, or divide them.
 
-        when: window in which the other one is asked too, if it is a cube.
+        window: time and categories in which the other one is asked too, if it is a cube.
         """
         from psd.statistics.differences import count_pair, differences, ratios
 
         assert self.difference is not None
-        other = self.difference._one_window(when)  # noqa: SLF001 - of the same package
+        other = self.difference._one_window(*window)  # noqa: SLF001 - of the same package
         pair = count_pair(asked, other, areas, confidence=confidence)
         return ratios(pair) if self.ratio else differences(pair)
 
@@ -150,16 +154,16 @@ def answer(
     confidence: float,
     threshold: Threshold,
     values: Sequence[tuple[str, int]] = (),
-    when: Any = None,
+    window: tuple[Any, Any] = (None, None),
 ) -> Answers:
-    """Answer areas, or cells, in each window of time; see `Release.query`.
+    """Answer areas, or cells, in each window; see `Release.query`.
 
-    when: the window as it was given, for the other release of a difference.
+    window: time and categories as they were given, for the other release of a difference.
     """
     certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
     stated = {"time": time, "guarantee": guarantee, **certainty}
     if statistic.kind:
-        return _answer_statistic(areas, statistic, stated, when)
+        return _answer_statistic(areas, statistic, stated, window)
     assert areas is not None
     if values and not errors:
         raise ParameterError(
@@ -200,7 +204,7 @@ def asked_values(
 
 
 def _answer_statistic(
-    areas: Areas | None, statistic: Statistic, stated: dict[str, Any], when: Any
+    areas: Areas | None, statistic: Statistic, stated: dict[str, Any], window: tuple[Any, Any]
 ) -> Answers:
     """Ranks, class breaks or differences of one time slice, or of one window of a cube."""
     time, confidence = stated["time"], stated["confidence"]
@@ -223,7 +227,7 @@ def _answer_statistic(
     elif statistic.kind == "top":
         table, rows = statistic.rank(asked, areas)
     elif areas is not None:
-        table = statistic.subtract(asked, areas, when, confidence)
+        table = statistic.subtract(asked, areas, window, confidence)
     if areas is None:  # cells
         sides = ["west", "south", "east", "north"]
         boxes = table[sides].to_numpy() if sides[0] in table else np.empty((0, 4))

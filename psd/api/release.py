@@ -16,7 +16,7 @@ from psd.api.publication import Publication
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.index import QueryIndex
-from psd.release.cube import CubeRecord, WindowRecord
+from psd.release.cube import CubeRecord, WindowRecord, all_time
 from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
 from psd.space.time_slices import TimeWindow
@@ -73,7 +73,8 @@ class Release(Publication):
         areas: Any = None,
         *,
         when: Any = None,
-        each: Literal["slice"] | None = None,
+        category: str | Sequence[str] | None = None,
+        each: Literal["slice", "category"] | Sequence[str] | None = None,
         level: str | None = None,
         id: str | None = None,
         crs: Any = None,
@@ -115,8 +116,13 @@ class Release(Publication):
             07-09"``, see `psd.TimeSlices.window`. Its slices are answered as one. A list has
             answers for each of its windows, with a column ``when``; they may overlap. All time by
             default.
-        each : {"slice"}, optional
-            Answer every slice of each window, with a column ``slice``.
+        category : str or sequence of str, optional
+            Label of a release with a category, such as ``"work"`` or ``"purpose=work"``, with all
+            labels below it. A list has answers for each of its labels, with a column ``category``.
+            All categories by default.
+        each : {"slice", "category"} or list of both, optional
+            Answer every slice of each window, with a column ``slice``, or every category of each
+            label, with a column ``category``.
         level : str, optional
             Name of the level of regions by name; the lowest one by default.
         id : str, optional
@@ -197,9 +203,9 @@ class Release(Publication):
         ------
         ParameterError
             If an area is malformed, not valid, too large, or lies outside the domain; a level or
-            an id does not exist; `when` or `each` is given and the release has no time; a window
-            is not made of slices; slices that are running totals of a stream would be added; or an
-            argument does not go with the others, or is out of range.
+            an id does not exist; `when`, `category` or `each` is given and the release has none; a
+            window is not made of slices; slices that are running totals of a stream would be added;
+            or an argument does not go with the others, or is out of range.
         DomainError
             If a CRS is missing or unknown, or a difference is of another domain.
         InputDataError
@@ -263,14 +269,14 @@ class Release(Publication):
             )
         return answer(
             asked,
-            self._asked_time(when, each, values=len({number for _, number in values})),
+            self._asked_time(when, each, of=category, values=len({number for _, number in values})),
             statistic,
             errors=errors,
             guarantee=self.record.guarantee_text,
             confidence=confidence,
             threshold=threshold,
             values=values,
-            when=when,
+            window=(when, category),
         )
 
     # --- tables, maps and files ---------------------------------------------------------------
@@ -415,9 +421,11 @@ class Release(Publication):
 
         if isinstance(self.record, WindowRecord):
             return WindowCounts(self._cube, {"": self.record.window})
-        assert self.slices is not None
+        assert isinstance(self.record, CubeRecord)
+        if self.slices is None:
+            return WindowCounts(self._cube, {"": all_time(self.record)})
         windows = {
-            name: TimeWindow(name=name, numbers=np.array([number]))
+            name: self.record.cells_in(TimeWindow(name=name, numbers=np.array([number])))
             for number, name in enumerate(self.slices)
         }
         return WindowCounts(self._cube, windows)

@@ -58,6 +58,9 @@ _MAX_SENSITIVITY = (2**63 - 1) // NANO
 # What the curator alone states of a choice.
 _FILLED_IN = ("scores", "epsilon", "sensitivity", "is_monotone")
 
+# Further axes of one curator, by name.
+_AXES = (["time"], ["category"], ["time", "category"])
+
 # Keeps products of two numbers of bins within 64 bits.
 _MAX_BINS = 2**10
 
@@ -144,9 +147,10 @@ class Curator:
     in rho. With cap in place of k cap, users with records in several slices would lose more than
     rho; with the cap of one slice for cells of several, so would users with records in these.
 
-    With further axes a record also has a cell of each, a function of this record and of public
-    input, and lattice points are lattice cells with a cell of each axis. Parts of a cell are
-    disjoint sets of them, so a record is on one path of a layer, and layers add up as above.
+    With further axes a record also has a cell of each, such as its slice and its category, a
+    function of this record and of public input, and lattice points are lattice cells with a cell of
+    each axis. Parts of a cell are disjoint sets of them, so a record is on one path of a layer, and
+    layers add up as above.
 
     With regions, a record has a lattice cell and one lowest region, both a function of this record
     and of public input, and lattice points are these pairs in all of the above. Siblings are
@@ -178,13 +182,13 @@ class Curator:
         axes: tuple[Axis, ...] = (),
         cap: SliceCap | None = None,
     ) -> None:
-        if axes and (regions is not None or [axis.name for axis in axes] != ["time"]):
-            raise ParameterError("axes must be time alone, without regions")
-        if axes and (
-            tally.slice is None
-            or (len(tally.slice) and not 0 <= tally.slice.min() <= tally.slice.max() < axes[0].size)
-        ):
-            raise ParameterError("axes must be those that the tally was counted by")
+        names = [axis.name for axis in axes]
+        if axes and (regions is not None or names not in _AXES):
+            raise ParameterError("axes must be time, category or both in this order, no regions")
+        for axis in axes:
+            own = _cells_of(tally, axis)
+            if own is None or (len(own) and not 0 <= own.min() <= own.max() < axis.size):
+                raise ParameterError("axes must be those that the tally was counted by")
         if regions is not None:
             counted = tally.region
             if counted is None or (
@@ -258,8 +262,10 @@ class Curator:
             raise ParameterError(f"axes must be those of the records, {names}, got {list(axes)}")
         lattice = self.domain.lattice
         growing = GrowingTree(lattice, layer=len(self._layers), axes=spanned)
-        cells = () if self._tally.slice is None or not spanned else (self._tally.slice,)
-        return self._start_layer(growing, Points(self._tally, QuadrantOrder(lattice), cells))
+        cells = [_cells_of(self._tally, axis) for axis in spanned]
+        others = tuple(own for own in cells if own is not None)
+        tally = self._of_the_plane()
+        return self._start_layer(growing, Points(tally, QuadrantOrder(lattice), others))
 
     def curve(self, order: int) -> Cells:
         """Start a layer along the Hilbert curve: one interval, all 4^order codes. Costs nothing.
@@ -275,11 +281,16 @@ class Curator:
         """
         if not 1 <= order <= MAX_ORDER:
             raise ParameterError(f"order must be between 1 and {MAX_ORDER}, got {order}")
-        tally = self._tally
+        tally = self._of_the_plane()
         codes = lattice_codes(tally.columns, tally.rows, self.domain.lattice, order)
         # An interval of codes is a box of one row, so cuts and counts are those of the plane.
         growing = GrowingTree((4**order, 1), layer=len(self._layers), curve=order)
         return self._start_layer(growing, Points(tally, codes))
+
+    def _of_the_plane(self) -> Tally:
+        """The tally; strata that are categories are an axis, and no regions that nodes divide."""
+        tally, is_category = self._tally, any(axis.name == "category" for axis in self.axes)
+        return replace(tally, region=None) if is_category else tally
 
     def _start_layer(self, growing: GrowingTree, points: Points) -> Cells:
         """Add a layer without charges; its root."""
@@ -525,8 +536,9 @@ class Curator:
 
         A layer without the axis of time has the records of all slices in every cell.
         """
+        # With a cap time is the first axis.
         slices = np.full(len(nodes), self.axes[0].size if self.axes else 1)
-        if growing.axes:
+        if growing.axes and growing.axes[0] is self.axes[0]:
             slices = growing.spans[nodes, 1] - growing.spans[nodes, 0]
         yield from noises_by(self.noise, self._cap, slices)
 
@@ -737,7 +749,9 @@ class Curator:
 
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: it has only answers and cuts."""
-        return self._layers[layer].growing.tree(self.noise, self._cap)
+        growing = self._layers[layer].growing
+        is_capped = bool(growing.axes) and growing.axes[0] is self.axes[0]
+        return growing.tree(self.noise, self._cap if is_capped else None)
 
 
 def _noise_of(tally: Tally, measure: LossMeasure, squared_sensitivity: int | None) -> CountNoise:
@@ -755,15 +769,21 @@ def _noise_of(tally: Tally, measure: LossMeasure, squared_sensitivity: int | Non
     return CountNoise.gaussian(squared)
 
 
+def _cells_of(tally: Tally, axis: Axis) -> NDArray[np.integer] | None:
+    """Cell of each count of a tally on an axis, private; a category is a stratum."""
+    return tally.slice if axis.name == "time" else tally.region
+
+
 def _check_cap(
     noise: CountNoise, tally: Tally, axes: tuple[Axis, ...], cap: SliceCap | None
 ) -> None:
     """Refuse noise that is too small for the records of a unit in cells of several slices."""
     is_pure = noise.measure.is_pure
-    if cap is not None and (is_pure or not axes or cap.most < tally.contributions):
+    timed = bool(axes) and axes[0].name == "time"
+    if cap is not None and (is_pure or not timed or cap.most < tally.contributions):
         raise ParameterError(
-            "cap must be that of the records of one unit, with axes and a budget in rho; noise of "
-            "other curators follows from the records of a unit alone"
+            "cap must be that of the records of one unit, with slices and a budget in rho; noise "
+            "of other curators follows from the records of a unit alone"
         )
     if axes and not is_pure:
         least = tally.contributions**2

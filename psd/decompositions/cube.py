@@ -1,4 +1,4 @@
-"""Cube: one cascade over space and time, and a small one over space alone.
+"""Cube: one cascade over space, time and categories, and a small one over space alone.
 
 References
 ----------
@@ -53,22 +53,24 @@ _MOST_BITS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cube:
-    """One adaptive tree over space and time, and a small one over space alone.
+    """One adaptive tree over space, time and categories, and a small one over space alone.
 
     The tree over space and time is a cascade [1]_: a node with a noisy count n and an epsilon e
     left can afford B = log2(n e / signal) halvings. If B is at most 6, its parts B halvings below
     are counted with all of e; otherwise those ceil(B / 2) below are, with a share of e, and each
     decides again. A halving of time costs one, and one of both sides of a cell two. They go to the
-    axis that is longest beside the whole domain, and time is ahead by four halvings.
+    axis that is longest beside the whole domain, and time is ahead by four halvings. Categories are
+    divided as time is, between labels of one level, and only where n e / signal is two or more, as
+    their division has two parts.
 
-    If the slices of a node have many records beside their noise, it is divided into slices first,
-    and each slice as a `Cascade` divides it. Where there are many slices, another tier before
-    tells the times with few records from the others.
+    Without categories, if the slices of a node have many records beside their noise, it is divided
+    into slices first, and each slice as a `Cascade` divides it. Where there are many slices,
+    another tier before tells the times with few records from the others.
 
     The tree over space alone is a `Cascade` with a small share of epsilon. As it sums over all of
     time its cells are smaller, so it says where records lie inside the cells of the other tree.
 
-    Without time slices there is the tree over space alone, with all of epsilon.
+    Without time slices and categories there is the tree over space alone, with all of epsilon.
 
     Guarantees
     ----------
@@ -89,11 +91,11 @@ class Cube:
 
     Notes
     -----
-    With s = n e / T, the expected records of one of T slices over the scale of the noise, the tree
-    over space has the share 0.05 (800 / s)^(1/3) of what the total leaves, limited to 0.02 to 0.2.
-    A node with s = 100 in its own slices is divided into them first. Axes are not chosen by how
-    uneven the counts are: space is rougher than time at every scale, so single slices would never
-    be told apart.
+    With s = n e / T, the expected records of one of T slices over the scale of the noise (of one of
+    T pairs of a slice and a category), the tree over space has the share 0.05 (800 / s)^(1/3) of
+    what the total leaves, limited to 0.02 to 0.2. A node with s = 100 in its own slices is divided
+    into them first. Axes are not chosen by how uneven the counts are: space is rougher than time at
+    every scale, so single slices would never be told apart.
 
     References
     ----------
@@ -117,7 +119,7 @@ class Cube:
     )
 
     name: ClassVar[str] = "cube"
-    axes: ClassVar[tuple[str, ...]] = ("time",)
+    axes: ClassVar[tuple[str, ...]] = ("time", "category")
     post_processing: ClassVar[PostProcessing] = PostProcessing(
         estimate="posterior", density="smooth"
     )
@@ -206,7 +208,7 @@ class Cube:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Schedule:
-    """How a node divides its halvings among space and time."""
+    """How a node divides its halvings among space and the further axes."""
 
     signal: int
     # Share of a tier before the last, of one that divides time alone, and of one inside a slice.
@@ -221,7 +223,7 @@ class _Schedule:
         rough: NDArray[np.float64],
         least: int,
     ) -> _Plan:
-        """Halvings of time and of space to the next tier of each cell, its loss, and the rest."""
+        """Halvings of axes and of space to the next tier of each cell, its loss, and the rest."""
         signal, lengths = curator.signal_to_noise(cells, counts, left), _lengths(cells)
         bits = np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         bits = np.maximum(bits, least)
@@ -229,7 +231,8 @@ class _Schedule:
         # A single slice is divided as by `Cascade`. Slices with many records come first, all of
         # them or, if there are many, about the root of their number.
         is_one = lengths == 1
-        is_first = (signal >= CUBE_TIME_FIRST * lengths) & ~is_one
+        is_first = (signal >= CUBE_TIME_FIRST * lengths) & ~is_one & (len(curator.axes) == 1)
+        is_first &= curator.axes[0].name == "time"
         halvings = np.ceil(np.log2(lengths))
         halvings = np.where(halvings > CUBE_TIME_BITS, np.ceil(halvings / 2), halvings)
         onward = np.where(is_one, 2 * np.ceil(bits / 4), np.ceil(bits / 2))
@@ -246,7 +249,7 @@ class _Schedule:
         wanted = np.minimum(np.where(last, bits, onward), _MOST_BITS)
         halves, quads = self._allocate(curator, cells, wanted, is_first)
         # A cell that cannot be divided further is counted once, with all that is left.
-        last |= (halves == 0) & (quads == 0)
+        last |= ~halves.any(axis=1) & (quads == 0)
         return _Plan(
             halves=halves,
             quads=quads,
@@ -262,39 +265,44 @@ class _Schedule:
         bits: NDArray[np.float64],
         is_first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Halvings of time and of both sides, one after another to the axis that is longest.
+        """Halvings of further axes and of both sides, one after another to the longest axis.
 
-        is_first: (n,) bool, cells of which time is divided before space.
+        is_first: (n,) bool, cells of which time is divided before space. Returns (n, A) int64 of
+        the A further axes, and (n,) int64.
         """
-        assert cells.spans is not None  # of a layer over time
+        assert cells.spans is not None  # of a layer over further axes
         step = np.array(curator.domain.cell_step)
         sides = (cells.boxes[:, 2:] - cells.boxes[:, :2]).astype(np.float64)
-        lengths = (cells.spans[:, 1] - cells.spans[:, 0]).astype(np.float64)
-        whole, slices = np.array(curator.domain.lattice), curator.axes[0].size
-        halves, quads = np.zeros((2, len(cells)), np.int64)
-        offset = np.where(is_first, np.inf, CUBE_TIME_OFFSET)
+        lengths = (cells.spans[:, 1::2] - cells.spans[:, 0::2]).astype(np.float64)
+        whole = np.array(curator.domain.lattice)
+        sizes = np.array([axis.size for axis in curator.axes])
+        # The last halving is made if at least half of its price is left; of categories, all of it.
+        price = np.array([1] * len(sizes) + [2])
+        least = np.array([0.5 if axis.name == "time" else 1.0 for axis in curator.axes] + [1.0])
+        halves, quads = np.zeros(lengths.shape, np.int64), np.zeros(len(cells), np.int64)
+        offset = np.where(is_first, np.inf, CUBE_TIME_OFFSET)[:, None]
         while True:
-            of_time = np.where(lengths > 1, np.log2(lengths / slices) + offset, -np.inf)
+            ahead = np.where(lengths > 1, np.log2(lengths / sizes) + offset, -np.inf)
             is_wide = (sides >= 2 * step).any(axis=1)
             of_space = np.where(is_wide, np.log2((sides / whole).max(axis=1)), -np.inf)
-            is_time = of_time >= of_space
-            # The last halving is made if at least half of its price is left.
-            price = np.where(is_time, 1, 2)
-            made = (np.maximum(of_time, of_space) > -np.inf) & (bits >= price / 2)
+            of_each = np.column_stack([ahead, of_space])
+            chosen = of_each.argmax(axis=1)
+            made = (of_each.max(axis=1) > -np.inf) & (bits >= least[chosen])
             if not made.any():
                 return halves, quads
-            halves += made & is_time
-            quads += made & ~is_time
-            lengths = np.where(made & is_time, lengths / 2, lengths)
-            sides = np.where((made & ~is_time)[:, None], np.maximum(sides / 2, 1), sides)
-            bits = np.where(made, bits - price, bits)
+            is_cut = made[:, None] & (chosen[:, None] == np.arange(len(price)))
+            halves += is_cut[:, :-1]
+            quads += is_cut[:, -1]
+            lengths = np.where(is_cut[:, :-1], lengths / 2, lengths)
+            sides = np.where(is_cut[:, -1:], np.maximum(sides / 2, 1), sides)
+            bits = np.where(made, bits - price[chosen], bits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Plan:
     """For each open cell: halvings to its next tier, the loss of that tier, and the rest."""
 
-    halves: NDArray[np.int64]  # of time
+    halves: NDArray[np.int64]  # (n, A), of further axes
     quads: NDArray[np.int64]  # of both sides
     now: NDArray[np.int64]
     later: NDArray[np.int64]
@@ -322,24 +330,25 @@ class _Plan:
 
 
 def _divide_tier(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, _Plan]:
-    """Divide cells down to their next tier: time first, then space. One cell stays one child.
+    """Divide cells down to their next tier: further axes first. One cell stays one child.
 
     A cell in which no record can be ends where it is found, with all the loss that is left.
     """
-    name, step = curator.axes[0].name, 2 * np.array(curator.domain.cell_step)
-    stays = (plan.halves == 0) & (plan.quads == 0)
+    step = 2 * np.array(curator.domain.cell_step)
+    stays = ~plan.halves.any(axis=1) & (plan.quads == 0)
     done = [(curator.cut(cells[stays]), plan[stays])]
     cells, plan = cells[~stays], plan[~stays]
     while len(cells):
-        is_time = plan.halves > 0
-        which = is_time if is_time.any() else plan.quads > 0
+        axis = next((a for a in range(len(curator.axes)) if plan.halves[:, a].any()), None)
+        which = plan.quads > 0 if axis is None else plan.halves[:, axis] > 0
         cut, above = cells[which], plan[which]
-        assert cut.spans is not None  # of a layer over time
-        first, middle = cut.spans[:, 0], cut.spans.sum(axis=1) // 2
+        assert cut.spans is not None  # of a layer over further axes
         low, high = cut.boxes[:, :2], cut.boxes[:, 2:]
-        if is_time.any():
-            parts = np.where(middle > first, 2, 1)
-            made = curator.cut(cut, {name: middle})
+        if axis is not None:
+            first, stop = cut.spans[:, 2 * axis], cut.spans[:, 2 * axis + 1]
+            line = curator.axes[axis].lines(first, stop)
+            parts = np.where(line > first, 2, 1)
+            made = curator.cut(cut, {curator.axes[axis].name: line})
         else:
             # An axis is divided only if both halves keep the smallest cell.
             wide = high - low >= step
@@ -347,31 +356,31 @@ def _divide_tier(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, _P
             parts = np.where(x > low[:, 0], 2, 1) * np.where(y > low[:, 1], 2, 1)
             made = curator.cut(cut, x=x, y=y)
         below = above[np.repeat(np.arange(len(cut)), parts)]
+        halved = np.arange(len(curator.axes)) == (-1 if axis is None else axis)
         below = replace(
-            below,
-            halves=np.maximum(below.halves - 1, 0),
-            quads=below.quads - (0 if is_time.any() else 1),
+            below, halves=below.halves - halved, quads=below.quads - (1 if axis is None else 0)
         )
         empty = curator.mass(made) == 0
         below = replace(
             below,
-            halves=np.where(empty, 0, below.halves),
+            halves=np.where(empty[:, None], 0, below.halves),
             quads=np.where(empty, 0, below.quads),
             now=np.where(empty, below.now + below.later, below.now),
             later=np.where(empty, 0, below.later),
         )
         cells, plan = Cells.join([cells[~which], made]), _Plan.join([plan[~which], below])
-        is_due = (plan.halves == 0) & (plan.quads == 0)
+        is_due = ~plan.halves.any(axis=1) & (plan.quads == 0)
         done.append((cells[is_due], plan[is_due]))
         cells, plan = cells[~is_due], plan[~is_due]
     return Cells.join([each for each, _ in done]), _Plan.join([each for _, each in done])
 
 
 def _lengths(cells: Cells) -> NDArray[np.float64]:
-    """Slices of cells, by which their expected counts differ in a family of one area."""
-    assert cells.spans is not None  # of a layer over time
-    lengths: NDArray[np.float64] = (cells.spans[:, 1] - cells.spans[:, 0]).astype(np.float64)
-    return lengths
+    """Slices and categories, by which expected counts differ in a family of one area."""
+    assert cells.spans is not None  # of a layer over further axes
+    lengths = (cells.spans[:, 1::2] - cells.spans[:, 0::2]).astype(np.float64)
+    product: NDArray[np.float64] = lengths.prod(axis=1)
+    return product
 
 
 method = Cube

@@ -1,9 +1,10 @@
-"""The fit of a cube: estimates over space and time, and the density of the plane inside its cells.
+"""The fit of a cube: estimates over space and axes, and the density of the plane in its cells.
 
 Post-processing: a function of the release alone, which costs no epsilon.
 
-A cell of the joint layer holds records of several places and slices. Its records are taken to lie
-in it as those of all time lie in its box, by the layer of the plane, and evenly in time.
+A cell of the joint layer holds records of several places, slices and categories. Its records are
+taken to lie in it as all records lie in its box, by the layer of the plane, and evenly in time and
+among the categories.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class CubeFit:
     plane: Fit  # of the plane with all boxes of the joint layer
     estimates: Estimates  # of the joint layer
     published_covariance: Estimates  # with the covariance of its published counts
-    _by_width: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
+    _by_width: dict[tuple[int, ...], Floats] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def tree(self) -> CubeTree:
@@ -85,7 +86,7 @@ class CubeFit:
         """Share of its parent's records that each joint node has before counts are known, (n,)."""
         tree, above = self.tree, self.tree.parent[1:]
         mass: Floats = np.maximum(self.plane.estimates.count, 0.0)[self.nodes]
-        mass = mass * tree.lengths[:, 0]
+        mass = mass * tree.lengths.prod(axis=1)
         share, volume = np.ones(len(tree)), tree.volume
         total = sum_by(above, mass[1:], len(tree))[above]
         even = volume[1:] / volume[above]
@@ -100,7 +101,10 @@ class CubeFit:
 
     @cached_property
     def time_overdispersion(self) -> Floats:
-        """Overdispersion of the records of joint nodes in time, (n,); 0 of a single slice."""
+        """Overdispersion of the records of joint nodes in time and categories, (n,).
+
+        0 of a single slice of a single category.
+        """
         tree, levels = self.tree, len(self.tree.levels)
         parts = [
             family_moments(tree, self.estimates, self.shares, parents)
@@ -113,43 +117,48 @@ class CubeFit:
         phi = overdispersion_of_leaves(
             *(sum_by(moments.level[divided], each[divided], levels) for each in values)
         )
-        return np.where(tree.lengths[:, 0] == 1, 0.0, phi[tree.level])
+        return np.where((tree.lengths == 1).all(axis=1), 0.0, phi[tree.level])
 
     @cached_property
-    def profile(self) -> Floats:
-        """Estimated records of each slice, (slices,) float64, not negative."""
-        tree, slices = self.tree, len(self.record.slices)
+    def profiles(self) -> tuple[Floats, ...]:
+        """Estimated records of each cell of each axis, (cells,) float64, not negative."""
+        tree, found = self.tree, []
         leaf = np.flatnonzero(tree.is_leaf)
-        rate = np.maximum(self.estimates.count[leaf], 0.0) / tree.lengths[leaf, 0]
-        first, stop = (sum_by(tree.spans[leaf, end], rate, slices + 1) for end in (0, 1))
-        profile: Floats = np.maximum(np.cumsum(first - stop)[:-1], 0.0)
-        return profile
+        count = np.maximum(self.estimates.count[leaf], 0.0)
+        for axis, size in enumerate(self.record.sizes):
+            rate, ends = count / tree.lengths[leaf, axis], (2 * axis, 2 * axis + 1)
+            first, stop = (sum_by(tree.spans[leaf, end], rate, size + 1) for end in ends)
+            found.append(np.maximum(np.cumsum(first - stop)[:-1], 0.0))
+        return tuple(found)
 
     def overdispersions(self, widths: Integers, nodes: Integers) -> Floats:
-        """Overdispersion of plane nodes in windows of some numbers of slices, (n,) float64.
+        """Overdispersion of plane nodes in windows of some numbers of cells, (n,) float64.
 
-        Widths are rounded to powers of two, for which it is computed once.
+        widths: (n, A), of each axis, rounded to powers of two, for which it is computed once.
         """
         power = 2 ** np.rint(np.log2(widths)).astype(np.int64)
         result = np.empty(len(nodes))
-        for width in np.unique(power).tolist():
-            at = np.flatnonzero(power == width)
+        every, of_each = np.unique(power, axis=0, return_inverse=True)
+        for number, width in enumerate(map(tuple, every.tolist())):
+            at = np.flatnonzero(of_each.ravel() == number)
             if width not in self._by_width:
                 self._by_width[width] = self._overdispersion(width)
             result[at] = self._by_width[width][nodes[at]]
         return result
 
-    def _overdispersion(self, width: int) -> Floats:
+    def _overdispersion(self, width: tuple[int, ...]) -> Floats:
         """How far the records of windows lie from where those of all time do, by plane node.
 
         Learnt from the families of the joint layer that divide space, whose records are added over
-        blocks of slices: what a place has too much in one slice it has in the next ones too, so a
-        sum over slices errs by more than sums of independent errors do. As in `fit_dispersion`,
-        what noise adds is taken off, here also the noise of the shares, which are of the plane.
+        blocks of slices and categories: what a place has too much in one it has in the next ones
+        too, so a sum over slices errs by more than sums of independent errors do. As in
+        `fit_dispersion`, what noise adds is taken off, here also the noise of the shares, which are
+        of the plane.
         """
         place, above, middle, value, variance = self._families
-        plane, block = self.plane.tree, middle // width
-        blocks = (len(self.record.slices) - 1) // width + 1
+        plane, each_axis = self.plane.tree, middle // width
+        sizes = tuple((size - 1) // w + 1 for size, w in zip(self.record.sizes, width, strict=True))
+        block, blocks = np.ravel_multi_index(tuple(each_axis.T), sizes), int(np.prod(sizes))
         # Records of each node of the plane, and of its family, in each block.
         keys, at = np.unique(place * blocks + block, return_inverse=True)
         value, variance = (sum_by(at, each, len(keys)) for each in (value, variance))
@@ -173,10 +182,13 @@ class CubeFit:
         added += self.cluster_size * parts * np.maximum(count, 0.0)
         # What a block deviates from all time is the less, the more of all records it has.
         apart = (1 - np.clip(count / np.maximum(total, 1.0), 0.0, 1.0)) ** 2
-        of_block = sum_by(np.arange(len(self.profile)) // width, self.profile, blocks)
+        of_block = np.ones(1)  # as if axes were independent
+        for profile, w, number in zip(self.profiles, width, sizes, strict=True):
+            of_axis = sum_by(np.arange(len(profile)) // w, profile, number)
+            of_block = np.outer(of_block, of_axis).ravel()
         tells = of_block < _MOST_OF_ALL * of_block.sum()
-        if not tells.any() and width > 1:
-            return self._overdispersion(width // 2)
+        if not tells.any() and max(width) > 1:
+            return self._overdispersion(tuple(max(each // 2, 1) for each in width))
         used = np.flatnonzero((total > 0) & (parts > 0) & tells[families % blocks])
         level = plane.level[families // blocks].astype(np.int64)[used]
         # A squared deviation by noise of the variance v has itself the variance 2 v^2.
@@ -203,8 +215,8 @@ class CubeFit:
     def _families(self) -> tuple[Integers, Integers, Integers, Floats, Floats]:
         """Children of the joint nodes that divide space, where all of them are measured.
 
-        Plane node of each child, and of its parent; the middle of its slices; its records by its
-        own subtree, and their variance; (n,) each.
+        Plane node of each child, and of its parent; the middle of its spans; its records by its
+        own subtree, and their variance; (n,) each, the middle (n, A).
         """
         tree, estimates = self.tree, self.estimates
         parents = np.flatnonzero(~tree.is_leaf)
@@ -213,7 +225,7 @@ class CubeFit:
         divides = np.bincount(owner, self.nodes[child] != above, len(parents)) > 1
         used = (divides & np.isfinite(sum_by(owner, variance, len(parents))))[owner]
         child = child[used]
-        middle = tree.spans[child].sum(axis=1) // 2
+        middle = (tree.spans[child, 0::2] + tree.spans[child, 1::2]) // 2
         value = estimates.upward[child]
         return self.nodes[child], above[used], middle, value, variance[used]
 
@@ -289,16 +301,19 @@ def _refined(plane: Fit, record: CubeRecord) -> Fit:
 def window_counts(cube: CubeFit, numbers: Integers) -> tuple[Floats, Floats]:
     """Counts and signed counts of the cells of the plane in a window, (cells,) float64 each.
 
-    numbers: of the slices of the window. One slice has the published counts, several have the
-    unbiased ones, family by family without negative ones: so the total is that of answers.
+    numbers: of the cells of the window, see `psd.query.cubes.Windows`. One cell has the published
+    counts, several have the unbiased ones, family by family without negative ones: so the total is
+    that of answers.
 
     P2. The signed count of a cell is the signed answer to its box; see `psd.query.cubes`.
     """
     tree, cells = cube.tree, cube.record.cells
-    before = np.zeros(len(cube.record.slices) + 1, np.int64)
-    before[numbers + 1] = 1
-    before = np.cumsum(before)
-    inside = (before[tree.spans[:, 1]] - before[tree.spans[:, 0]]) / tree.lengths[:, 0]
+    inside, sizes = np.ones(len(tree)), cube.record.sizes
+    for axis, window in enumerate(np.unravel_index(numbers, sizes)):
+        before = np.zeros(sizes[axis] + 1, np.int64)
+        before[window + 1] = 1
+        before, span = np.cumsum(before), tree.spans[:, 2 * axis : 2 * axis + 2].T
+        inside *= (before[span[1]] - before[span[0]]) / tree.lengths[:, axis]
     signed = _cell_counts(cube, cube.estimates.signed, inside)
     is_one = len(numbers) == 1
     count = _cell_counts(cube, cube.estimates.count, inside) if is_one else signed

@@ -69,6 +69,9 @@ class Columns:
         Number that the record bids or is willing to pay, by which strata may count it, see
         `psd.ingest.tally`. A value that is not a finite number is missing; it never stops a
         reading.
+    category : str, optional
+        Label of the record, a text or a whole number, see `psd.space.categories`. A missing one is
+        a label that is not listed.
     values : tuple of str
         Numbers of the records whose sums and means a release has, see `psd.privacy.values`.
     time_zone : str
@@ -121,6 +124,7 @@ class Columns:
     user: str | None = None
     time: str | None = None
     bid: str | None = None
+    category: str | None = None
     values: tuple[str, ...] = ()
     time_zone: str = "UTC"
     geometry: str | None = None
@@ -173,15 +177,21 @@ class Columns:
         return [name for name in (self.user, self.time, self.bid) if name is not None]
 
     @property
+    def roles(self) -> list[str]:
+        """Columns that must be different ones, values aside."""
+        return [*self, *([] if self.category is None else [self.category])]
+
+    @property
     def filter(self) -> Predicate | None:
         """The filter of the records."""
         return None if self.where is None else parse_where(self.where)
 
     @property
     def filtered(self) -> list[str]:
-        """Columns that are read as they are: those of the filter, of any role, and values."""
+        """Columns that are read as they are: of the filter, of any role, category and values."""
         compared = [] if self.filter is None else [*columns_of(self.filter)]
-        return list(dict.fromkeys([*compared, *self.values]))
+        labels = [] if self.category is None else [self.category]
+        return list(dict.fromkeys([*compared, *labels, *self.values]))
 
     @property
     def needed(self) -> list[str]:
@@ -210,9 +220,9 @@ def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
     ['Longitude', 'Latitude', 'id']
     """
     x, y = (columns.x, columns.y) if columns.wkt is not None else _find_pair(columns, names)
-    user, time, wkt, bid = (
+    user, time, wkt, bid, category = (
         name if name is None else match_name(name, names) or name
-        for name in (columns.user, columns.time, columns.wkt, columns.bid)
+        for name in (columns.user, columns.time, columns.wkt, columns.bid, columns.category)
     )
     where = columns.where
     if columns.filter is not None:
@@ -220,17 +230,17 @@ def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
         spelled = {name: match_name(name, names) or name for name in compared}
         where = str(named_as(columns.filter, spelled))
     values = tuple(match_name(name, names) or name for name in columns.values)
-    return replace(
-        columns, x=x, y=y, user=user, time=time, wkt=wkt, bid=bid, where=where, values=values
-    )
+    columns = replace(columns, user=user, time=time, wkt=wkt, bid=bid, category=category)
+    return replace(columns, x=x, y=y, where=where, values=values)
 
 
 def check_roles(what: str, columns: Columns) -> None:
     """Refuse a column with two roles, such as the user ``ID`` and the time ``id``."""
-    if len({*columns, *columns.values}) < len([*columns, *columns.values]):
+    named = [*columns.roles, *columns.values]
+    if len(set(named)) < len(named):
         raise InputDataError(
-            f"x, y, user, time, bid and values must be different columns of {what}, got "
-            f"{', '.join([*columns, *columns.values])}"
+            f"x, y, user, time, bid, category and values must be different columns of {what}, got "
+            f"{', '.join(named)}"
         )
 
 

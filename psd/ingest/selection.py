@@ -496,20 +496,52 @@ def _moment(value: datetime | np.datetime64) -> Any:
 def selected_values(
     columns: Columns, fields: Mapping[str, Any], *, is_json: bool = False
 ) -> dict[str, Any]:
-    """Whether each record of a batch is selected, and its values, as fields of a `Batch`.
+    """Whether each record of a batch is selected, its label and values, as fields of a `Batch`.
 
     fields: Arrow array, pandas Series or list of objects of each column, by name, private. Values
     are (n, V) float64, NaN where one is missing, or None without values.
     """
     match = matches(columns, fields, is_json=is_json)
-    if not columns.values:
-        return {"match": match, "values": None}
     rules = Rules(time_zone=columns.time_zone, decimal=columns.decimal, is_json=is_json)
+    label = None
+    if columns.category is not None:
+        label = _labels(fields[columns.category], columns.category, rules)
+    if not columns.values:
+        return {"match": match, "label": label, "values": None}
     read = [_numbers(fields[name], name, rules, columns) for name in columns.values]
     values = np.stack(read, axis=1)
     # A record without one of its values counts nowhere, so all answers are of the same records.
     has_all = ~np.isnan(values).any(axis=1)
-    return {"match": has_all if match is None else match & has_all, "values": values}
+    both = has_all if match is None else match & has_all
+    return {"match": both, "label": label, "values": values}
+
+
+# What stands in a text for bytes that are none.
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+
+
+def _labels(column: Any, name: str, rules: Rules) -> Any:
+    """Labels of a column as Arrow text, null where one is missing; other values are refused."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts, places, is_read = [pa.nulls(0, pa.large_string())], [np.empty(0, np.int64)], True
+    try:
+        for index, array in typed_parts(column):
+            values = Values(array, rules)
+            known = values.texts.is_valid().to_numpy(zero_copy_only=False)
+            is_read &= bool((known | values.missing()).all())
+            is_read &= not _bools(pc.match_substring(values.texts, _REPLACED)).any()
+            texts.append(values.texts)
+            places.append(index)
+    except pa.ArrowException:  # of a type that Arrow does not convert, such as a union
+        is_read = False
+    if not is_read:
+        raise InputDataError(
+            f"column {name!r} must hold labels, which are text or whole numbers; leave unknown "
+            "ones empty"
+        )
+    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(places))))
 
 
 def _numbers(column: Any, name: str, rules: Rules, columns: Columns) -> NDArray[np.float64]:

@@ -5,7 +5,8 @@ s W + c of a wider lattice, with W columns for each stratum. So what is done wit
 (hashes that choose the kept records of a user, sorted codes, occurrence numbers) is done with pairs
 of a cell and a stratum: records of one cell in two strata are different records.
 
-Regions are strata, and so are levels of a value that each record has, which an app may define.
+Regions are strata, and so are categories (`psd.space.categories`), and levels of a value that each
+record has, which an app may define.
 Engines and `psd.ingest.tally_builder` know no more of them than what stands here.
 
 Time slices are not: they bound the records of users as well, so their times are kept with them.
@@ -43,6 +44,8 @@ class Batch:
         Local times in the zone of the columns; NaT if missing. Private.
     bid : ndarray, shape (n,), float64, or None
         Bids; NaN or infinite if missing. Private.
+    label : pyarrow.Array of large_string, length n, or None
+        Labels of a category; null if missing. Private.
     values : ndarray, shape (n, V), float64, or None
         Values whose sums are counted; NaN if missing. Private.
     match : ndarray, shape (n,), bool, or None
@@ -56,6 +59,7 @@ class Batch:
     user: Any = None
     time: NDArray[np.datetime64] | None = None
     bid: NDArray[np.float64] | None = None
+    label: Any = None
     values: NDArray[np.float64] | None = None
     match: NDArray[np.bool_] | None = None
 
@@ -75,6 +79,7 @@ class Batch:
             user=None if self.user is None else self.user.filter(pa.array(match)),
             time=None if self.time is None else self.time[match],
             bid=None if self.bid is None else self.bid[match],
+            label=None if self.label is None else self.label.filter(pa.array(match)),
             values=None if self.values is None else self.values[match],
         )
 
@@ -94,9 +99,9 @@ class Tally:
     slice : ndarray, shape (n,), int64, or None
         Time slice of each count.
     region : ndarray, shape (n,), int32, or None
-        Stratum of each count, which is the lowest region unless an app counts by others, see
-        `psd.ingest.tally`. A record has one lattice cell and one stratum; the parts of a lattice
-        cell in several strata are counted separately.
+        Stratum of each count, which is the lowest region unless a build counts by categories, or an
+        app by others, see `psd.ingest.tally`. A record has one lattice cell and one stratum; the
+        parts of a lattice cell in several strata are counted separately.
     values : ndarray, shape (n, V), int64, or None
         Sums of the weights m of the V values of a release, see `psd.privacy.values`. Each is 0 to
         `record_weight` times the count.
@@ -262,13 +267,13 @@ class Strata(Protocol):
         self,
         x: NDArray[np.float64],
         y: NDArray[np.float64],
-        value: NDArray[np.float64] | None = None,
+        value: Any = None,
         /,
     ) -> NDArray[np.int32]:
         """Stratum of each record inside the bounds, -1 for none.
 
-        x, y: (n,) float64, in the CRS of the domain; value: (n,) float64 or None, see
-        `psd.ingest.tally.Batch.bid`. All private; returns (n,) int, private.
+        x, y: (n,) float64, in the CRS of the domain; value: labels or bids of a
+        `psd.ingest.tally.Batch`, or None. All private; returns (n,) int, private.
         """
 
 

@@ -99,6 +99,8 @@ class RecordFilter:
 
     def filter_batch(self, batch: Batch) -> FilteredBatch:
         """Select the records of a batch that are counted."""
+        import pyarrow as pa
+
         if batch.time is None and self._needs_time:
             raise InputDataError(
                 "records have no time, and days and slices need one; name its column with time=NAME"
@@ -114,8 +116,10 @@ class RecordFilter:
         values = None if batch.values is None else batch.values[inside]
         stratum = None
         if self.strata is not None:
-            bid = None if batch.bid is None else batch.bid[inside]
-            stratum = self.strata.assign(batch.x[inside], batch.y[inside], bid)
+            value = None if batch.bid is None else batch.bid[inside]
+            if batch.label is not None:
+                value = batch.label.filter(pa.array(inside))
+            stratum = self.strata.assign(batch.x[inside], batch.y[inside], value)
         selected = self._select(batch, inside, time, stratum)
         if selected is not None and not selected.all():
             columns, rows = columns[selected], rows[selected]

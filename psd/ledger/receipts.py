@@ -117,7 +117,7 @@ def _read_guarantee(path: str | os.PathLike[str]) -> _StatedGuarantee | None:
         has_slices = is_cube or SERIES_KEY in footer
         release = header["release"] if has_slices else header
         noise, slices = release.get("noise") or {}, None
-        if has_slices:
+        if has_slices and (not is_cube or "slices" in header):
             names, zone = tuple(header["slices"]), header["time_zone"]
             slices = TimeSlices(by=header["by"], names=names, time_zone=zone)
         return _StatedGuarantee(

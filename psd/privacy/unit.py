@@ -164,6 +164,11 @@ class PrivacyUnit:
         return "" if limit is None else f", at most {limit} of them in each time slice"
 
     @property
+    def categories_text(self) -> str:
+        """Words after a guarantee of counts by category: categories share the epsilon of a unit."""
+        return ", in all categories together" if self.has_user else ""
+
+    @property
     def concentrated_text(self) -> str:
         """What rho protects, to be read after it.
 

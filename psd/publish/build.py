@@ -107,6 +107,9 @@ def build(
     time_zone: str | None = None,
     slices: TimeSlices | str | Sequence[str] | None = None,
     max_per_slice: int | None = None,
+    category: str | None = None,
+    labels: str | Sequence[str] | Mapping[str, str] | os.PathLike[str] | None = None,
+    other_labels: Literal["count", "drop"] = "count",
     values: Mapping[str, Sequence[float]] | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
@@ -251,6 +254,17 @@ def build(
         M, the largest number of records kept of each user in one time slice, of the
         ``max_contributions`` in all slices together; requires ``slices``. It changes no noise of
         discrete Laplace law, which is made for all slices together.
+    category : str, optional
+        Column of labels, texts or whole numbers, by which records are counted too, in one release
+        with the slices, see `psd.space.categories`; requires ``labels``, and method "cube", which
+        is then the default. A record has one category, and the records of a unit in all of them
+        share epsilon.
+    labels : str, sequence of str, mapping of str to str, or path-like, optional
+        Labels of ``category``: a list, parents by label, or a CSV file with columns ``label`` and
+        ``parent``. Records have the labels without labels below them. Never derived from the data.
+    other_labels : {"count", "drop"}
+        Whether records of other labels, or none, are counted as the category *other*, or left out
+        before any bound, wherever they lie.
     ledger : path-like or Ledger, optional
         Ledger that is charged; requires ``dataset``. Saving the release notes it there.
     dataset, analyst : str, optional

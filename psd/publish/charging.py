@@ -112,8 +112,8 @@ def charge_request(
     position than the fields beside it, and a view, a query, a table in memory or a stream may have
     the same record at several positions, or at several times. So only CSV files are charged for a
     region, and for slices. The slices are those of the request, whatever times the records have.
-    With a filter the charge counts everywhere and always, whether the dataset registers this filter
-    or not.
+    With a filter, or if records of other labels are dropped, the charge counts everywhere and
+    always, whether the dataset registers this filter or not. Categories are never charged apart.
 
     `data` is empty for tallies, whose parts, `origins`, state how their records were read.
     `by_fields` tells that this process reads the data; an engine has its own rules of what is CSV.
@@ -122,7 +122,8 @@ def charge_request(
     files, in_csv = _file_states(items), by_fields and is_csv(items)
     region = slices = None
     columns = request.columns
-    if not request.is_tallied and columns.where is not None:
+    drops_labels = request.category is not None and not request.category.has_other
+    if not request.is_tallied and (columns.where is not None or drops_labels):
         in_csv = False  # losses of builds with a filter add up, see `psd.ingest.selection`
     if request.is_tallied:
         slices = slices_of_tallies(request.slices, origins)

@@ -139,7 +139,7 @@ class RecordInput:
             on_copy=observer.private_copy,
             memory=memory,
             limits_cells=self.limits_cells,
-            strata=self.strata or request.regions,
+            strata=self.strata or request.regions or request.category,
         )
         return _report_counts(counted, observer)
 
@@ -167,6 +167,7 @@ class EngineInput:
             "bounds must be public": isinstance(request.domain, PrivateBounds),
             "max_contributions must be a number": request.contribution_choice is not None,
             "values must be left out": bool(request.values),
+            "category must be left out": request.category is not None,
             "where must be left out": request.columns.where is not None
             and not getattr(self.engine, "filters", False),
         }
@@ -255,6 +256,12 @@ class TallyInput:
             raise ParameterError(
                 "values must be left out for tallies, which state the values that they hold; count "
                 "the records with values"
+            )
+        if terms.category is not None:
+            raise ParameterError(
+                "category must be left out for tallies, which count no categories; build from the "
+                "records",
+                name="category",
             )
         if terms.boundary is not None:
             raise ParameterError("boundary must be left out for tallies, which were counted before")

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from psd.release.post_processing import PostProcessing
     from psd.space.axes import Axis
     from psd.space.boundary import Boundary
+    from psd.space.categories import CategoryAxis
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
     from psd.space.time_slices import TimeSlices
@@ -82,11 +83,12 @@ def draw_counts(
         "values": request.values,
         "sampler": sampler,
     }
+    if request.is_cube:
+        common["category"] = request.category
+        return draw_cube(counted.tally, counted.domain, request.slices, scope=scope, **common)
     if request.slices is None:
         squared = squared_of(budget, common["unit"], scope, None)
         return draw_release(counted.tally, counted.domain, squared_sensitivity=squared, **common)
-    if request.is_cube:
-        return draw_cube(counted.tally, counted.domain, request.slices, scope=scope, **common)
     return draw_series(
         counted.tally, counted.domain, request.slices, scope=scope, on_slice=on_slice, **common
     )
@@ -234,42 +236,56 @@ def _draw_layers(
 def draw_cube(
     counts: Tally,
     domain: Domain,
-    slices: TimeSlices,
+    slices: TimeSlices | None,
     *,
+    category: CategoryAxis | None = None,
     scope: ContributionScope = "series",
     budget: Budget,
     unit: PrivacyUnit,
     **common: Any,
 ) -> Release:
-    """Draw the cube of records that were tallied by slice: one build over space and time.
+    """Draw the cube of records that were tallied by slice, category or both, in one build.
 
-    counts: exact, with the slice of each, bounded by `counted_unit`, private; all else public.
-    `common` are arguments of `draw_release`; the method divides time.
+    counts: exact, with the slice and the stratum of each, bounded by `counted_unit`, private; all
+    else public. `common` are arguments of `draw_release`; the method divides time and categories.
 
     P4. The cube is epsilon-differentially private for adding or removing one unit; in rho it is
     rho-zCDP. One curator answers all questions of both layers, so its proof is that of the cube. A
     bound for each slice is one of all slices together, T times as large, in which each slice holds
-    at most the bound (`psd.privacy.unit.unit_of_all_slices`).
+    at most the bound (`psd.privacy.unit.unit_of_all_slices`). A category changes no sensitivity: a
+    record has one, and the records of a unit in all of them are bounded together.
     """
-    if counts.slice is None or counts.slice.max(initial=0) >= len(slices):
+    if slices is not None and (counts.slice is None or counts.slice.max(initial=0) >= len(slices)):
         raise ParameterError("slices must be those that the tally was counted with")
     if counts.contributions != counted_unit(unit, scope).contributions:
         raise ParameterError(
             f"unit must be that of the tally, {counts.contributions} contributions, got "
             f"{unit.contributions}"
         )
-    whole, terms = cube_terms(unit, scope, slices, budget.measure)
+    whole, terms = cube_terms(unit, scope, slices, budget.measure, category)
     counts = replace(counts, contributions=whole.contributions)
     plane, joint = _draw_layers(counts, domain, budget=budget, unit=whole, **terms, **common)
-    return Release(CubeRecord(slices=slices, joint=joint, plane=plane))
+    return Release(CubeRecord(slices=slices, category=category, joint=joint, plane=plane))
 
 
 def cube_terms(
-    unit: PrivacyUnit, scope: ContributionScope, slices: TimeSlices, measure: LossMeasure
+    unit: PrivacyUnit,
+    scope: ContributionScope,
+    slices: TimeSlices | None,
+    measure: LossMeasure,
+    category: CategoryAxis | None = None,
 ) -> tuple[PrivacyUnit, dict[str, Any]]:
-    """Unit of a cube, and arguments of its curator: axes and how its noise follows from slices."""
+    """Unit of a cube, and arguments of its curator: axes and how its noise follows from slices.
+
+    Without slices it is the noise of one release, whatever categories there are.
+    """
+    axes = () if category is None else (category,)
+    if slices is None:
+        squared = None if measure.is_pure else squared_sensitivity(unit, scope, 1)
+        return unit, {"axes": axes, "cap": None, "squared_sensitivity": squared}
     whole = unit_of_all_slices(unit, scope, len(slices))
-    terms: dict[str, Any] = {"axes": (TimeAxis(slices),), "cap": None, "squared_sensitivity": None}
+    terms: dict[str, Any] = {"axes": (TimeAxis(slices), *axes)}
+    terms |= {"cap": None, "squared_sensitivity": None}
     if not measure.is_pure:
         terms["cap"] = SliceCap.of_unit(whole)
         terms["squared_sensitivity"] = terms["cap"].squared_sensitivity(len(slices))

@@ -230,6 +230,30 @@ def _parse_slices(name: str, value: Any, folder: Path | None) -> Any:
     return ",".join(texts_of(name, names_of_times(value)))
 
 
+def _parse_labels(name: str, value: Any, folder: Path | None) -> Any:
+    """A path within the folder; a list of labels, or parents by label, stays."""
+    is_path = isinstance(value, os.PathLike) or (
+        isinstance(value, str) and value.lower().endswith(".csv")
+    )
+    return Path(path_within(folder, os.fspath(value))) if is_path else value
+
+
+def _label_files(value: Any) -> list[str]:
+    """The file of labels."""
+    return [str(value)] if isinstance(value, Path) else []
+
+
+def _labels_value(request: BuildTerms, folder: Path | None) -> Any:
+    """Labels, or parents by label if there is a tree."""
+    category = request.category
+    if category is None:
+        return None
+    if max(category.parents) < 0:
+        return list(category.labels)
+    above = ["" if each < 0 else category.labels[each] for each in category.parents]
+    return dict(zip(category.labels, above, strict=True))
+
+
 def _parse_bound(name: str, value: Any, folder: Path | None) -> Any:
     """A whole number, "auto", or how the bound is chosen."""
     if not isinstance(value, str) or value == AUTO:
@@ -665,6 +689,21 @@ FIELDS: Final = (
     Field(name="max_per_slice", group="Time", private=False, of_records=True, form="M",
           parse=_parse_number, value_of=lambda request, folder: request.unit.max_per_slice,
           help="Largest number of records kept of each user in one slice, of the K in all."),
+    Field(name="category", group="Category", private=False, of_records=True, form="COLUMN",
+          value_of=_column("category"), is_everyday=True,
+          help="Column of labels by which records are counted too, in one release; needs --labels. "
+               "The records of a unit in all categories share epsilon."),
+    Field(name="labels", group="Category", private=False, of_records=True, form="LABELS",
+          parse=_parse_labels, value_of=_labels_value, files=_label_files, is_everyday=True,
+          help="Labels of --category, such as met,city, or a CSV file with columns label and "
+               "parent. Public, never those that the data have. Records have the labels without "
+               "labels below them."),
+    Field(name="other_labels", group="Category", private=False, of_records=True,
+          choices=("count", "drop"),
+          value_of=lambda request, folder: (
+              None if request.category is None or request.category.has_other else "drop"),
+          help="count, the default: records of all other labels, or none, are the category other. "
+               "drop: they are left out before any bound, wherever they lie."),
     Field(name="values", group="Release", private=False, of_records=True, form="COLUMN LOW HIGH",
           parse=_parse_values, value_of=_values_value, is_list=True, words=3,
           long_option="--value",

@@ -130,14 +130,14 @@ def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) 
     if isinstance(domain, PrivateBounds):
         domain = replace(domain.outer, lattice=domain.lattice)
     unit = counted_unit(request.unit, request.contribution_scope)
-    regions = request.regions
+    regions, strata = request.regions, request.regions or request.category
     squared = squared_of(budget, request.unit, request.contribution_scope, request.slices)
-    how: dict[str, Any] = {"slices": request.slices, "strata": regions, "values": request.values}
+    how: dict[str, Any] = {"slices": request.slices, "strata": strata, "values": request.values}
     counts = TallyBuilder(domain, unit=unit, **how).build()
     layers: dict[str, Any] = {"squared_sensitivity": squared}
-    if request.slices is not None and request.is_cube:
-        scope = request.contribution_scope
-        unit, layers = cube_terms(request.unit, scope, request.slices, budget.measure)
+    if request.is_cube:
+        stated = (request.contribution_scope, request.slices, budget.measure, request.category)
+        unit, layers = cube_terms(request.unit, *stated)
         counts = replace(counts, contributions=unit.contributions)
     elif request.slices is not None:
         shares = (len(request.slices), request.unit, request.contribution_scope)

@@ -42,6 +42,7 @@ from psd.release.about import About, about_from_mapping
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.bounds import check_ground
+from psd.space.categories import CategoryAxis
 from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
@@ -69,6 +70,7 @@ class ReadRequest:
     contribution_scope: ContributionScope = "series"
     slices: TimeSlices | None = None  # time slices that are counted separately
     values: tuple[Value, ...] = ()  # whose sums are counted; columns name them
+    category: CategoryAxis | None = None  # whose labels are cells of an axis; its column is named
 
     def __post_init__(self) -> None:
         """Check the types, and that the fields are consistent."""
@@ -79,6 +81,8 @@ class ReadRequest:
             )
         check_instance("columns", self.columns, Columns, 'psd.Columns(x="lon")')
         check_values(self.values)
+        if self.category is not None:
+            check_instance("category", self.category, CategoryAxis, "a column and labels=")
         if not self.is_tallied:
             # Check that users have ids, and that slices and days have times in one zone.
             columns = self.columns
@@ -160,6 +164,7 @@ class BuildTerms:
     contribution_scope: ContributionScope = "series"
     slices: TimeSlices | None = None
     values: tuple[Value, ...] = ()
+    category: CategoryAxis | None = None
     covariate: Covariate | CovariateFile | None = None
     boundary: Boundary | BoundaryFile | None = None  # polygons; records outside are dropped
     # Regions that are counted by name; records in none of them are dropped. The method is then
@@ -205,6 +210,9 @@ class BuildTerms:
         named = tuple(value.name for value in self.values)
         if named != self.columns.values:
             object.__setattr__(self, "columns", replace(self.columns, values=named))
+        labelled = None if self.category is None or self.is_tallied else self.category.column
+        if labelled != self.columns.category:
+            object.__setattr__(self, "columns", replace(self.columns, category=labelled))
         method_parameters(self.method)  # a method with an undeclared field never sees the data
         _ = self.read_request
         if self.domain is not None and not self.is_tallied:
@@ -228,6 +236,7 @@ class BuildTerms:
                 )
             given.append(name)
         given += [] if self.slices is None else ["slices"]
+        given += [] if self.category is None else ["category"]
         if given and isinstance(self.domain, PrivateBounds):
             raise ParameterError(
                 f"bounds must be public with {given[0]}, got private bounds; these are known only "
@@ -245,25 +254,34 @@ class BuildTerms:
             if self.regions.domain != self.domain:
                 raise ParameterError("regions must be those of the domain of the release")
 
+        # What does not divide by categories is refused here alone.
+        if self.category is not None and not self.is_cube:
+            raise ParameterError(
+                f"category must be left out with method {self.method.name}, which counts no "
+                "categories; method cube does, without regions",
+                name="category",
+            )
+        axis = "slices" if self.category is None else "a category"
         if self.is_cube and self.values:
             raise ParameterError(
-                f"values must be left out with slices of method {self.method.name}; other methods "
+                f"values must be left out with {axis} of method {self.method.name}; other methods "
                 "have sums and means of each slice",
                 name="values",
             )
-        if self.is_cube and self.slices is not None:
+        if self.is_cube:
             loss, bound = self.loss, self.unit.max_contributions
             if min(loss.epsilon, loss.epsilon if loss.is_pure else loss.rho) < 2:
                 raise ParameterError(
-                    f"epsilon must be at least {epsilon_text(2)} with slices of method "
+                    f"epsilon must be at least {epsilon_text(2)} with {axis} of method "
                     f"{self.method.name}, which counts two trees, and allow a rho of 2e-12 if it "
                     f"has a delta, got {epsilon_text(loss.epsilon)}",
                     name="epsilon",
                 )
-            if self.contribution_scope == "slice" and bound * len(self.slices) > MAX_CONTRIBUTIONS:
+            number = 1 if self.slices is None else len(self.slices)
+            if self.contribution_scope == "slice" and bound * number > MAX_CONTRIBUTIONS:
                 raise ParameterError(
-                    f"max_contributions must be at most {MAX_CONTRIBUTIONS // len(self.slices):,} "
-                    f"in each of {len(self.slices):,} slices of method {self.method.name}, got "
+                    f"max_contributions must be at most {MAX_CONTRIBUTIONS // number:,} "
+                    f"in each of {number:,} slices of method {self.method.name}, got "
                     f"{bound:,}; its trees count all slices together",
                     name="max_contributions",
                 )
@@ -277,8 +295,10 @@ class BuildTerms:
 
     @property
     def is_cube(self) -> bool:
-        """Whether slices are cells of an axis that the method divides, and not counted apart."""
+        """Whether slices, or categories, are cells of an axis that the method divides."""
         axes: tuple[str, ...] = getattr(self.method, "axes", ())
+        if self.category is not None:
+            return "category" in axes and self.regions is None
         return self.slices is not None and "time" in axes
 
     @property
@@ -375,6 +395,8 @@ class BuildTerms:
         words = unit.guarantee_text
         if not loss.is_pure:  # a question of a cube sees several slices
             words = unit.summed_text if self.is_cube else unit.concentrated_text
+        if self.category is not None:
+            words += unit.categories_text
         return f"{loss.text} {words}{each}{loss.failure_note}"
 
 

@@ -17,6 +17,7 @@ from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition, as_method, as_region_method, region_method
 from psd.decompositions import method as method_by_name
 from psd.decompositions._workload_shares import weights_for_boxes
+from psd.decompositions.cube import Cube
 from psd.decompositions.quadtree import Quadtree
 from psd.errors import ParameterError
 from psd.ingest.sources import Columns
@@ -55,6 +56,7 @@ from psd.regions.inputs import CellRegions, RegionFiles
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.bounds import four_numbers
+from psd.space.categories import CategoryAxis, labels_from_file, labels_of
 from psd.space.covariate import Covariate
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.regions import repair_polygons
@@ -156,6 +158,9 @@ class RequestArguments(ReadArguments, total=False):
     density: str | None
     about: Any
     slices: Any
+    category: str | None
+    labels: Any
+    other_labels: str | None
     values: Any
 
 
@@ -479,6 +484,8 @@ def method_from_values(
 ) -> Decomposition:
     """Method by its name and settings; a workload changes the default method."""
     name, settings = given.get("method", DEFAULT_METHOD), given.get("set", {})
+    if name == DEFAULT_METHOD and "category" in given and not has_regions:
+        name = Cube.name  # the method that counts categories
     if not isinstance(name, str):
         if settings:
             raise ParameterError(
@@ -523,6 +530,7 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
     if slices is not None:
         check_instance("slices", slices, TimeSlices, SLICES_EXAMPLE)
         names.setdefault("time_zone", slices.time_zone)
+    category = _category_from_values(given)
     named = tuple(value.name for value in names.pop("values", ()))
     columns = Columns(**names, values=named)
     bound = given.get("max_contributions")
@@ -556,4 +564,26 @@ def reading_from_values(given: Mapping[str, Any]) -> dict[str, Any]:
         "contribution_scope": "slice" if per == "slice" else "series",
         "slices": slices,
         "values": given.get("values", ()),
+        "category": category,
     }
+
+
+def _category_from_values(given: Mapping[str, Any]) -> CategoryAxis | None:
+    """Axis of the category of parsed values; None without one."""
+    column, labels = given.get("category"), given.get("labels")
+    if column is None:
+        for name in ("labels", "other_labels"):
+            if given.get(name, "count") != "count":
+                raise ParameterError(
+                    f"{name} must be left out without category=, the column that has them",
+                    name=name,
+                )
+        return None
+    if labels is None:
+        raise ParameterError(
+            "labels must be given with category=, such as met,city or a file labels.csv; they are "
+            "public, never those that the data have",
+            name="labels",
+        )
+    found = labels_from_file(labels) if isinstance(labels, Path) else labels_of(labels)
+    return CategoryAxis(column, *found, given.get("other_labels", "count") == "count")

@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeSlices
 
 
+_NO_CATEGORIES = (
+    "category must be left out for a tally, which counts no categories; build from the records"
+)
+
 # What a build states about a release, and a tally does not need.
 _OF_THE_BUILD = (
     "epsilon", "delta", "noise", "estimate", "density", "about", "boundary", "covariate",
@@ -73,7 +77,7 @@ _ARGUMENTS = (
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
-@answer_guesses({n: f"{n} {_IN_THE_BUILD}" for n in _OF_THE_BUILD})
+@answer_guesses({"category": _NO_CATEGORIES} | {n: f"{n} {_IN_THE_BUILD}" for n in _OF_THE_BUILD})
 def tally(
     data: Any,
     output: PathLike | None = None,
@@ -237,6 +241,8 @@ def tally_request(
     for name in _OF_THE_BUILD:
         if values.get(name) is not None:
             raise ParameterError(f"{name} {_IN_THE_BUILD}")
+    if values.get("category"):
+        raise ParameterError(_NO_CATEGORIES, name="category")
     given = with_gaps(parse_values(values), values.get("domain"))
     source = regions_from_values(given)
     area = public_domain_from_values(given, values.get("domain"), regions=source)

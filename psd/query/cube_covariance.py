@@ -74,7 +74,7 @@ def answer_cube_jointly(
     check_levels(confidence, threshold)
     check_size(len(areas) * len(windows))
     record = index.record
-    found = cube_covariance(index.fit, areas, Windows.of_slices(windows, len(record.slices)))
+    found = cube_covariance(index.fit, areas, Windows.of_cells(windows, record.sizes))
     return joint_answers(
         found.totals,
         (found.noise, found.uneven),
@@ -239,23 +239,35 @@ def _box_entries(batch: CubeBatch, answer: Integers) -> _Entries:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Atoms:
-    """Sets of slices that each window has all of, or none."""
+    """Sets of cells of the axes that each window has all of, or none."""
 
-    of_slice: Integers  # (slices,) int64
-    inside: NDArray[np.bool_]  # (windows, atoms)
+    of_axes: tuple[Integers, ...]  # (cells,) int64 of each axis, its atom of each cell
+    inside: NDArray[np.bool_]  # (windows, atoms), by the atom of the first axis, then the second
 
     @classmethod
     def of_windows(cls, windows: Windows) -> _Atoms:
-        """Sets of slices that are in the same windows."""
-        inside, of_slice = np.unique(np.diff(windows.before) > 0, axis=1, return_inverse=True)
-        return cls(of_slice=of_slice.ravel().astype(np.int64), inside=inside)
+        """Sets of slices, and of categories, that are in the same windows."""
+        of_axes, every = [], np.ones((len(windows), 1), bool)
+        for before in windows.before:
+            inside, of_cell = np.unique(np.diff(before) > 0, axis=1, return_inverse=True)
+            of_axes.append(of_cell.ravel().astype(np.int64))
+            every = (every[:, :, None] & inside[:, None, :]).reshape(len(windows), -1)
+        return cls(of_axes=tuple(of_axes), inside=every)
 
     def divide(self, tree: CubeTree, nodes: Integers, weight: Floats) -> _Weights:
-        """Divide weights of nodes of the joint layer among the atoms of their slices."""
-        first, length = tree.spans[nodes, 0].astype(np.int64), tree.lengths[nodes, 0]
-        atom = self.of_slice[ranges(first, length)]
-        each = np.repeat(np.arange(len(nodes)), length)
-        return self.sum(each, atom, (weight / length)[each], len(nodes))
+        """Divide weights of nodes of the joint layer among the atoms of their spans."""
+        row, atom = np.arange(len(nodes)), np.zeros(len(nodes), np.int64)
+        for axis, of_cell in enumerate(self.of_axes):
+            first, length = tree.spans[nodes, 2 * axis].astype(np.int64), tree.lengths[nodes, axis]
+            own = np.repeat(np.arange(len(row)), length[row])
+            within = of_cell[ranges(first[row], length[row])]
+            size = int(of_cell.max(initial=0)) + 1
+            keys, at = np.unique(
+                row[own] * self.inside.shape[1] + atom[own] * size + within, return_inverse=True
+            )
+            weight = sum_by(at, (weight / length[row])[own], len(keys))
+            row, atom = np.divmod(keys, self.inside.shape[1])
+        return self.sum(row, atom, weight, len(nodes))
 
     def sum(self, row: Integers, atom: Integers, weight: Floats, rows: int) -> _Weights:
         """Sums of weights by row and atom."""

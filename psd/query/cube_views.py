@@ -32,7 +32,7 @@ def cells_index(asked: QueryIndex | CubeWindow) -> QueryIndex:
 
 def window_index(cube: CubeIndex, record: WindowRecord) -> QueryIndex:
     """Index of the cells of a cube in a window, with the answers to their boxes."""
-    windows = Windows.of_slices([record.window.numbers], len(record.cube.slices))
+    windows = Windows.of_cells([record.window.numbers], record.cube.sizes)
 
     def totals(boxes: Floats) -> QueryTotals:
         areas = BoxAreas(given=None, boxes=boxes, ids=list(range(len(boxes))))

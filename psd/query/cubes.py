@@ -1,8 +1,8 @@
-"""Answers of a cube: areas in windows of time.
+"""Answers of a cube: areas in windows of time and categories.
 
 An answer takes of each leaf of the joint layer the part of its records that lies in the area and in
-the window: the share of the area in the mass of the plane in the leaf's box, times the share of the
-window in the leaf's slices.
+the window: the share of the area in the mass of the plane in the leaf's box, times the shares of
+the window in the leaf's slices and in its categories.
 
 Its errors have five parts. By the noise: that of the joint layer, exactly, and that of the plane,
 whose shares are wrong in all slices alike. By uneven cells: records of the window lie elsewhere
@@ -56,42 +56,58 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Windows:
-    """Sets of slices, each answered as one."""
+    """Sets of cells of the further axes, each answered as one: slices, of some categories."""
 
-    # (windows, slices + 1) int16; slices of each window before each slice, of at most 10,000.
-    before: NDArray[np.int16]
+    # Of each axis (windows, cells + 1) int16; cells of each window before each one, of at most
+    # 10,000.
+    before: tuple[NDArray[np.int16], ...]
 
     @classmethod
-    def of_slices(cls, windows: Sequence[Integers], slices: int) -> Windows:
-        """Windows of the numbers of their slices."""
-        inside = np.zeros((len(windows), slices + 1), bool)
+    def of_cells(cls, windows: Sequence[Integers], sizes: Sequence[int]) -> Windows:
+        """Windows of the numbers of their cells, which are all pairs of some cells of each axis.
+
+        sizes: cells of each axis; cells are numbered by the first axis, then the second one.
+        """
+        inside = [np.zeros((len(windows), size + 1), bool) for size in sizes]
         for number, window in enumerate(windows):
-            inside[number, window + 1] = True
-        return cls(before=np.cumsum(inside, axis=1, dtype=np.int16))
+            for of_axis, cells in zip(inside, np.unravel_index(window, tuple(sizes)), strict=True):
+                of_axis[number, cells + 1] = True
+        return cls(before=tuple(np.cumsum(each, axis=1, dtype=np.int16) for each in inside))
 
     def __len__(self) -> int:
-        return len(self.before)
+        return len(self.before[0])
+
+    @property
+    def widths(self) -> Integers:
+        """Number of cells of each axis in each window, (windows, axes) int64."""
+        return np.stack([each[:, -1] for each in self.before], axis=1).astype(np.int64)
 
     @property
     def sizes(self) -> Integers:
-        """Number of slices of each window."""
-        return self.before[:, -1].astype(np.int64)
+        """Number of cells of each window."""
+        sizes: Integers = self.widths.prod(axis=1)
+        return sizes
 
-    def parts(self, profile: Floats) -> Floats:
-        """Part of all records in each window, (windows,); profile: (slices,), of each slice."""
-        inside = np.diff(self.before) @ profile
-        part: Floats = inside / max(float(profile.sum()), 1.0)
+    def parts(self, profiles: Sequence[Floats]) -> Floats:
+        """Part of all records in each window, (windows,), as if axes were independent.
+
+        profiles: records of each cell of each axis.
+        """
+        part: Floats = np.ones(len(self))
+        for before, profile in zip(self.before, profiles, strict=True):
+            part *= np.diff(before) @ profile / max(float(profile.sum()), 1.0)
         return part
 
     def __getitem__(self, which: slice) -> Windows:
         """Some of the windows."""
-        return Windows(before=self.before[which])
+        return Windows(before=tuple(each[which] for each in self.before))
 
     def shares(self, window: Integers, spans: NDArray[np.int32]) -> Floats:
-        """Part of each span that lies in a window, (n,) float64."""
-        first, stop = spans.T
-        inside = self.before[window, stop] - self.before[window, first]
-        share: Floats = inside / (stop - first)
+        """Part of the cells of each of some spans that lies in a window, (n,) float64."""
+        share: Floats = np.ones(len(spans))
+        for axis, before in enumerate(self.before):
+            first, stop = spans[:, 2 * axis], spans[:, 2 * axis + 1]
+            share *= (before[window, stop] - before[window, first]) / (stop - first)
         return share
 
 
@@ -106,7 +122,7 @@ def answer_cube(
     """Answer areas in each window; see `psd.query.windows.answer_windows`."""
     check_levels(confidence, threshold)
     fit, record = index.fit, index.record
-    totals = cube_totals(fit, areas, Windows.of_slices(windows, len(record.slices)))
+    totals = cube_totals(fit, areas, Windows.of_cells(windows, record.sizes))
     certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
     return [answer_columns(each, record.plane, **certainty) for each in totals]
 
@@ -233,7 +249,7 @@ class CutLeaves:
     query: Integers  # number of the answer in its batch
     node: Integers
     records: Floats
-    of_time: Floats  # part of the slices of the leaf that lies in the window
+    of_time: Floats  # part of the slices and categories of the leaf that lies in the window
     of_space: Floats  # part of its records that lies in the area
 
     def variances(self, fit: CubeFit) -> Floats:
@@ -374,8 +390,8 @@ def _place_spread(fit: CubeFit, parts: PlaneParts, in_cut: Floats, windows: Wind
     records = in_cut[filled, window]
     alone, together = np.zeros((2, *in_cut.shape))
     # What a window deviates from all time is the less, the more of all records it has.
-    apart = (1 - windows.parts(fit.profile)) ** 2
-    phi = fit.overdispersions(windows.sizes[window], node[filled]) * apart[window]
+    apart = (1 - windows.parts(fit.profiles)) ** 2
+    phi = fit.overdispersions(windows.widths[window], node[filled]) * apart[window]
     alone[filled, window] = phi * records**2
     variance = alone * (parts.share * (1 - parts.share))[:, None]
     stop, inner = len(node), None

@@ -28,6 +28,7 @@ from psd.release.record import LocalReports, ReleaseRecord, is_method_name
 from psd.release.series import SeriesRecord
 from psd.space.axes import TimeAxis
 from psd.space.box_tree import Tree
+from psd.space.categories import CategoryAxis
 from psd.space.covariate import Covariate
 from psd.space.cube_tree import CubeTree, SliceCap
 from psd.space.domain import Domain
@@ -120,7 +121,8 @@ def check_series(record: SeriesRecord) -> None:
 def check_cube_record(record: CubeRecord) -> None:
     """Refuse a cube that holds anything but public values; see `check_release`."""
     _check_exact("the record", record, (CubeRecord,))
-    _check_exact("slices", record.slices, (TimeSlices,))
+    _check_exact("slices", record.slices, (TimeSlices, NoneType))
+    _check_exact("category", record.category, (CategoryAxis, NoneType))
     check_release(record.plane)
     check_release(record.joint, trees=(CubeTree,))
     tree = record.joint.tree
@@ -128,7 +130,7 @@ def check_cube_record(record: CubeRecord) -> None:
     if type(tree.spans) is not np.ndarray or tree.spans.dtype != "int32":
         raise ParameterError("spans of the tree must be an array of int32")
     for axis in tree.axes:
-        _check_exact("axis", axis, (TimeAxis,))
+        _check_exact("axis", axis, (TimeAxis, CategoryAxis))
     _check_exact("cap", tree.cap, (SliceCap, NoneType))
 
 

@@ -1,8 +1,8 @@
-"""The record of a cube: a tree over space and time and one over space alone, as one release."""
+"""The record of a cube: a tree over space, time and categories, and one over space alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,8 +15,9 @@ from psd.privacy.values import Value
 from psd.release.post_processing import PostProcessing
 from psd.release.record import CountSource, ReleaseRecord
 from psd.release.series import SeriesRecord
-from psd.space.axes import TimeAxis
+from psd.space.axes import Axis, TimeAxis
 from psd.space.box_tree import Tree
+from psd.space.categories import CategoryAxis
 from psd.space.cube_tree import CubeTree
 from psd.space.growing_tree import refine_plane
 from psd.space.time_slices import TimeSlices, TimeWindow
@@ -39,8 +40,9 @@ class CubeRecord:
     plane or lies in one of its leaves; `cells` has them all.
     """
 
-    slices: TimeSlices  # cells of the axis of time
-    joint: ReleaseRecord  # over space and time; its tree is a `psd.space.cube_tree.CubeTree`
+    slices: TimeSlices | None  # cells of the axis of time, if there is one
+    category: CategoryAxis | None = None  # axis of a category, if there is one
+    joint: ReleaseRecord  # over space and the axes, with a `psd.space.cube_tree.CubeTree`
     plane: ReleaseRecord  # over space alone
     # The plane with all boxes of the joint layer, the numbers in it of the nodes of the plane, and
     # of the nodes with the boxes of the joint layer, (m,) and (n,) int64; they follow from the
@@ -54,8 +56,8 @@ class CubeRecord:
         tree, plane = self.joint.tree, self.plane.tree
         if not isinstance(tree, CubeTree) or type(plane) is not Tree:
             raise ParameterError("a cube must have a layer over space and time and one over space")
-        if tree.axes != (TimeAxis(self.slices),):
-            raise ParameterError("the axes of a cube must be its time slices")
+        if not tree.axes or tree.axes != self.axes:
+            raise ParameterError("the axes of a cube must be its time slices and its category")
         for name in _SHARED:
             if getattr(self.joint, name) != getattr(self.plane, name):
                 raise ParameterError(f"the layers of a cube differ in {name}")
@@ -73,12 +75,34 @@ class CubeRecord:
                 f"the layers of a cube must spend at most {measure.name} {measure.text(largest)} "
                 f"together, got {measure.text(spent)}"
             )
-        if first.parameters.get(AXES) != "time":
+        if first.parameters.get(AXES) != ",".join(axis.name for axis in self.axes):
             raise ParameterError("a cube must state its axes, by which its guarantee reads")
         if first.local is not None or first.values:
             raise ParameterError("a cube must have no reports of devices and no values")
         for name, value in zip(("cells", "kept", "nodes"), refine_plane(tree, plane), strict=True):
             object.__setattr__(self, name, value)
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Time and category, as far as there are these."""
+        time: tuple[Axis, ...] = () if self.slices is None else (TimeAxis(self.slices),)
+        return time if self.category is None else (*time, self.category)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of cells of each axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    def cells_in(self, window: TimeWindow) -> TimeWindow:
+        """A window of slices with the numbers of its cells of all axes, of all categories.
+
+        Cells are numbered by slice, then by category.
+        """
+        if self.category is None:
+            return window
+        size = self.category.size
+        cells = window.numbers[:, None] * size + np.arange(size)
+        return replace(window, numbers=cells.ravel())
 
     @property
     def epsilon(self) -> int:
@@ -172,28 +196,29 @@ class WindowRecord(ReleaseRecord):
     """
 
     cube: CubeRecord
-    window: TimeWindow  # slices that are looked at as one
+    # What is looked at as one, with numbers of cells of all axes, see `CubeRecord.cells_in`.
+    window: TimeWindow
 
     def __post_init__(self) -> None:
         """Check that the fields are those of the cube."""
-        cube, slices = self.cube, len(self.cube.slices)
+        cube, cells = self.cube, int(np.prod(self.cube.sizes))
         if self.tree is not cube.cells or any(
             getattr(self, name) is not getattr(cube.plane, name) for name in _FACTS
         ):
             raise ParameterError("a window of a cube must have the cells and the facts of its cube")
-        if self.window.numbers[-1] >= slices:
-            raise ParameterError(f"a window must be of the {slices:,} slices of its cube")
+        if self.window.numbers[-1] >= cells:
+            raise ParameterError(f"a window must be of the {cells:,} slices of its cube")
 
 
 def window_record(cube: CubeRecord, window: TimeWindow) -> WindowRecord:
-    """Record of the cells of a cube in a window of time."""
+    """Record of the cells of a cube in a window, with numbers of cells of all axes."""
     facts = {name: getattr(cube.plane, name) for name in _FACTS}
     return WindowRecord(tree=cube.cells, **facts, cube=cube, window=window)
 
 
 def all_time(cube: CubeRecord) -> TimeWindow:
-    """The window of all slices."""
-    return TimeWindow(name="all time", numbers=np.arange(len(cube.slices)))
+    """The window of all slices and categories."""
+    return TimeWindow(name="all time", numbers=np.arange(int(np.prod(cube.sizes))))
 
 
 def shown_records(
@@ -216,6 +241,6 @@ def refuse_views(record: ReleaseRecord | SeriesRecord | CubeRecord, what: str) -
     """Refuse a cube, or a window of it, for what is done with releases of their own."""
     if isinstance(record, CubeRecord | WindowRecord):
         raise ParameterError(
-            f"release must not be a cube, or a window of one, {what}, since its slices are not "
-            "counted one by one; build with another method, such as auto"
+            f"release must not be a cube, or a window of one, {what}, since its slices and "
+            "categories are not counted one by one; build with another method, such as auto"
         )

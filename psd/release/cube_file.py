@@ -1,7 +1,8 @@
-"""The file of a cube: the release file with a column ``layer`` and the spans of the axis of time.
+"""The file of a cube: the release file with a column ``layer`` and the spans of the further axes.
 
-The footer key ``psd-cube`` holds strict JSON: the slices, and the header of a release once for both
-layers. The nodes of the plane, layer 0, come first. Reading is as strict as for a release.
+The footer key ``psd-cube`` holds strict JSON: the slices, the category, or both, and the header of
+a release once for both layers. The nodes of the plane, layer 0, come first. Reading is as strict as
+for a release.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from psd._util.atomic_write import write_file
 from psd._util.parquet_bytes import check_size, footer_keys, open_parquet, read_bytes
 from psd._util.strict_json import strict_json
 from psd.errors import ReleaseFormatError
+from psd.privacy.unit import squared_sensitivity
 from psd.release.allow_list import check_cube_record
 from psd.release.cube import CubeRecord
 from psd.release.file import (
@@ -42,6 +44,7 @@ from psd.release.file import (
 from psd.release.node_reader import (
     MAX_NODES,
     NODE_BYTES,
+    SPANS,
     check_max_nodes,
     check_node_count,
     max_file_bytes,
@@ -51,24 +54,36 @@ from psd.release.record import ReleaseRecord
 from psd.release.schema import FORMAT, check_format, record_fields, record_header
 from psd.release.series import SeriesRecord
 from psd.release.series_file import read_series
-from psd.space.axes import TimeAxis
+from psd.space.axes import Axis, TimeAxis
+from psd.space.categories import CategoryAxis
 from psd.space.cube_tree import CubeTree, SliceCap
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["CUBE_SCHEMA", "decode_cube", "digest_of", "encode_cube", "read_cube", "read_published"]
+__all__ = [
+    "CUBE_SCHEMA",
+    "decode_cube",
+    "digest_of",
+    "encode_cube",
+    "read_cube",
+    "read_published",
+    "schema_of_axes",
+]
 
 MARK = "psd_cube"
 """Key of the format in the header; there were no earlier formats."""
 
-_FIRST = [
-    pa.field("layer", pa.int32(), nullable=False),
-    pa.field("t0", pa.int32(), nullable=False),
-    pa.field("t1", pa.int32(), nullable=False),
-]
-CUBE_SCHEMA = schema_of(0, _FIRST)
-"""Names and types of the columns."""
 
-_NAMES = {MARK, "by", "time_zone", "slices", "release"}
+def schema_of_axes(*axes: str) -> pa.Schema:
+    """Names and types of the columns of a cube over some axes."""
+    names = ["layer", *(name for axis in axes for name in SPANS[axis])]
+    return schema_of(0, [pa.field(name, pa.int32(), nullable=False) for name in names])
+
+
+CUBE_SCHEMA = schema_of_axes("time")
+"""Names and types of the columns of a cube over time."""
+
+_OF_TIME = {"by", "time_zone", "slices"}
+_OF_CATEGORY = {"column", "labels", "parents", "other"}
 
 
 def write_cube(cube: CubeRecord, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -106,18 +121,23 @@ def encode_cube(cube: CubeRecord) -> bytes:
     check_cube_record(cube)
     header = _header(cube)
     _cube_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
-    slices, tables = len(cube.slices), []
+    schema, tables = schema_of_axes(*(axis.name for axis in cube.axes)), []
     for number, record in enumerate((cube.plane, cube.joint)):
         tree = record.tree
-        whole = np.tile(np.array([0, slices], np.int32), (len(tree), 1))
+        whole = np.tile(np.array(_whole(cube.axes), np.int32), (len(tree), 1))
         spans = tree.spans if isinstance(tree, CubeTree) else whole
         layer = pa.array(np.full(len(tree), number, np.int32))
         columns = [layer, *(to_arrow(edge) for edge in spans.T), *columns_of(tree)]
-        tables.append(pa.Table.from_arrays(columns, schema=CUBE_SCHEMA))
+        tables.append(pa.Table.from_arrays(columns, schema=schema))
     footer = {CUBE_KEY: canonical_json(header)}
     return encode_tables(
-        tables, CUBE_SCHEMA, file_footer(footer, _digest(header, cube), cube.plane.covariate)
+        tables, schema, file_footer(footer, _digest(header, cube), cube.plane.covariate)
     )
+
+
+def _whole(axes: tuple[Axis, ...]) -> list[int]:
+    """Span of all of each axis."""
+    return [edge for axis in axes for edge in (0, axis.size)]
 
 
 def digest_of(cube: CubeRecord) -> str:
@@ -128,14 +148,19 @@ def digest_of(cube: CubeRecord) -> str:
 
 def _header(cube: CubeRecord) -> dict[str, Any]:
     """Everything about a cube but its nodes: an allow-list of public values."""
-    slices = cube.slices
-    return {
-        MARK: FORMAT,
-        "by": slices.by,
-        "time_zone": slices.time_zone,
-        "slices": list(slices.names),
-        "release": record_header(cube.plane),
-    }
+    header: dict[str, Any] = {MARK: FORMAT}
+    if cube.slices is not None:
+        slices = cube.slices
+        header |= {"by": slices.by, "time_zone": slices.time_zone, "slices": list(slices.names)}
+    if cube.category is not None:
+        category = cube.category
+        header["category"] = {
+            "column": category.column,
+            "labels": list(category.labels),
+            "parents": list(category.parents),
+            "other": category.has_other,
+        }
+    return {**header, "release": record_header(cube.plane)}
 
 
 def _digest(header: Mapping[str, Any], cube: CubeRecord) -> str:
@@ -158,40 +183,65 @@ def decode_cube(
         check_node_count(file.metadata.num_rows, max_nodes)
         # All that the footer states is checked before anything large is read.
         header = strict_json(footer[CUBE_KEY])
-        slices, fields = _cube_fields(header)
-        if not file.schema_arrow.remove_metadata().equals(CUBE_SCHEMA):
+        slices, category, fields = _cube_fields(header)
+        axes: tuple[Axis, ...] = () if slices is None else (TimeAxis(slices),)
+        axes = axes if category is None else (*axes, category)
+        names = tuple(axis.name for axis in axes)
+        if not file.schema_arrow.remove_metadata().equals(schema_of_axes(*names)):
             raise ReleaseFormatError("the columns are not those of a cube")
         check_size(file, content, **NODES, row=NODE_BYTES)
         unpack_fields(fields, footer)
         noise = fields.pop("noise")
-        (plane, whole), (joint, spans) = read_layers(file, noise, 2)
-        if not (whole == [0, len(slices)]).all():
-            raise ReleaseFormatError("a node of the plane is not of all slices")
+        (plane, whole), (joint, spans) = read_layers(file, noise, 2, names)
+        if not (whole == _whole(axes)).all():
+            raise ReleaseFormatError("a node of the plane is not of all slices and categories")
         if noise.factor != 1:
             raise ReleaseFormatError("the counts of a cube are drawn, so their noise has factor 1")
         cap = None
-        if not noise.measure.is_pure:
+        if not noise.measure.is_pure and slices is not None:
             cap = SliceCap.of_unit(fields["unit"])
             if noise.squared_sensitivity != cap.squared_sensitivity(len(slices)):
                 raise ReleaseFormatError("its noise is not that of its unit and slices")
+        elif not noise.measure.is_pure and noise.squared_sensitivity != squared_sensitivity(
+            fields["unit"], "series", 1
+        ):
+            raise ReleaseFormatError("its noise is not that of its unit")
         nodes: dict[str, Any] = {each.name: getattr(joint, each.name) for each in fields_of(joint)}
-        tree = CubeTree(**nodes, spans=spans, axes=(TimeAxis(slices),), cap=cap)
+        tree = CubeTree(**nodes, spans=spans, axes=axes, cap=cap)
         cube = CubeRecord(
             slices=slices,
+            category=category,
             joint=ReleaseRecord(tree=tree, **fields),
             plane=ReleaseRecord(tree=plane, **fields),
         )
         return cube, check_digest(footer, _digest(header, cube))
 
 
-def _cube_fields(header: Any) -> tuple[TimeSlices, dict[str, Any]]:
-    """Slices, and the fields that both layers share."""
+def _cube_fields(header: Any) -> tuple[TimeSlices | None, CategoryAxis | None, dict[str, Any]]:
+    """Slices and category, as far as there are these, and the fields that both layers share."""
     check_format(header, MARK, ("cube", 0), "cube")
-    if header.keys() != _NAMES or not isinstance(header["slices"], list):
+    stated = header.keys() - {MARK, "release"}
+    if stated not in (_OF_TIME, {"category"}, {*_OF_TIME, "category"}) or "release" not in header:
         raise ReleaseFormatError("its header has other fields than that of a cube")
-    names = tuple(header["slices"])
-    slices = TimeSlices(by=header["by"], names=names, time_zone=header["time_zone"])
+    slices = category = None
+    if "slices" in stated:
+        if not isinstance(header["slices"], list):
+            raise ReleaseFormatError("its header has other fields than that of a cube")
+        names = tuple(header["slices"])
+        slices = TimeSlices(by=header["by"], names=names, time_zone=header["time_zone"])
+    if "category" in stated:
+        own = header["category"]
+        lists = ("labels", "parents")
+        if (
+            not isinstance(own, dict)
+            or own.keys() != _OF_CATEGORY
+            or not all(isinstance(own[name], list) for name in lists)
+            or type(own["other"]) is not bool
+        ):
+            raise ReleaseFormatError("its category has other fields than that of a cube")
+        labels, parents = (tuple(own[name]) for name in lists)
+        category = CategoryAxis(own["column"], labels, parents, own["other"])
     fields = record_fields(header["release"])
     if fields["regions"] is not None or fields["values"] or fields["local"] is not None:
         raise ReleaseFormatError("a cube has no regions, values or reports")
-    return slices, fields
+    return slices, category, fields

@@ -24,7 +24,8 @@ _ROWS_PER_BATCH = 2**16
 
 _SIDES = ("x0", "y0", "x1", "y1")
 
-_SPANS = ("t0", "t1")
+SPANS: Final = {"time": ("t0", "t1"), "category": ("c0", "c1")}
+"""Names of the columns of the spans of each further axis."""
 
 SUMS = ("upper", "lower")
 """Names of the columns of sums of a value, towards its two bounds, before its number."""
@@ -46,14 +47,15 @@ def read_trees(
 
 
 def read_layers(
-    file: pq.ParquetFile, noise: CountNoise, layers: int
+    file: pq.ParquetFile, noise: CountNoise, layers: int, axes: tuple[str, ...]
 ) -> list[tuple[Tree, NDArray[np.int32]]]:
-    """Read the tree of each layer of a cube in order, and the spans of its nodes, (n, 2) int32.
+    """Read the tree of each layer of a cube in order, and the spans of its nodes, (n, 2 A) int32.
 
-    As `read_trees`, of the columns of `psd.release.cube_file.CUBE_SCHEMA`. Whether the spans are
+    As `read_trees`, of the columns of `psd.release.cube_file.schema_of_axes`. Whether the spans are
     those of a tree is not checked.
     """
-    nodes = _Nodes.empty(file.metadata.num_rows, noise, 0, has_spans=True)
+    names = tuple(name for axis in axes for name in SPANS[axis])
+    nodes = _Nodes.empty(file.metadata.num_rows, noise, 0, names)
     assert nodes.spans is not None  # asked for
     parts = _read_parts(file, nodes, "layer", layers)
     nodes.spans.flags.writeable = False
@@ -132,10 +134,13 @@ class _Nodes(StoredNodes):
 
     sums: NDArray[np.int64] | None
     spans: NDArray[np.int32] | None
+    span_names: tuple[str, ...]
     noise: CountNoise
 
     @classmethod
-    def empty(cls, rows: int, noise: CountNoise, values: int, *, has_spans: bool = False) -> _Nodes:
+    def empty(
+        cls, rows: int, noise: CountNoise, values: int, span_names: tuple[str, ...] = ()
+    ) -> _Nodes:
         """Arrays for this number of nodes; the system allocates memory when they are written."""
         return cls(
             boxes=np.empty((rows, len(_SIDES)), np.int32),
@@ -144,7 +149,8 @@ class _Nodes(StoredNodes):
             count=np.empty(rows, np.int64),
             loss=np.empty(rows, np.int64),
             sums=np.empty((rows, values, len(SUMS)), np.int64) if values else None,
-            spans=np.empty((rows, len(_SPANS)), np.int32) if has_spans else None,
+            spans=np.empty((rows, len(span_names)), np.int32) if span_names else None,
+            span_names=span_names,
             noise=noise,
         )
 
@@ -154,7 +160,7 @@ class _Nodes(StoredNodes):
         for side, name in enumerate(_SIDES):
             self.boxes[rows, side] = from_arrow(batch[name])
         if self.spans is not None:
-            for side, name in enumerate(_SPANS):
+            for side, name in enumerate(self.span_names):
                 self.spans[rows, side] = from_arrow(batch[name])
         for name in ("parent", "level", "loss"):
             getattr(self, name)[rows] = from_arrow(batch[name])

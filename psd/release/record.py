@@ -395,12 +395,14 @@ class ReleaseRecord:
     @property
     def unit_text(self) -> str:
         """What the loss protects."""
+        axes = str(self.parameters.get(AXES, "")).split(",")
+        shared = self.unit.categories_text if "category" in axes else ""
         if self.rho is None:
-            return self.unit.guarantee_text
+            return self.unit.guarantee_text + shared
         counts_apart = self.parameters.get("counter", "slices") == "slices"
         if counts_apart and AXES not in self.parameters:
             return self.unit.concentrated_text
-        return self.unit.summed_text
+        return self.unit.summed_text + shared
 
     @property
     def is_running_total(self) -> bool:

@@ -1,4 +1,4 @@
-"""Axes beside the plane: time, cut into the public slices of a release.
+"""Axes beside the plane: time, cut into the public slices of a release, and categories.
 
 A cell of a cube is a box of the plane and a span of each further axis. An axis is public: its cells
 are a list of the caller, never one of the data.
@@ -34,6 +34,9 @@ class Axis(Protocol):
 
     def cells_of(self, values: NDArray[Any]) -> Integers:
         """Cell of each value, (n,) int64, -1 for values outside; values and cells are private."""
+
+    def lines(self, first: Integers, stop: Integers) -> Integers:
+        """Public line that divides each span, (n,) int64; the first cell of a span of one."""
 
     def label(self, first: int, stop: int) -> str:
         """Name of the cells `first` to `stop` - 1."""
@@ -73,6 +76,10 @@ class TimeAxis:
     def cells_of(self, values: NDArray[np.datetime64]) -> Integers:
         """Slice of each local time, -1 outside of all slices."""
         return self.slices.index(values)
+
+    def lines(self, first: Integers, stop: Integers) -> Integers:
+        """The middle of each span."""
+        return (first + stop) // 2
 
     def label(self, first: int, stop: int) -> str:
         """Name of a slice, or ``FIRST..LAST`` of several, as `span_of` reads it.

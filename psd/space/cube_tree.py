@@ -98,7 +98,7 @@ class CubeTree(Tree):
         The further axes. Public.
     cap : SliceCap, optional
         Of noise in rho, by which the noise of a node depends on its slices; `noise` is then that
-        of a cell of all slices.
+        of a cell of all slices, and time is the first axis. Other axes change no noise.
     """
 
     spans: NDArray[np.int32]
@@ -121,17 +121,21 @@ class CubeTree(Tree):
         volume: Floats = self.area.astype(np.float64) * self.lengths.prod(axis=1)
         return volume
 
+    def _noises(self) -> Iterator[tuple[CountNoise, Integers]]:
+        """Noise of nodes of equally many slices, which the first axis has if there is a cap."""
+        yield from noises_by(self.noise, self.cap, self.lengths[:, 0])
+
     def noise_variance(self) -> Floats:
         """Variance of each count by its noise, in records squared; infinite where not measured."""
         variance = np.empty(len(self))
-        for noise, at in noises_by(self.noise, self.cap, self.lengths[:, 0]):
+        for noise, at in self._noises():
             variance[at] = noise.variance(self.loss[at])
         return variance
 
     def noise_rate(self, scale: int = 1) -> Floats:
         """Parameter of the likelihood of each count; see `CountNoise.rate`."""
         rate = np.empty(len(self))
-        for noise, at in noises_by(self.noise, self.cap, self.lengths[:, 0]):
+        for noise, at in self._noises():
             rate[at] = noise.rate(self.loss[at], scale)
         return rate
 

@@ -109,7 +109,7 @@ def _cube_pair(
         )
     check_size(2 * len(areas))
     fit, record = first.index.fit, first.index.record
-    windows = Windows.of_slices([first.window, second.window], len(record.slices))
+    windows = Windows.of_cells([first.window, second.window], record.sizes)
     found = cube_covariance(fit, areas, windows)
     answers = [
         answer_columns(totals, record.plane, confidence=confidence, threshold=0.3)

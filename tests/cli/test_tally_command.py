@@ -193,7 +193,7 @@ REFUSED = [
     (8, f"{TALLY} -o x {USER} --key nokey", "64 hexadecimal digits"),
     (8, f"{TALLY} -o x {USER} --key v1.csv", "chmod 600"),
     (2, f"{TALLY} -o x --set height=3", "--set must be given with"),
-    (2, f"{TALLY} -o x --value fare 0 60", "--value must be left out for a tally, which counts"),
+    (2, f"{TALLY} -o x --category c --labels a", "--category must be left out for a tally"),
     (2, f"{TALLY} --into t --part p", "--part names one"),
     (2, f"{TALLY} -o x --slices 2024-01-01", "--time"),
     (2, f"{TALLY} -o x --time time --slices 2024-01-01 --per slice", "--per slice"),

@@ -62,7 +62,8 @@ def trees_of(table):
         boxes = np.stack([own[name] for name in ("x0", "y0", "x1", "y1")], axis=1)
         parts = {name: own[name] for name in ("parent", "level", "count")}
         if "layer" in own and number > 0:  # the plane has no spans of its own
-            parts["spans"] = np.stack([own["t0"], own["t1"]], axis=1)
+            edges = [own[name] for name in ("t0", "t1", "c0", "c1") if name in own]
+            parts["spans"] = np.stack(edges, axis=1)
         yield SimpleNamespace(boxes=boxes, loss=own["loss"], **parts)
 
 

@@ -53,7 +53,7 @@ def exact_answers(
         published_covariance=fit.published_covariance,
     )
     areas = BoxAreas(given=boxes, boxes=boxes, ids=list(range(len(boxes))))
-    found = cube_totals(exact, areas, Windows.of_slices(windows, len(fit.record.slices)))
+    found = cube_totals(exact, areas, Windows.of_cells(windows, fit.record.sizes))
     return [totals.estimate for totals in found]
 
 

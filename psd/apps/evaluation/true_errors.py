@@ -169,6 +169,10 @@ def evaluate(
                 raise ParameterError(
                     f"{name} must be left out for a cube; when= names its windows", name=name
                 )
+        if cube.category is not None:
+            raise ParameterError(
+                "release must have no categories to be evaluated; build it without category="
+            )
         if time is None:
             raise ParameterError("time must name the column of times to evaluate a cube")
         during = cube.slices
@@ -205,7 +209,7 @@ def evaluate(
                 name="boxes",
             )
         queries = Workload(boxes=table, classes=np.full(len(table), "given"))
-    if cube is not None and times is not None:
+    if cube is not None and cube.slices is not None and times is not None:
         numbers = cube.slices.index(times)
         answers = _evaluate_windows(release, cube, queries, points, numbers, counts, when)
     else:
@@ -261,8 +265,8 @@ def _counted_tally(
     if cube is not None and tally.slice is None:
         raise ParameterError("tally= must have the time slices of the cube, got one without")
     bounds = {release.unit.contributions}
-    if cube is not None and release.unit.max_per_slice is not None:  # a bound for each slice
-        each = release.unit.max_per_slice
+    each = release.unit.max_per_slice
+    if cube is not None and cube.slices is not None and each is not None:  # a bound of each slice
         bounds |= {each} if each * len(cube.slices) in bounds else set()
     if tally.contributions not in bounds:
         raise ParameterError(

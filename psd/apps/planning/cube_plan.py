@@ -125,7 +125,7 @@ def simulate_cube_errors(
                     values=(),
                     sampler=None,
                 )
-                asked = Windows.of_slices(windows, slices)
+                asked = Windows.of_cells(windows, [slices])
                 assert isinstance(release.record, CubeRecord)  # `draw_cube` makes one
                 found = cube_totals(fit_cube(release.record), areas, asked)
                 tables = []

@@ -49,7 +49,7 @@ from psd.query.answer_table import (
     two_sided_quantile,
 )
 from psd.query.areas import SLIVER
-from psd.release.cube import CubeRecord, WindowRecord, all_time, shown_records
+from psd.release.cube import CubeRecord, WindowRecord, all_time, shown_records, window_record
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE, RegionTree
 from psd.space.time_slices import TimeWindow
@@ -150,9 +150,14 @@ def map_page(
     if isinstance(release.record, CubeRecord):
         windows = _windows(release.record, when, level)
         names = [window.name for window in windows]
-        first = release[windows[0]]
+        is_timed = release.slices is not None
+        if is_timed:
+            first = release[windows[0]]
+        else:
+            first = Release(window_record(release.record, windows[0]))
         trees = [first.tree] * len(windows)
-        steps: Iterable[Release] = (release[window] for window in windows)
+        views = (release[window] for window in windows)
+        steps: Iterable[Release] = views if is_timed else [first]
     elif when is not None:
         raise ParameterError(f"when must be left out, got {str(when)[:80]}; the release is no cube")
     else:
@@ -211,12 +216,17 @@ def map_page(
 
 def _windows(cube: CubeRecord, when: Any, level: int | None) -> list[TimeWindow]:
     """Windows of a cube that are steps of the slider."""
+    slices = cube.slices
+    if slices is None:
+        if when is not None:
+            raise ParameterError("when must be left out for a release without time", name="when")
+        return [all_time(cube)]
     if when is not None:
-        return read_windows(when, cube.slices)[0]
-    every, numbers = all_time(cube), range(len(cube.slices))
+        return read_windows(when, slices)[0]
+    every, numbers = TimeWindow(name="all time", numbers=np.arange(len(slices))), range(len(slices))
     if (len(numbers) + 1) * _cells(cube.cells, level) > MAX_MAP_CELLS:
         return [every]
-    return [every, *(TimeWindow(name=cube.slices.names[n], numbers=np.array([n])) for n in numbers)]
+    return [every, *(TimeWindow(name=slices.names[n], numbers=np.array([n])) for n in numbers)]
 
 
 def _check(first: Release, regions: Any, level: int | None) -> None:

@@ -111,6 +111,7 @@ def read(
                 for name, is_lacking in (
                     ("where", columns.where is not None and batch.match is None),
                     ("values", bool(columns.values) and batch.values is None),
+                    ("category", columns.category is not None and batch.label is None),
                 ):
                     if is_lacking:
                         raise InputDataError(
@@ -140,9 +141,10 @@ def _sources_of(
     data: Any, columns: Columns
 ) -> tuple[list[Any], list[Path], list[tuple[Source, list[Any]]]]:
     """Items of an input, files among them, and the source of each group of items."""
-    if len(set(columns)) < len(list(columns)):
+    if len(set(columns.roles)) < len(columns.roles):
         raise ParameterError(
-            f"x, y, user, time and bid must be different columns, got {', '.join(columns)}"
+            f"x, y, user, time, bid and category must be different columns, got "
+            f"{', '.join(columns.roles)}"
         )
     check_zone(columns.time_zone)
     items = list(data) if isinstance(data, list | tuple) else [data]

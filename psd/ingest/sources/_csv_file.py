@@ -368,7 +368,7 @@ _NAMED = ("where", "values")  # arguments that name columns of any role
 
 def _role(columns: Columns, name: str) -> str:
     """Argument that names a column."""
-    roles = ("x", "y", "user", "time", "wkt", "bid")
+    roles = ("x", "y", "user", "time", "wkt", "bid", "category")
     others = "values" if name in columns.values else "where"
     return next((role for role in roles if getattr(columns, role) == name), others)
 

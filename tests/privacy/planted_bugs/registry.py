@@ -20,7 +20,7 @@ _MODULES = {
     "Values": ("values",),
     "Tallies and merging": ("tallies",),
     "Time slices": ("slices",),
-    "Cubes": ("cubes",),
+    "Cubes": ("cubes", "categories"),
     "Streams": ("streams",),
     "Regions": ("regions",),
     "Ledger": ("ledger",),

@@ -153,6 +153,13 @@ REQUESTS = {
     "a boundary": {"boundary": BoundaryFile(path="city: old.gpkg"), "density": "uniform"},
     "Gaussian noise": {**TIMED, "noise": "gaussian", "delta": "1e-6"},
     "about": {"about": ABOUT},
+    "categories": {"category": "force", "labels": "met,city", "other_labels": "drop"},
+    "a tree of categories in slices": {
+        **TIMED,
+        "category": "purpose",
+        "labels": {"work": "", "shift": "work", "a, b": "work"},
+        "method": "cube",
+    },
 }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def tiles(size=4):
 
 def signed(release, areas, windows):
     """Unbiased estimates of windows, before they are cut at 0, (windows, areas)."""
-    numbers = Windows.of_slices([SLICES.window(when).numbers for when in windows], len(SLICES))
+    numbers = Windows.of_cells([SLICES.window(when).numbers for when in windows], [len(SLICES)])
     found = cube_totals(release._cube.fit, release.query(areas).areas, numbers)
     return np.stack([totals.signed for totals in found])
 
@@ -136,7 +136,7 @@ def test_mornings_are_where_records_are_in_the_morning(data):
 
 
 def test_windows_take_the_part_of_a_span():
-    windows = Windows.of_slices([np.array([1, 2, 5]), np.arange(6)], 6)
+    windows = Windows.of_cells([np.array([1, 2, 5]), np.arange(6)], [6])
     spans = np.array([[0, 4], [5, 6], [3, 5], [0, 6]], np.int32)
     assert windows.sizes.tolist() == [3, 6]
     assert windows.shares(np.zeros(4, int), spans).tolist() == [0.5, 1, 0, 0.5]
@@ -144,18 +144,18 @@ def test_windows_take_the_part_of_a_span():
 
 
 def test_windows_have_parts_of_all_records(data):
-    profile = data._cube.fit.profile
+    [profile] = data._cube.fit.profiles
     assert profile.sum() == pytest.approx(data._cube.fit.estimates.count[0], rel=1e-6)
     mornings = np.arange(48)[np.arange(48) % 24 < 12]
     windows = [mornings, np.setdiff1d(np.arange(48), mornings), np.arange(48)]
-    parts = Windows.of_slices(windows, 48).parts(profile)
+    parts = Windows.of_cells(windows, [48]).parts([profile])
     assert parts[:2].sum() == pytest.approx(1)
     assert parts[2] == pytest.approx(1)
 
 
 def test_records_of_all_time_lie_where_those_of_all_time_do(data):
     fit, areas = data._cube.fit, data.query([BOX]).areas
-    everything = Windows.of_slices([np.arange(48)], 48)
+    everything = Windows.of_cells([np.arange(48)], [48])
     (_, _, batch), *_ = cube_batches(fit, areas, everything)
     records = batch.in_cut[batch.in_cut > 0]
     assert batch.spread[batch.in_cut > 0] == pytest.approx(fit.cluster_size * records)
