@@ -256,6 +256,7 @@ FORMATS = ("table", "csv", "json")
     show_default=True,
     metavar="A,B,...",
     help="Assumed distributions of people; the table shows the range over all of them.",
+    **_RARE,
 )
 @click.option(
     "--runs",
@@ -283,6 +284,7 @@ FORMATS = ("table", "csv", "json")
     multiple=True,
     metavar="KEY=VALUE",
     help="Parameter of the method of --regions, as of `psd build`, such as levels_share=0.3.",
+    **_RARE,
 )
 @click.option(
     "--for-relative-error",
@@ -296,6 +298,7 @@ FORMATS = ("table", "csv", "json")
     metavar="COLUMN E",
     help="Solve for the epsilon that gives the means of this --value in regions of --level this "
     "error, such as fare 0.5.",
+    **_RARE,
 )
 @click.option(
     "--for-sum-error",
@@ -305,7 +308,9 @@ FORMATS = ("table", "csv", "json")
     help="Solve for the epsilon that gives the sums of this --value this error.",
 )
 @click.option(
-    "--level", help="Level of the error that epsilon is solved for; by default the lowest."
+    "--level",
+    help="Level of the error that epsilon is solved for; by default the lowest.",
+    **_RARE,
 )
 @FORMAT
 @click.option("-o", "--output", type=click.Path(), help="CSV or JSON file instead of the screen.")

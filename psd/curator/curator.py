@@ -231,7 +231,7 @@ class Curator:
             ChargedQuestion(
                 kind=kind,
                 boxes=growing.boxes_of(nodes),
-                loss=loss,
+                loss=loss.copy(),
                 curve=growing.curve,
                 regions=None if growing.regions is None else growing.spans_of(nodes),
                 spans=growing.spans_of(nodes) if growing.axes else None,

@@ -690,11 +690,11 @@ FIELDS: Final = (
           parse=_parse_number, value_of=lambda request, folder: request.unit.max_per_slice,
           help="Largest number of records kept of each user in one slice, of the K in all."),
     Field(name="category", group="Category", private=False, of_records=True, form="COLUMN",
-          value_of=_column("category"), is_everyday=True,
+          value_of=_column("category"),
           help="Column of labels by which records are counted too, in one release; needs --labels. "
                "The records of a unit in all categories share epsilon."),
     Field(name="labels", group="Category", private=False, of_records=True, form="LABELS",
-          parse=_parse_labels, value_of=_labels_value, files=_label_files, is_everyday=True,
+          parse=_parse_labels, value_of=_labels_value, files=_label_files,
           help="Labels of --category, such as met,city, or a CSV file with columns label and "
                "parent. Public, never those that the data have. Records have the labels without "
                "labels below them."),
