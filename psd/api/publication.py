@@ -380,20 +380,21 @@ class Publication:
         asked = each_of(each)
         category = self.record.category if isinstance(self.record, CubeRecord) else None
         is_view = isinstance(self.record, WindowRecord)
-        for name, value in (("category", of), ("each", "category" in asked or None)):
+        each_category, each_slice = (
+            name if name in asked else None for name in ("category", "slice")
+        )
+        for name, value in (("category", of), ("each", each_category)):
             if value is not None and category is None:
                 raise ParameterError(
-                    f"{name} must be left out, got {shown(of if name == 'category' else each)}; "
-                    "the release "
+                    f"{name} must be left out, got {shown(value)}; the release "
                     + ("is one window of a cube" if is_view else "has no categories"),
                     name=name,
                 )
         if self.slices is None:
-            for name, value in (("when", when), ("each", "slice" in asked or None)):
+            for name, value in (("when", when), ("each", each_slice)):
                 if value is not None:
                     raise ParameterError(
-                        f"{name} must be left out, got {shown(when if name == 'when' else each)}; "
-                        "the release "
+                        f"{name} must be left out, got {shown(value)}; the release "
                         + ("is one window of a cube" if is_view else "has no time slices"),
                         name=name,
                     )

@@ -22,7 +22,14 @@ from psd.space.cube_tree import CubeTree
 from psd.space.growing_tree import refine_plane
 from psd.space.time_slices import TimeSlices, TimeWindow
 
-__all__ = ["CubeRecord", "WindowRecord", "all_time", "first_record", "shown_records"]
+__all__ = [
+    "CubeRecord",
+    "WindowRecord",
+    "all_time",
+    "first_record",
+    "shown_records",
+    "window_record",
+]
 
 _FACTS = [each.name for each in fields(ReleaseRecord) if each.name != "tree"]
 _SHARED = [name for name in _FACTS if name != "covariate"]
