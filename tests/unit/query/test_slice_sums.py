@@ -180,7 +180,9 @@ def test_time_of_a_release_without_slices_is_refused(subtests):
     for name, value in (("when", "2024-01"), ("each", "slice")):
         with subtests.test(name), pytest.raises(ParameterError, match=f"{name} must be left out"):
             data._releases[0].query(BOXES, **{name: value})
-    with pytest.raises(ParameterError, match="each must be 'slice', 'category', both or left out, got 'month'"):
+    with pytest.raises(
+        ParameterError, match="each must be 'slice', 'category', both or left out, got 'month'"
+    ):
         data.query(BOXES, each="month")
 
 
