@@ -30,7 +30,13 @@ from ..output.terminal import print_success, show_stage
     show_default=True,
     help="CRS of the box and of the coordinate columns.",
 )
-@field_options("coordinate_resolution", *UNIT, *POINTS, *TIMES, "memory", into="read")
+@field_options("coordinate_resolution", *UNIT, *POINTS, *TIMES, "slices", "memory", into="read")
+@click.option(
+    "--when",
+    metavar="WINDOW",
+    help="Count only in this window of --slices, such as 2024-01-31T07..2024-01-31T09 or "
+    '"weekdays 07-09".',
+)
 @field_options("table", "query")
 @field_options(
     "values",
@@ -91,6 +97,8 @@ def command(
           --box 126.9 37.5 127.0 37.6 --user user_id --max-contributions 4
       psd ask rides.csv --ledger city.ledger --dataset rides --epsilon 0.5 \\
           --box 126.9 37.5 127.0 37.6 --value fare 0 60 --mean fare --sum fare
+      psd ask visits.csv --ledger city.ledger --dataset visits --epsilon 0.1 --time at \\
+          --box 126.9 37.5 127.0 37.6 --slices 2024-01-01T00..2024-01-31T23 --when "weekdays 07-09"
     """  # noqa: D301
     import pandas as pd
 

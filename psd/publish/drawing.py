@@ -69,7 +69,7 @@ def draw_counts(
     *,
     on_slice: Callable[[int, int], None] | None = None,
 ) -> Release:
-    """Draw the release of the counts, or the series of their slices."""
+    """Draw the release of the counts, or the series of their slices, unless these are together."""
     scope = request.contribution_scope
     common: dict[str, Any] = {
         "budget": budget,
@@ -86,9 +86,10 @@ def draw_counts(
     if request.is_cube:
         common["category"] = request.category
         return draw_cube(counted.tally, counted.domain, request.slices, scope=scope, **common)
-    if request.slices is None:
+    if counted.tally.slice is None:
         squared = squared_of(budget, common["unit"], scope, None)
         return draw_release(counted.tally, counted.domain, squared_sensitivity=squared, **common)
+    assert request.slices is not None  # by which the tally was counted
     return draw_series(
         counted.tally, counted.domain, request.slices, scope=scope, on_slice=on_slice, **common
     )

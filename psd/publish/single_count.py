@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -31,17 +31,23 @@ from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import run_build
 from psd.publish.request_values import request_from_values
 from psd.publish.request_warnings import warn_of_columns, warn_of_request
+from psd.space.windows import read_windows, warn_of_clock_changes
 
 if TYPE_CHECKING:
     import os
     from decimal import Decimal
 
+    from psd.api.release import Release
     from psd.curator.contribution_choice import ContributionChoice
     from psd.decompositions import Curator
     from psd.ledger.account import Account
     from psd.ledger.ledger import Ledger
     from psd.mechanisms.base import Sampler
+    from psd.privacy.budget import Budget
     from psd.privacy.values import Value
+    from psd.publish.counting import CountedRows
+    from psd.publish.public_inputs import PublicInputs
+    from psd.publish.request import BuildRequest, BuildTerms
     from psd.space.box_tree import Tree
 
 
@@ -49,11 +55,7 @@ _READING = tuple(
     each.name
     for each in FIELDS
     if each.name == "values"
-    or (
-        each.group in ("Input", "Unit of privacy", "Time")
-        and not each.private
-        and each.name != "slices"
-    )
+    or (each.group in ("Input", "Unit of privacy", "Time") and not each.private)
 )
 
 
@@ -131,6 +133,8 @@ def ask(
     count: Literal["records", "users"] = "records",
     time: str | None = None,
     time_zone: str | None = None,
+    slices: Any = None,
+    when: Any = None,
     max_per_slice: int | None = None,
     values: Mapping[str, tuple[float, float]] | None = None,
     mean: str | Sequence[str] = (),
@@ -177,7 +181,13 @@ def ask(
         Unit of privacy, as in `psd.build`. Records of a user are bounded among those in the area.
         Public.
     time, time_zone : str, optional
-        Column of times, for days of users, and their zone. Public.
+        Column of times, for days of users and slices, and their zone. Public.
+    slices : str or TimeSlices, optional
+        Time slices, as in `psd.build`. Records in any of them are counted together, and a charge of
+        CSV counts at their times alone. Public.
+    when : str or psd.space.time_slices.TimeWindow, optional
+        Window of the slices, such as ``"weekdays 07-09"``, as in `psd.Release.query`; only records
+        in it are counted. Public.
     values : mapping of str to pair of float, optional
         Public bounds of columns, as in `psd.build`, each of which must be asked for.
     mean, sum : str or sequence of str
@@ -250,14 +260,14 @@ def ask(
             "ledger and dataset must be given, since each answer costs its epsilon; "
             'psd.Ledger.create("city.ledger").register("visits", budget=1) makes them'
         )
-    request = request_from_values(public)
+    request = _in_window(request_from_values(public), when)
     _check_asked(asked, [value.name for value in request.values])
     warn_of_request(request)
     warn_of_columns(inputs, request, per=per, has_ledger=True)
     release = run_build(
         request,
         RecordInput(data=inputs, memory=memory),
-        draw_counts,
+        _draw_together,
         account=own or account,
         sampler=sampler,
         observer=Observer.of(observer),
@@ -291,6 +301,48 @@ def ask(
         mean=named["mean"],
         sum=named["sum"],
     )
+
+
+def _in_window(request: BuildTerms, when: Any) -> BuildTerms:
+    """The request with the slices of a window alone."""
+    if request.slices is None:
+        if when is not None:
+            raise ParameterError(
+                f"when must be given with slices, of which it is a window, got {shown(when)} alone",
+                name="when",
+            )
+        return request
+    if request.contribution_scope == "slice":
+        raise ParameterError(
+            "per must not be slice, got slice; one answer is of all slices together, so give the "
+            "number of records in all of them, and max_per_slice",
+            name="per",
+        )
+    if when is None:
+        return request
+    windows, is_list = read_windows(when, request.slices)
+    if is_list:
+        raise ParameterError(f"when must be one window, got {len(windows):,}", name="when")
+    warn_of_clock_changes(windows, request.slices)
+    names = [request.slices.names[number] for number in windows[0].numbers]
+    return replace(request, slices=replace(request.slices, names=tuple(names)))
+
+
+def _draw_together(
+    request: BuildRequest,
+    counted: CountedRows,
+    inputs: PublicInputs,
+    budget: Budget,
+    sampler: Sampler,
+) -> Release:
+    """Draw the count of all slices.
+
+    P1. Records outside all slices are dropped before any bound, each by its own time, and the
+    records of a unit in all slices are bounded together. So the sum over slices changes by what the
+    unit may contribute, as that of a tally without slices does.
+    """
+    counted = replace(counted, tally=replace(counted.tally, slice=None))
+    return draw_counts(request, counted, inputs, budget, sampler)
 
 
 def _check_asked(asked: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:

@@ -72,6 +72,80 @@ def test_rows_of_users_are_bounded_among_those_in_the_box(account):
         assert answer.estimate == estimate
 
 
+# Hours of two days, of which three users have records in some.
+SLICES = "2024-01-01T00..2024-01-02T23"
+TIMED = pd.DataFrame(
+    {
+        "lon": 0.5,
+        "lat": 0.5,
+        "id": [*"aaabbc"],
+        "at": pd.to_datetime([
+            "2024-01-01 07:00", "2024-01-01 07:30", "2024-01-02 08:59", "2024-01-01 08:00",
+            "2024-01-01 09:00", "2024-01-03 07:30",
+        ]),
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("when", "how", "counted"),
+    [
+        (None, {}, 5),
+        ("daily 07-09", {}, 4),
+        ("2024-01-01T07..2024-01-01T09", {}, 3),
+        ("2024-01-02", {}, 1),
+        ("daily 07-09", {"user": "id", "max_contributions": 2}, 3),
+        ("daily 07-09", {"user": "id", "max_contributions": 3, "max_per_slice": 1}, 3),
+        ("daily 07-09", {"user": "id", "count": "users"}, 2),
+    ],
+)
+def test_slices_of_a_window_are_counted_together(account, when, how, counted):
+    """The records of a user are bounded in all of them together, and others do not matter."""
+    account.ledger.register(
+        "timed", 10, unit="user" if how else "record",
+        columns=Columns(time="at", user=how.get("user")),
+    )  # fmt: skip
+    of_times = Account(account.ledger, "timed")
+    inside = TIMED if when is None else TIMED[TIMED.index != 4]
+    for table in (TIMED, inside):
+        noise = Echo()
+        more = {"account": of_times, "sampler": noise, "time": "at", "slices": SLICES, **how}
+        answer = ask(table, BOX, epsilon=1, when=when, **more)
+        (count,) = noise.counts
+        weight = WEIGHT if "count" in how else 1
+        assert count.true.tolist() == [counted * weight]
+        assert count.sensitivity == how.get("max_contributions", 1) * weight
+        assert answer.estimate == counted
+    assert of_times.left == 8 * 10**9
+
+
+def test_windows_without_slices_in_common_have_the_price_of_one(account, tmp_path):
+    account.ledger.register("timed", 10, columns=Columns(time="at"))
+    of_times, path = Account(account.ledger, "timed"), tmp_path / "points.csv"
+    TIMED.to_csv(path, index=False)
+    more = {"epsilon": 1, "account": of_times, "sampler": Echo(), "time": "at", "slices": SLICES}
+    for when, left in (("2024-01-01", 9), ("2024-01-02", 9), ("daily 07-09", 8)):
+        ask(str(path), BOX, when=when, **more)
+        assert of_times.left == left * 10**9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"slices": None}, "when must be given with slices"),
+        ({"when": ["2024-01-01", "2024-01-02"]}, "when must be one window, got 2"),
+        ({"when": "2024-02"}, "when must begin and end where slices do"),
+        ({"user": "id", "max_contributions": 1, "per": "slice"}, "per must not be slice"),
+        ({"time": None}, "time"),
+    ],
+)
+def test_windows_that_cannot_be_asked_for_cost_nothing(account, change, message):
+    more = {"time": "at", "slices": SLICES, "when": "2024-01-01", **change}
+    with pytest.raises(ParameterError, match=message):
+        ask(TIMED, BOX, epsilon=1, account=account, **more)
+    assert account.left == 10 * 10**9
+
+
 def test_a_box_without_a_row_is_answered_and_paid_like_any_other(account):
     for spent, table in enumerate((TABLE, TABLE[:0]), 1):
         answer = ask(table, area=(2, 2, 3, 3), epsilon=1, account=account, sampler=Echo())
