@@ -139,9 +139,12 @@ class TimeSlices:
                 names.append(first)
                 continue
             begin, end = _numbers_of(by, [first, last]).tolist()
-            if not 0 <= end - begin < MAX_SLICES:
+            if end < begin:
+                raise ParameterError(f"slices must run forward, got {first}..{last}")
+            if end - begin >= MAX_SLICES:
                 raise ParameterError(
-                    f"slices must run forward and be at most {MAX_SLICES:,}, got {first}..{last}"
+                    f"slices must be at most {MAX_SLICES:,}, got {end - begin + 1:,} from {first} "
+                    f"to {last}"
                 )
             moments = _begins(by, np.arange(begin, end + 1))
             if by == "week":
@@ -328,7 +331,7 @@ def slices_from_text(text: str, time_zone: str) -> TimeSlices:
     """
     first = re.split(r",|\.\.", text)[0].strip()
     by = _LENGTHS.get(len(first))
-    if by is None:
+    if by is None or (by == "week") != ("W" in first):  # as long as one, such as 2024-1-3
         raise ParameterError(
             "slices must be months, weeks, days or hours such as 2024-01, 2024-W05, 2024-01-31 or "
             f"2024-01-31T17, got {first[:80]!r}"
@@ -524,7 +527,13 @@ def _span(name: str, text: str, zone: str) -> tuple[np.datetime64, np.datetime64
 def _cuts_slices(
     text: str, begin: np.datetime64, end: np.datetime64, begins: Minutes, ends: Minutes
 ) -> ParameterError:
-    """Error of a time that cuts slices, or is outside of all, with the edges nearest to it."""
+    """Error of a time that is outside of all slices, or cuts them, with the edges nearest to it."""
+    if end <= begins[0] or begin >= ends[-1]:
+        return ParameterError(
+            f"when must lie in the slices, from {_moment(begins[0])} until before "
+            f"{_moment(ends[-1])}, got {text[:80]}",
+            name="when",
+        )
     low = begins[np.abs(begins - begin).argmin()]
     after = ends[ends > low]
     high = after[np.abs(after - end).argmin()]
