@@ -162,7 +162,7 @@ def write_statistic(
             for name, given in (("--when", when), ("--category", categories)):
                 if len(given) > 1:
                     raise click.UsageError(
-                        f"{name} must be one window for this question, got {len(given):,} windows"
+                        f"{name} must be given once for this question, got {len(given):,} times"
                     )
             loaded = release_or_series_at(release, None)
             chosen = {"when": when[0] if when else None, "category": categories[0]}

@@ -85,8 +85,8 @@ class CategoryAxis:
         for label in self.labels:
             if not _is_short_text(label):
                 raise ParameterError(
-                    f"labels must have 1 to {_LONGEST} characters, no control characters and no "
-                    f"space at their ends, got {shown(label)}",
+                    f"labels must each have 1 to {_LONGEST} characters, no control characters and "
+                    f"no space at their ends, got {shown(label)}",
                     name="labels",
                 )
         listed: set[str] = set()
@@ -233,9 +233,9 @@ class CategoryAxis:
                 return self.spans[name]
         names = list(self.spans)
         close = get_close_matches(label[:80], names, n=1)
-        some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        some = " or ".join(names[:2])
         raise ParameterError(
-            f"category must be a label of {self.column}, {some}, got {label[:80]!r}"
+            f"category must be a label of {self.column}, such as {some}, got {label[:80]!r}"
             + (f"; did you mean {close[0]!r}?" if close else ""),
             name="category",
         )
