@@ -234,7 +234,7 @@ def title_of(record: ReleaseRecord, kind: str, guarantee: str) -> str:
         "reliable": "Reliable estimates",
         "quality": "Quality of the estimates",
     }.get(kind, f"Estimated mean of {kind.removeprefix('mean_')} ({_FAINT})")
-    if isinstance(record, WindowRecord):
+    if isinstance(record, WindowRecord) and record.cube.slices is not None:
         subject = f"{subject}, {record.window.name}"
     about = record.about
     lines = [] if about is None or about.title is None else textwrap.wrap(about.title, _LINE)

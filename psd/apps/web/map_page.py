@@ -149,8 +149,8 @@ def map_page(
     names: list[str] = [""] if release.slices is None else list(release)
     if isinstance(release.record, CubeRecord):
         windows = _windows(release.record, when, level)
-        names = [window.name for window in windows]
         is_timed = release.slices is not None
+        names = [window.name if is_timed else "" for window in windows]
         if is_timed:
             first = release[windows[0]]
         else:
@@ -161,6 +161,9 @@ def map_page(
     elif when is not None:
         raise ParameterError(f"when must be left out, got {str(when)[:80]}; the release is no cube")
     else:
+        record = release.record
+        if isinstance(record, WindowRecord) and record.cube.slices is not None:
+            names = [record.window.name]  # the page names a view
         first = release if release.slices is None else release[names[0]]
         trees = [each.tree for each in shown_records(release.record)]
         steps = fitted_slices(release)

@@ -198,6 +198,7 @@ def test_a_page_of_a_cube_has_a_step_for_each_window(monkeypatch):
     monkeypatch.setattr(module, "MAX_MAP_CELLS", 48 * int(release.tree.is_leaf.sum()))
     assert [each["name"] for each in Page(map_page(release)).data["slices"]] == ["all time"]
     one = Page(map_page(release["mondays"])).data
+    assert one["slices"][0]["name"] == "mondays"
     assert one["slices"][0]["directory"] == data["slices"][1]["directory"]
     with pytest.raises(ParameterError, match="the release is no cube"):
         map_page(RELEASE, when="mondays")

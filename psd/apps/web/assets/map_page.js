@@ -933,7 +933,8 @@
 
   state.level = data.classes.cells.length - 1;
   setTheme(state.dark);
-  byId("slice-row").hidden = data.slices.length < 2;
+  byId("slice-row").hidden = !data.slices[0].name;
+  byId("slice").hidden = data.slices.length < 2;
   byId("slice").max = data.slices.length - 1;
   byId("slice-text").textContent = data.slices[0].name;
   byId("layer-row").hidden = !data.groups.length;
