@@ -30,7 +30,21 @@ from ..output.terminal import print_success, show_stage
     show_default=True,
     help="CRS of the box and of the coordinate columns.",
 )
-@field_options("coordinate_resolution", *UNIT, *POINTS, *TIMES, "slices", "memory", into="read")
+@field_options(
+    "coordinate_resolution",
+    *UNIT,
+    *POINTS,
+    *TIMES,
+    "slices",
+    "memory",
+    into="read",
+    time_zone={"is_everyday": True},
+    slices={
+        "help": "Count only in these months, weeks, days or hours, together, such as "
+        "2024-01,2024-03..2024-06, 2024-W05 or 2024-01-31T17. Public, never from the data; needs "
+        "--time."
+    },
+)
 @click.option(
     "--when",
     metavar="WINDOW",
@@ -98,7 +112,8 @@ def command(
       psd ask rides.csv --ledger city.ledger --dataset rides --epsilon 0.5 \\
           --box 126.9 37.5 127.0 37.6 --value fare 0 60 --mean fare --sum fare
       psd ask visits.csv --ledger city.ledger --dataset visits --epsilon 0.1 --time at \\
-          --box 126.9 37.5 127.0 37.6 --slices 2024-01-01T00..2024-01-31T23 --when "weekdays 07-09"
+          --box 126.9 37.5 127.0 37.6 --time-zone Asia/Seoul \\
+          --slices 2024-01-01T00..2024-01-31T23 --when "weekdays 07-09"
     """  # noqa: D301
     import pandas as pd
 
