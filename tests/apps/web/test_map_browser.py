@@ -349,6 +349,12 @@ def test_slices_of_a_series_have_their_own_answers(opened):
         assert close(answer(page, [shape]), stated(series[name].query([shape["box"]]).table)[0])
 
 
+def test_a_page_of_one_window_names_it_without_a_slider(opened):
+    page = opened(map_page(cube()["mondays"]))
+    assert page.inner_text("#slice-text") == "mondays"
+    assert not page.is_visible("#slice")
+
+
 def test_cells_and_chosen_regions_of_a_cube_have_answers_of_windows(opened):
     release, windows = cube(), ["mondays", "weekdays 07-09"]
     halves = [shapely.box(0, 0, 8, 16), shapely.box(8, 0, 16, 16)]
