@@ -530,7 +530,7 @@ def _cuts_slices(
     """Error of a time that is outside of all slices, or cuts them, with the edges nearest to it."""
     if end <= begins[0] or begin >= ends[-1]:
         return ParameterError(
-            f"when must lie in the slices, from {_moment(begins[0])} until before "
+            f"when must be in the slices, from {_moment(begins[0])} until before "
             f"{_moment(ends[-1])}, got {text[:80]}",
             name="when",
         )

@@ -144,7 +144,7 @@ def test_the_smallest_epsilons_answer_with_wide_intervals(epsilon):
 
 def test_wrong_questions(subtests):
     table = [
-        (2, "--when 2024-01-03", "--when must lie in the slices, from 2024-01-01 until before"),
+        (2, "--when 2024-01-03", "--when must be in the slices, from 2024-01-01 until before"),
         (2, "--when 2024-01-01 --when weekends", "--when"),
         (2, "--difference c", "must be different ones"),
         (2, "--difference c --when mondays --when tuesdays", "--when must be one window"),
@@ -154,7 +154,7 @@ def test_wrong_questions(subtests):
 
 
 WRONG_VIEWS = [
-    (2, "export c e.csv --when 2024-01-03", "--when must lie in the slices"),
+    (2, "export c e.csv --when 2024-01-03", "--when must be in the slices"),
     (2, "export c e.csv --when mondays --slice 2024-01-01T00", "--slice must be left out with"),
     (2, "export flat e.csv --when mondays", "--when must be given with a cube"),
     (2, "export flat e.csv --points --when mondays", "--when must be given with a cube"),

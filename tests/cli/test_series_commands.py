@@ -265,13 +265,13 @@ def test_a_change_of_clocks_is_told(folder):
 BOX = "--box 0 0 1 1"
 BUILD = f"build v.csv -o x --epsilon 1 {BOUNDS}"
 REFUSED = [
-    (2, f"query s {BOX} --when 2024-04", "must lie in the slices, from 2024-01-01 until before"),
+    (2, f"query s {BOX} --when 2024-04", "must be in the slices, from 2024-01-01 until before"),
     (2, f"query s {BOX} --when 2024-02..2024-05", "--when must begin and end where slices do"),
     (2, f"query s {BOX} --when 2024-01-01", "edges are 2024-01-01 and 2024-02-01"),
     (2, f"query s {BOX} --when 2024-03..2024-01", "--when must run forward"),
     (2, f"query s {BOX} --when 2024-1", "--when must be a year, month, week, day or hour"),
     (2, f"query s {BOX} --when weekdays", "edges are 2024-01-01 and 2024-02-01"),
-    (2, f"query s {BOX} --when 2024-01 --when 2023", "must lie in the slices"),
+    (2, f"query s {BOX} --when 2024-01 --when 2023", "must be in the slices"),
     (2, f"query s {BOX} --slice 2024-01", "--slice is now --when WINDOW"),
     (2, f"query s {BOX} --slices 2024-01", "--slices is now --when FIRST..LAST"),
     (2, f"query s {BOX} --sum fare", "--sum must be one of the release, which has none"),

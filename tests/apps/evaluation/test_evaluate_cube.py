@@ -82,7 +82,7 @@ def test_what_is_refused(subtests):
         ({"time": None}, "time must name the column"),
         ({"during": SLICES}, "during must be left out for a cube"),
         ({"raster": 4}, "raster must be left out for a cube"),
-        ({"when": "2024-01-03"}, "when must lie in the slices"),
+        ({"when": "2024-01-03"}, "when must be in the slices"),
     ]:
         with subtests.test(str(arguments)), pytest.raises(ParameterError, match=told):
             evaluate(made, data, boxes=BOXES, **{**HOW, **arguments})

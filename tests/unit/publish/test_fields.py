@@ -78,7 +78,7 @@ def test_tallies_and_single_counts_have_the_fields_that_they_need():
     own = {"data", "domain", "output", "key", "carry_users", "part", "overwrite"}
     assert tally <= {*field_names(), *own}
     ask = set(inspect.signature(psd.ask).parameters)
-    own = {"data", "area", "confidence", "mean", "sum", "account", "sampler", "observer"}
+    own = {"data", "area", "confidence", "mean", "sum", "when", "account", "sampler", "observer"}
     assert ask <= {*field_names(), *own}
     needed = {each.name for each in FIELDS if each.group in ("Input", "Unit of privacy")}
     assert needed - ask == {"engine"}

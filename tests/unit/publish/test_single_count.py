@@ -134,7 +134,7 @@ def test_windows_without_slices_in_common_have_the_price_of_one(account, tmp_pat
     [
         ({"slices": None}, "when must be given with slices"),
         ({"when": ["2024-01-01", "2024-01-02"]}, "when must be one window, got 2"),
-        ({"when": "2024-02"}, "when must lie in the slices"),
+        ({"when": "2024-02"}, "when must be in the slices"),
         ({"user": "id", "max_contributions": 1, "per": "slice"}, "per must not be slice"),
         ({"time": None}, "time"),
     ],
