@@ -99,8 +99,6 @@ class RecordFilter:
 
     def filter_batch(self, batch: Batch) -> FilteredBatch:
         """Select the records of a batch that are counted."""
-        import pyarrow as pa
-
         if batch.time is None and self._needs_time:
             raise InputDataError(
                 "records have no time, and days and slices need one; name its column with time=NAME"
@@ -118,6 +116,8 @@ class RecordFilter:
         if self.strata is not None:
             value = None if batch.bid is None else batch.bid[inside]
             if batch.label is not None:
+                import pyarrow as pa
+
                 value = batch.label.filter(pa.array(inside))
             stratum = self.strata.assign(batch.x[inside], batch.y[inside], value)
         selected = self._select(batch, inside, time, stratum)
