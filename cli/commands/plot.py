@@ -25,7 +25,7 @@ _ENDINGS = (".png", ".svg", ".pdf")
 @RELEASE
 @SLICE
 @VIEWED_EACH
-@click.argument("output", type=click.Path())
+@click.argument("output", type=click.Path(), required=False)
 @click.option(
     "--kind",
     default="density",
@@ -58,7 +58,7 @@ def command(
     release: str,
     slice_name: str | None,
     when: tuple[str, ...],
-    output: str,
+    output: str | None,
     kind: str,
     level: str | None,
     outline: str | None,
@@ -83,9 +83,12 @@ def command(
     from psd._util.atomic_write import check_free, write_file
     from psd._util.extras import require_matplotlib
 
-    ending = Path(output).suffix.lower()
-    if ending not in _ENDINGS:
-        raise click.UsageError(f"OUTPUT must end in {', '.join(_ENDINGS)}, got {output[:80]!r}")
+    ending = "" if output is None else Path(output).suffix.lower()
+    if output is None or ending not in _ENDINGS:
+        got = "" if output is None else f", got {output[:80]!r}"
+        raise click.UsageError(
+            f"OUTPUT must end in {', '.join(_ENDINGS)}{got}; write psd plot RELEASE map.png"
+        )
     if not 20 <= dpi <= 1200:
         raise click.UsageError(f"--dpi must be 20 to 1200, got {dpi}")
     require_matplotlib("psd plot")

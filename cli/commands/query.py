@@ -10,7 +10,14 @@ import click
 from ..options.command import NUMBER, Command
 from ..options.common import RELEASE, overwrite, unreliable_options
 from ..options.regions import region_name_options
-from ..options.time_slices import CATEGORY, EACH, WHEN, release_or_series_at, release_when
+from ..options.time_slices import (
+    CATEGORY,
+    EACH,
+    WHEN,
+    is_cube,
+    release_or_series_at,
+    release_when,
+)
 from ..output.answers import (
     EXTRA,
     WINDOWS,
@@ -429,7 +436,7 @@ def command(
         print_answers(table, (*EXTRA.get(kind, ()), *shown_values), has_details=details)
         note_intervals(table, loaded.record.values, of_values["mean"])
         if joint is not None:
-            print_joint(joint)
+            print_joint(joint, is_cube=is_cube(loaded))
         print_explanations(table, explanations)
         _note_unit(loaded, form)
     elif form in FILES:

@@ -316,6 +316,8 @@ class Command(click.Command):
         names = {name for param in self.params for name in param.opts}
         for at, arg in enumerate(args):
             option, sign, value = arg.partition("=")
+            if option in {"-o", "--output"} and "output" in names:  # an argument
+                raise click.UsageError(f"{option} must be left out; OUTPUT stands last", ctx)
             if not option.startswith("--"):
                 continue
             value = value if sign else " ".join(args[at + 1 : at + 2])
@@ -420,11 +422,7 @@ class Group(click.Group):
             refuse_moved(f"{path} {word}".strip())
             if any(mark in word for mark in "./\\"):  # a file
                 refuse_moved(f"{path} RELEASE")
-            check_names(
-                "command",
-                [f"{path} {word}".strip()],
-                [f"{path} {name}".strip() for name in self.list_commands(ctx)],
-            )
+            check_names(f"{path} command".strip(), [word], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

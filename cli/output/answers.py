@@ -238,7 +238,7 @@ EXTRA = {
 _WIDEST = 12
 
 
-def print_joint(joint: Joint) -> None:
+def print_joint(joint: Joint, *, is_cube: bool) -> None:
     """Correlations as a second table, and the total, on the screen."""
     ids = [printable(name) for name in _region_names(joint)]
     if 1 < len(joint) <= _WIDEST:
@@ -260,6 +260,12 @@ def print_joint(joint: Joint) -> None:
             f"\ntotal {total.estimate:,.1f}, error {total.error:,.1f}, "
             f"{total.lower:,.1f} to {total.upper:,.1f}"
         )
+        if is_cube and _window_columns(joint.answers):
+            click.echo(
+                "(a total of windows adds up their unevenness in full; as one --when it may have a "
+                "smaller error)",
+                err=True,
+            )
     elif joint.overlap is not None:
         a, b = (ids[number] for number in joint.overlap)
         click.echo(f"(no total: {a} and {b} overlap, and would be counted twice)", err=True)

@@ -261,7 +261,9 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
                     request.columns,
                     overwrite=overwrite,
                 )
-        what = built.method if request.slices is None else _series_text(built)
+        zone = " in UTC (no time zone is given)"
+        zone = zone if tallies is None and "time_zone" not in release.table else ""
+        what = built.method if request.slices is None else _series_text(built) + zone
         if request.category is not None:
             what += f", {request.category.size:,} categories of {request.category.column}"
         print_success(f"wrote {release.output}: {what}, {built.record.guarantee_text}")

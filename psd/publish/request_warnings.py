@@ -85,7 +85,9 @@ def odds_text(epsilon: float) -> str:
 def warn_of_columns(
     data: Any, request: BuildTerms | TallyRequest, *, per: object, has_ledger: bool
 ) -> None:
-    """Warn of columns whose names say that another unit of privacy, or another CRS, may be meant.
+    """Warn of times that nothing uses, and of names that say that other columns may be meant.
+
+    Names may say that another unit of privacy, or another CRS, is meant.
 
     data: looked at for names of columns alone, private; all else public. `per` is as the caller
     gave it; ``"record"`` says that a record is what is protected. With a ledger the dataset states
@@ -96,6 +98,12 @@ def warn_of_columns(
     is_tallied = isinstance(request, BuildTerms) and request.is_tallied
     if is_tallied or domain is None or (has_ledger and columns.skip_rows):
         return
+    of_days = request.slices is not None or request.unit.kind == "user-day"
+    if columns.time is not None and not of_days and not has_ledger:
+        _warn(
+            "time has no effect without slices or days, and all records are counted together. Give "
+            'slices="FIRST..LAST", such as 2024-01..2024-12, or no column of times'
+        )
     crs, headers = domain.crs, headers_of(data, columns)
     is_meant = has_ledger or request.unit.has_user or per == PER_RECORD
     ids = () if is_meant else id_columns(headers)

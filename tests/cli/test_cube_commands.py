@@ -80,6 +80,16 @@ def test_joint_answers():
     assert np.array(found["covariance"]) == pytest.approx(joint.covariance)
     assert found["total"]["error"] == pytest.approx(joint.total().error)
     assert "joint_upper" in passes(f"{ASK} --joint --format csv")
+    note = "a total of windows adds up their unevenness in full"
+    assert note in cli(*f"{ASK} --when 2024-01-01 --when 2024-01-02 --joint".split()).err
+    assert note not in cli(*f"{ASK} --box 8 0 16 8 --joint".split()).err
+
+
+def test_a_build_says_in_which_zone_times_are():
+    line = f"{BUILD} -o z --epsilon 1 {TIMES}"
+    assert "48 slices, epsilon" in passes(f"{line} --overwrite")
+    told = passes(f"{line.replace('--time-zone UTC', '')} --overwrite")
+    assert told == "wrote z: cube, 48 slices in UTC (no time zone is given), epsilon 1 per record\n"
 
 
 def test_nested_areas_in_a_window():

@@ -72,7 +72,8 @@ def test_help_and_wrong_usage(subtests, here):
 WRONG = [
     (2, "publish", "command 'publish' does not exist; use one of plan, build"),
     (2, "bulid x.csv", "command 'bulid' does not exist; did you mean 'build'?"),
-    (2, "ledger statsu", "command 'ledger statsu' does not exist; did you mean 'ledger status'?"),
+    (2, "ledger statsu", "ledger command 'statsu' does not exist; did you mean 'status'?"),
+    (2, "ledger info", "ledger command 'info' does not exist; use one of account, create, history"),
     (2, "-q info x -v", "at most one of --quiet and --verbose must be given"),
     (2, "--nope", "--nope"),
     (2, "info", "RELEASE"),
@@ -286,7 +287,7 @@ def test_names_with_signs_are_told_apart(here):
     assert "--decimal must be one of '.', ',', got ';'" in told
     told = fails(2, "build p.csv -o r --epsilon 1 --bounds 126,4 37 127,6 38")
     assert "got '126,4'; write a decimal point" in told
-    for word, meant in (("bulid", "build"), ("ledger staus", "ledger status")):
+    for word, meant in (("bulid", "build"), ("ledger staus", "status")):
         assert f"did you mean '{meant}'?" in fails(2, word)
 
 

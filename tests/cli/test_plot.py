@@ -50,7 +50,9 @@ def test_one_slice_and_what_is_refused(folder, subtests):
 
 
 REFUSED = [
-    (2, "r a.jpg", "OUTPUT must end in .png, .svg, .pdf, got 'a.jpg'"),
+    (2, "r a.jpg", "OUTPUT must end in .png, .svg, .pdf, got 'a.jpg'; write psd plot RELEASE map"),
+    (2, "r", "OUTPUT must end in .png, .svg, .pdf; write psd plot RELEASE map.png"),
+    (2, "r -o a.png", "-o must be left out; OUTPUT stands last"),
     (2, "r b.png --kind people", "--kind must be one of density, estimate,"),
     (2, "r b.png --dpi 5", "--dpi must be 20 to 1200"),
     (2, "r b.png --level 9", "--level must be an integer from 0"),

@@ -48,6 +48,18 @@ def test_a_column_that_looks_like_an_id(name):
     assert f"({name})" in message
 
 
+def test_times_that_nothing_uses():
+    timed = table("lon", "lat").assign(at=pd.Timestamp("2024-01-31"))
+    [message] = build(timed, **SQUARE, time="at")
+    assert message.startswith("time has no effect without slices or days")
+    # Whatever the records are, and whether there is one.
+    assert build(timed[:0], **SQUARE, time="at") == [message]
+    assert told(psd.tally, timed, **SQUARE, part="p", time="at") == [message]
+    assert build(timed, **SQUARE, time="at", slices="2024-01") == []
+    days = {"time": "at", "per": "day", "user": "id", "max_contributions": 1}
+    assert build(timed.assign(id="a"), **SQUARE, **days) == []
+
+
 def test_longitudes_in_a_crs_in_metres(tmp_path, subtests):
     named = table("Longitude", "Latitude")
     (tmp_path / "p.csv").write_text("Longitude;Latitude\n1;2\n")
