@@ -69,6 +69,7 @@ _CREATE = (
             "help": "All slices that the stream can have, such as 2026-01-01..2026-12-31. Public, "
             "never from the data; needs --time. The list never changes.",
         },
+        method={"help": "Method that divides space, see `psd methods`. By default auto."},
         max_contributions={
             "help": "Largest number of records kept of each user in all slices, those of earlier "
             "slices first; or of each day or slice with --per."
@@ -137,7 +138,8 @@ def create(
     account = account_of(ledger, dataset, analyst, outputs=[output])
     if account is not None:  # files of records are refused unread
         account.refuse_records(public_files(fields, Path.cwd()))
-    request = StreamRequest.of(request_from_values(fields))
+    # A method by default would count many slices together.
+    request = StreamRequest.of(request_from_values({"method": "auto", **fields}))
     if by is not None and request.slices.by != by:
         raise click.UsageError(f"--by must be {request.slices.by} for these --slices, got {by}")
     created = create_stream(state, output, request, account=account, **totals)

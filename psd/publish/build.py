@@ -16,7 +16,7 @@ from psd.publish.drawing import draw_counts
 from psd.publish.fields import FIELDS, answer_guesses
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import run_build
-from psd.publish.request_values import DEFAULT_METHOD, terms_from_values
+from psd.publish.request_values import terms_from_values
 from psd.publish.request_warnings import warn_of_columns, warn_of_request
 from psd.publish.tallies import tallies_in
 
@@ -58,7 +58,7 @@ def build(
     epsilon: str | float | Decimal,
     bounds: Any = None,
     crs: str | None = None,
-    method: Decomposition | str = DEFAULT_METHOD,
+    method: Decomposition | str | None = None,
     set: Mapping[str, Any] | None = None,
     x: str | None = None,
     y: str | None = None,
@@ -107,6 +107,7 @@ def build(
     time_zone: str | None = None,
     slices: TimeSlices | str | Sequence[str] | None = None,
     max_per_slice: int | None = None,
+    separate_slices: bool = False,
     category: str | None = None,
     labels: str | Sequence[str] | Mapping[str, str] | os.PathLike[str] | None = None,
     other_labels: Literal["count", "drop"] = "count",
@@ -156,7 +157,8 @@ def build(
         see `psd.publish.area`: that of a GeoDataFrame of points; "EPSG:4326" where none does.
     method : Decomposition or str
         How space is divided, such as ``"grid"`` or ``psd.decompositions.Quadtree(height=8)``. With
-        regions, what is inside the lowest ones: "auto", "cascade" or "none".
+        regions, what is inside the lowest ones: "auto", "cascade" or "none". By default "auto", and
+        "cube" for more than 8 slices, if there are no regions and no values.
     set : mapping, optional
         Parameters of a method that is named by text, such as ``{"height": 8}``.
     x, y : str, optional
@@ -254,6 +256,9 @@ def build(
         M, the largest number of records kept of each user in one time slice, of the
         ``max_contributions`` in all slices together; requires ``slices``. It changes no noise of
         discrete Laplace law, which is made for all slices together.
+    separate_slices : bool
+        Whether more than 8 slices are counted one by one too, as those of a named method are, and
+        not together in a cube.
     category : str, optional
         Column of labels, texts or whole numbers, by which records are counted too, in one release
         with the slices, see `psd.space.categories`; requires ``labels``, and method "cube", which
@@ -291,7 +296,7 @@ def build(
     Returns
     -------
     Release
-        A series if there are slices.
+        A series or a cube if there are slices.
 
     Raises
     ------

@@ -622,7 +622,8 @@ FIELDS: Final = (
                "gaussian needs --delta."),
     Field(name="method", group="Release", private=False, choices=(*methods(), "none"),
           is_everyday=True, value_of=lambda request, folder: request.method.name,
-          help="Method that divides space; `psd methods` describes all. By default auto."),
+          help="Method that divides space, see `psd methods`. By default auto, for more than 8 "
+               "slices cube."),
     Field(name="set", group="Release", private=False, form="KEY=VALUE", is_list=True,
           parse=_parse_settings, files=_workload_files, is_everyday=True,
           value_of=lambda request, folder: {
@@ -683,12 +684,16 @@ FIELDS: Final = (
     Field(name="slices", group="Time", private=False, of_records=True, form="NAMES",
           parse=_parse_slices, is_everyday=True,
           value_of=lambda request, folder: request.slices and slices_text(request.slices),
-          help="Publish a series with one release for each time slice: months, weeks, days or "
-               "hours, such as 2024-01,2024-03..2024-06, 2024-W05 or 2024-01-31T17. Public, "
-               "never from the data; needs --time."),
+          help="Count each of these time slices: months, weeks, days or hours, such as "
+               "2024-01,2024-03..2024-06, 2024-W05 or 2024-01-31T17. Public, never from the data; "
+               "needs --time."),
     Field(name="max_per_slice", group="Time", private=False, of_records=True, form="M",
           parse=_parse_number, value_of=lambda request, folder: request.unit.max_per_slice,
           help="Largest number of records kept of each user in one slice, of the K in all."),
+    Field(name="separate_slices", group="Time", private=False, form="", parse=_parse_flag,
+          value_of=lambda request, folder: request.separate_slices or None,
+          help="Count each of more than 8 slices separately, as those with regions, values or a "
+               "--method are; without it they are one cube."),
     Field(name="category", group="Category", private=False, of_records=True, form="COLUMN",
           value_of=_column("category"),
           help="Column of labels by which records are counted too, in one release; needs --labels. "

@@ -17,6 +17,7 @@ from psd.accounting import rho_of
 from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.private_bounds import PrivateBounds
 from psd.decompositions import Decomposition, Regions, as_method
+from psd.decompositions.cube import Cube
 from psd.errors import ParameterError
 from psd.ingest.points import column_projection
 from psd.ingest.sources import Columns
@@ -51,6 +52,9 @@ __all__ = ["BuildRequest", "BuildTerms"]
 
 NoiseChoice: TypeAlias = Literal["auto", "laplace", "gaussian"]
 """Laws of the noise of counts that a build may have, and the choice between them by a rule."""
+
+MOST_APART = 8
+"""Slices that the default method counts separately; more of them are one cube."""
 
 SLICES_EXAMPLE = 'psd.TimeSlices.parse("day", "2024-01-01")'
 
@@ -156,6 +160,10 @@ class BuildTerms:
     domain: Domain | PrivateBounds | None = None
     epsilon: Decimal
     method: Decomposition
+    # Whether the caller named no method, so that many slices make a cube, see `_default_cube`; and
+    # whether slices are to be counted separately. Equal requests have equal methods.
+    is_default: bool = field(default=False, compare=False)
+    separate_slices: bool = field(default=False, compare=False)
     # As in `ReadRequest`.
     columns: Columns = Columns()  # noqa: RUF009 - frozen
     is_tallied: bool = False
@@ -206,7 +214,7 @@ class BuildTerms:
             )
         object.__setattr__(self, "domain", as_domain(self.domain))
         object.__setattr__(self, "about", about_from_mapping(self.about))
-        object.__setattr__(self, "method", as_method(self.method))
+        object.__setattr__(self, "method", self._default_cube or as_method(self.method))
         named = tuple(value.name for value in self.values)
         if named != self.columns.values:
             object.__setattr__(self, "columns", replace(self.columns, values=named))
@@ -268,6 +276,12 @@ class BuildTerms:
                 "have sums and means of each slice",
                 name="values",
             )
+        if self.is_cube and self.separate_slices:
+            raise ParameterError(
+                f"separate_slices must be left out with method {self.method.name}, which counts "
+                "slices, or categories, together; other methods count each slice separately",
+                name="separate_slices",
+            )
         if self.is_cube:
             loss, bound = self.loss, self.unit.max_contributions
             if min(loss.epsilon, loss.epsilon if loss.is_pure else loss.rho) < 2:
@@ -292,6 +306,17 @@ class BuildTerms:
         check_instance(
             "post_processing", self.post_processing, PostProcessing, "psd.PostProcessing()"
         )
+
+    @property
+    def _default_cube(self) -> Cube | None:
+        """A cube if no method was named, there are many slices, and a cube refuses nothing."""
+        if not self.is_default or self.separate_slices or self.slices is None:
+            return None
+        number, nano = len(self.slices), self.nano_epsilon
+        losses = [nano] if self.delta is None else [nano, rho_of(nano, self.delta)]
+        each = self.unit.max_contributions * (number if self.contribution_scope == "slice" else 1)
+        takes_all = self.regions is None and not self.values and each <= MAX_CONTRIBUTIONS
+        return Cube() if number > MOST_APART and takes_all and min(losses) >= 2 else None
 
     @property
     def is_cube(self) -> bool:
@@ -352,6 +377,11 @@ class BuildTerms:
 
     def of_records(self) -> BuildRequest:
         """Request of a build from records."""
+        if self.separate_slices and self.slices is None:
+            raise ParameterError(
+                "slices must be given with separate_slices, which counts each of them separately",
+                name="slices",
+            )
         return self if isinstance(self, BuildRequest) else self._completed()
 
     def of_tallies(

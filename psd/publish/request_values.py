@@ -158,6 +158,7 @@ class RequestArguments(ReadArguments, total=False):
     density: str | None
     about: Any
     slices: Any
+    separate_slices: bool
     category: str | None
     labels: Any
     other_labels: str | None
@@ -237,6 +238,8 @@ def terms_from_values(
     common: dict[str, Any] = dict(
         epsilon=given["epsilon"],
         method=method,
+        is_default="method" not in given and not given.get("set"),
+        separate_slices=given.get("separate_slices", False),
         covariate=covariate,
         boundary=boundary,
         regions=None if source is None else hierarchy_from_values(source, given, area, boundary),

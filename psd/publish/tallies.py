@@ -63,6 +63,7 @@ _NO_CATEGORIES = (
 # What a build states about a release, and a tally does not need.
 _OF_THE_BUILD = (
     "epsilon", "delta", "noise", "estimate", "density", "about", "boundary", "covariate",
+    "separate_slices",
 )  # fmt: skip
 _IN_THE_BUILD = "must be left out for a tally; the build has it"
 

@@ -166,6 +166,8 @@ class Stream:
         """
         if arguments.get("slices") is None:
             raise ParameterError("slices must be given; they are all that the stream can have")
+        # A method by default would count many slices together.
+        arguments["method"] = arguments.get("method") or "auto"
         request = request_from_values(arguments)
         create_stream(path, output, request, account=account, totals=totals, counter=counter)
         return cls(path)

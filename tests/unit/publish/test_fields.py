@@ -140,6 +140,7 @@ REQUESTS = {
     "slices of users": {**USER, **TIMED, "per": "user-slice"},
     "counted users": {"user": "id", "count": "users"},
     "slices": TIMED,
+    "separate slices": {**TIMED, "separate_slices": True},
     "a limit in each slice": {**USER, **TIMED, "max_per_slice": 2},
     "a bound per slice": {**USER, **TIMED, "per": "slice"},
     "columns": {"x": "east", "y": "north", "geometry": "geom", "layer": "visits"},

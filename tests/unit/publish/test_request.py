@@ -280,3 +280,79 @@ def test_a_recipe_states_how_text_is_read():
     assert request.columns == Columns(**read)
     assert request_from_toml(request_to_toml(request)) == request
     assert request_from_values({**table, "skip_rows": "3"}) == request
+
+
+# The method of many slices that nobody named
+
+NINE = {"time": "at", "slices": "2024-01..2024-09"}
+
+
+def test_more_than_eight_slices_are_a_cube_unless_a_method_is_named():
+    for months, name in (("2024-01..2024-08", "auto"), ("2024-01..2024-09", "cube")):
+        found = request(time="at", slices=months)
+        assert (found.method.name, found.is_cube) == (name, name == "cube")
+        # A recipe states the method, so it is the same whatever the default is later.
+        text = request_to_toml(found)
+        assert f'method = "{name}"' in text
+        assert request_from_toml(text) == found
+        assert hash(request_from_toml(text)) == hash(found)
+    assert request(**NINE).post_processing == request(**NINE, method="auto").post_processing
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "auto"},
+        {"method": "cascade"},
+        {"set": {"cells": 1000}},
+        {"set": {"workload": "medium"}},
+        {"separate_slices": True},
+        {"values": {"fare": (0, 60)}},
+        {"regions": "h3=5"},
+        {"epsilon": "1e-9"},
+        {"delta": "1e-6", "epsilon": "1e-7"},
+        {"user": "id", "max_contributions": 200_000_000, "per": "slice"},
+    ],
+    ids=lambda change: " ".join(change),
+)
+def test_slices_stay_apart_where_a_cube_would_be_refused_or_was_not_meant(change):
+    found = request(**{**NINE, **change})
+    assert not found.is_cube
+    assert not request_from_toml(request_to_toml(found)).is_cube
+
+
+def test_what_a_cube_takes_makes_one():
+    for change in (
+        {**USER, "per": "slice"},
+        {**USER, "max_per_slice": 1, "delta": "1e-6"},
+        {"user": "id", "count": "users"},
+        {**USER, "per": "day"},
+        CHOSEN,
+        {"boundary": BoundaryFile(path="old.gpkg"), "estimate": "signed"},
+    ):
+        assert request(**{**NINE, **change}).is_cube
+
+
+def test_tallies_state_slices_that_make_a_cube():
+    given, unit = {"epsilon": 1}, PrivacyUnit()
+    many = TimeSlices.parse("month", NINE["slices"])
+    for more, slices, name in (
+        ({}, many, "cube"),
+        ({}, MONTHS, "auto"),
+        ({"separate_slices": True}, many, "auto"),
+        ({"method": "auto"}, many, "auto"),
+    ):
+        terms = terms_from_values({**given, **more}, tallied=psd.Domain(bounds=BOUNDS))
+        made = terms.of_tallies(psd.Domain(bounds=BOUNDS), unit, slices, "series")
+        assert made.method.name == name
+
+
+def test_separate_slices_needs_slices_that_are_not_counted_together():
+    for change, words in (
+        ({}, "slices must be given with separate_slices, which"),
+        ({**NINE, "method": "cube"}, "separate_slices must be left out with method cube, which"),
+        ({**NINE, "category": "c", "labels": "a"}, "separate_slices must be left out with method"),
+        ({**NINE, "separate_slices": "yes"}, "separate_slices must be true or false"),
+    ):
+        with pytest.raises(PsdError, match=words):
+            request(**{"separate_slices": True, **change})
