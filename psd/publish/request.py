@@ -48,7 +48,7 @@ from psd.space.covariate import Covariate
 from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 
-__all__ = ["BuildRequest", "BuildTerms"]
+__all__ = ["MOST_APART", "BuildRequest", "BuildTerms"]
 
 NoiseChoice: TypeAlias = Literal["auto", "laplace", "gaussian"]
 """Laws of the noise of counts that a build may have, and the choice between them by a rule."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from psd.apps.planning._constants import GOOD_ERROR
 from psd.privacy.loss import delta_text, failure_text
 from psd.privacy.values import count_factor
+from psd.publish.request import MOST_APART
 from psd.query.answer_table import relative_text
 from psd.space.domain import DEFAULT_MIN_CELL
 
@@ -68,6 +69,11 @@ def plan_sentences(expected: Plan) -> list[str]:
     if expected.solved is not None:
         sentences.insert(0, f"epsilon {expected.solved} gives this error")
     sentences += noise_sentences(expected)
+    if expected.series.slices > MOST_APART and "window" not in keys and not expected.values:
+        sentences.append(
+            f"a build of more than {MOST_APART} slices that names no method makes a cube, whose "
+            "windows a plan of method cube predicts"
+        )
     if expected.values:
         sentences += [
             _values_sentence(len(expected.values)),

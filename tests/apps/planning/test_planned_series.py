@@ -60,6 +60,7 @@ def test_each_law_has_its_loss_and_stands_beside_the_other():
     told = " ".join(plan_sentences(expected))
     assert "quadtree with Laplace noise" in told
     assert "by itself a build chooses Gaussian noise at epsilon 1 with quadtree" in told
+    assert "a build of more than 8 slices that names no method makes a cube" in told
     assert "delta 1e-6: with a probability of at most 1e-6 it may reveal more" in told
 
 
