@@ -12,7 +12,13 @@ from psd.query.answer_table import Threshold
 
 from ..options.command import INTEGER, LIMITS, Command
 from ..options.common import RELEASE, overwrite
-from ..options.time_slices import SLICE, VIEWED_EACH, release_or_series_at, release_viewed
+from ..options.time_slices import (
+    SLICE,
+    VIEWED_CATEGORY,
+    VIEWED_EACH,
+    release_or_series_at,
+    release_viewed,
+)
 from ..output.terminal import print_success, show_stage
 
 
@@ -20,6 +26,7 @@ from ..output.terminal import print_success, show_stage
 @RELEASE
 @SLICE
 @VIEWED_EACH
+@VIEWED_CATEGORY
 @click.option("-o", "--output", type=click.Path(), required=True, help="HTML file to write.")
 @click.option(
     "--regions",
@@ -48,6 +55,7 @@ def run_map(
     release: str,
     slice_name: str | None,
     when: tuple[str, ...],
+    category: str | None,
     output: str,
     regions: str | None,
     regions_crs: str | None,
@@ -83,13 +91,13 @@ def run_map(
     check_free(output, overwrite=overwrite, inputs=(release,))
     with show_stage() as stage:
         stage("reading")
-        loaded = release_viewed(release, slice_name, when)
+        loaded = release_viewed(release, slice_name, when, category)
         table = None
         if regions is not None:
             table = read_polygons(Path(regions), "regions", crs=regions_crs)
         stage("drawing")
         shown: dict[str, Any] = {"title": title, "level": level, "threshold": threshold}
-        page = map_page(loaded, regions=table, when=list(when) or None, **shown)
+        page = map_page(loaded, regions=table, when=list(when) or None, category=category, **shown)
     write_file(output, page.encode("utf-8"), overwrite=overwrite)
     print_success(f"wrote {output}")
 

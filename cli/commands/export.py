@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,11 +10,21 @@ from psd import _apps
 
 from ..options.command import INTEGER, Command, cell_level, refuse_others
 from ..options.common import RELEASES, overwrite, unreliable_options
-from ..options.time_slices import SLICE, VIEWED, is_cube, release_at, release_viewed
+from ..options.time_slices import (
+    SLICE,
+    VIEWED,
+    VIEWED_CATEGORY,
+    is_cube,
+    release_at,
+    release_viewed,
+)
 from ..output.terminal import print_success, show_stage
 from . import module_of_app
 
-_ANY = {"release", "slice_name", "when", "output", "crs", "overwrite", "max_nodes"}
+if TYPE_CHECKING:
+    from psd.api.release import Release
+
+_ANY = {"release", "slice_name", "when", "category", "output", "crs", "overwrite", "max_nodes"}
 _OF_POINTS = _ANY | {"points", "n", "seed"}
 _OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold", "table"}
 
@@ -23,6 +33,7 @@ _OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold",
 @RELEASES
 @SLICE
 @VIEWED
+@VIEWED_CATEGORY
 @click.argument("output", type=click.Path())
 @click.option(
     "--site",
@@ -83,6 +94,7 @@ def command(
     releases: tuple[str, ...],
     slice_name: str | None,
     when: str | None,
+    category: str | None,
     output: str,
     site: bool,
     cells: str,
@@ -143,8 +155,7 @@ def command(
             check_free(output, overwrite=overwrite, inputs=[release])
         with show_stage() as stage:
             stage("reading")
-            loaded = release_viewed(release, slice_name, () if when is None else (when,))
-            loaded = loaded if when is None else loaded[when]
+            loaded = _viewed(release, slice_name, when, category)
             stage("writing")
             chosen: dict[str, Any] = {"points": True, "n": n, "seed": seed, "crs": crs}
             number = loaded.export(output, **chosen, overwrite=overwrite)
@@ -158,11 +169,9 @@ def command(
         check_free(output, overwrite=overwrite, inputs=[release])
     with show_stage() as stage:
         stage("reading")
-        loaded = release_viewed(release, slice_name, () if when is None else (when,))
+        loaded = _viewed(release, slice_name, when, category)
         if loaded.slices is not None and not is_cube(loaded):
             loaded = release_at(release, slice_name)  # refuses it
-        elif when is not None:
-            loaded = loaded[when]
         stage("writing")
         own: dict[str, Any] = {"level": level}
         if not loaded.levels:
@@ -185,3 +194,9 @@ def command(
         )
     left_out = f", without {dropped:,} that are unreliable" if unreliable == "drop" else ""
     print_success(f"wrote {target}{left_out}")
+
+
+def _viewed(path: str, name: str | None, when: str | None, category: str | None) -> Release:
+    """Release, slice of a series, or a cube or one view of it."""
+    loaded = release_viewed(path, name, () if when is None else (when,), category)
+    return loaded if when is None and category is None else loaded.view(when, category)

@@ -11,7 +11,7 @@ from psd.query.answer_table import Threshold
 
 from ..options.command import INTEGER, LIMITS, Command, cell_level
 from ..options.common import RELEASE, overwrite
-from ..options.time_slices import SLICE, VIEWED_EACH, release_viewed
+from ..options.time_slices import CATEGORY, SLICE, VIEWED_EACH, release_viewed
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _ENDINGS = (".png", ".svg", ".pdf")
 @RELEASE
 @SLICE
 @VIEWED_EACH
+@CATEGORY
 @click.argument("output", type=click.Path(), required=False)
 @click.option(
     "--kind",
@@ -58,6 +59,7 @@ def command(
     release: str,
     slice_name: str | None,
     when: tuple[str, ...],
+    categories: tuple[str, ...],
     output: str | None,
     kind: str,
     level: str | None,
@@ -99,15 +101,14 @@ def command(
     check_free(output, overwrite=overwrite, inputs=[release, *([outline] if outline else [])])
     with show_stage() as stage:
         stage("reading")
-        loaded = release_viewed(release, slice_name, when)
-        if len(when) == 1:
-            loaded = loaded[when[0]]
+        loaded = release_viewed(release, slice_name, when, categories)
         shapes = None if outline is None else read_polygons(Path(outline), crs=None)
         stage("drawing")
         matplotlib.use("agg")  # without a screen
         drawn: Any = loaded.plot(
             kind=kind,
-            slices=when if len(when) > 1 else None,
+            slices=when[0] if len(when) == 1 else when or None,
+            category=categories[0] if len(categories) == 1 else categories or None,
             level=level if loaded.levels else cell_level(level),
             outline=shapes,
             threshold=threshold,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SLICE",
+    "VIEWED_CATEGORY",
     "VIEWED_EACH",
     "compared_at",
     "release_at",
@@ -49,6 +50,13 @@ VIEWED_EACH = click.option(
     metavar="WINDOW",
     help="Window of a cube, such as 2024-01-31 or 'weekdays 07-09'. May be repeated, for one map "
     "of each.",
+)
+
+VIEWED_CATEGORY = click.option(
+    "--category",
+    metavar="LABEL",
+    help="Label of a cube with categories, such as work or purpose=work, with all labels below it; "
+    "all categories by default.",
 )
 
 CATEGORY = click.option(
@@ -152,20 +160,28 @@ def compared_at(path: str, name: str | None, option: str) -> Release:
     return loaded if is_cube(loaded) or name is not None else release_at(path, name, option)
 
 
-def release_viewed(path: str, name: str | None, when: tuple[str, ...]) -> Release:
-    """Release of a file, its time slice of a name, or a cube whose windows are looked at.
+def release_viewed(
+    path: str, name: str | None, when: tuple[str, ...], category: object = None
+) -> Release:
+    """Release of a file, its time slice of a name, or a cube that is looked at.
+
+    when, category: what is looked at of a cube, if it is not all of it.
 
     Raises
     ------
     UsageError
-        If windows of another release are named, or a slice and windows.
+        If something of another release is looked at, or a slice and windows.
     """
     if when and name is not None:
         raise click.UsageError("--slice must be left out with --when")
     loaded = release_or_series_at(path, name)
-    if when and not is_cube(loaded):
-        other = "--slice names a slice of a series" if loaded.slices is not None else "it has none"
-        raise click.UsageError(f"--when must be given with a cube, but {path} is none; {other}")
+    for option, given in (("--when", when), ("--category", category)):
+        if given and not is_cube(loaded):
+            has_slices = option == "--when" and loaded.slices is not None
+            other = "--slice names a slice of a series" if has_slices else "it has none"
+            raise click.UsageError(
+                f"{option} must be given with a cube, but {path} is none; {other}"
+            )
     return loaded
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -50,6 +50,7 @@ class AskedTime:
     slices: Mapping[str, QueryIndex]  # by their names
     windows: tuple[Integers, ...]  # numbers among these, ascending
     labels: tuple[Mapping[str, str], ...]  # of each window, columns in front of its answers
+    texts: tuple[Mapping[str, str], ...]  # of each window, its names: when, slice and category
     # The cube that is asked; then `slices` has its plane without a name, and windows have numbers
     # of the cells of the cube, see `psd.query.cubes.Windows`.
     cube: CubeIndex | None = None
@@ -57,7 +58,8 @@ class AskedTime:
 
 def each_of(each: Any) -> tuple[str, ...]:
     """What is answered one by one: slices, categories or both."""
-    words = () if each is None else (each,) if isinstance(each, str) else tuple(each)
+    is_one = isinstance(each, str) or not isinstance(each, Iterable)
+    words = () if each is None else (each,) if is_one else tuple(each)
     if not set(words) <= {"slice", "category"} or len(set(words)) < len(words):
         raise ParameterError(
             f"each must be 'slice', 'category', both or left out, got {str(each)[:80]!r}",
@@ -69,22 +71,21 @@ def each_of(each: Any) -> tuple[str, ...]:
 def _asked_categories(
     category: CategoryAxis, of: Any, *, is_each: bool
 ) -> list[tuple[dict[str, str], Integers]]:
-    """Cells of categories that are asked about, each with its columns in front of the answers."""
-    texts = [None] if of is None else [of] if isinstance(of, str) else list(of)
-    if not texts or not all(text is None or isinstance(text, str) for text in texts):
+    """Cells of categories that are asked about, each with its label if it is not all of them."""
+    is_one = isinstance(of, str) or not isinstance(of, Iterable)
+    texts = [of] if is_one else list(of)
+    if not texts or not all(isinstance(text, str) for text in texts if of is not None):
         raise ParameterError(
             f"category must be a label, or several, got {shown(of)}", name="category"
         )
     asked: list[tuple[dict[str, str], Integers]] = []
     for text in texts:
+        label = {} if text is None else {"category": category.label_named(text)}
         first, stop = (0, category.size) if text is None else category.span_of(text)
         if is_each:
             cells = range(first, stop)
             asked += [({"category": category.names[c]}, np.array([c])) for c in cells]
         else:
-            label = {} if of is None or isinstance(of, str) else {
-                "category": category.label(first, stop)
-            }  # fmt: skip
             asked.append((label, np.arange(first, stop)))
     return asked
 
@@ -109,7 +110,7 @@ class Publication:
             else f"{len(self.slices)} slices by {self.slices.by}"
         )
         if isinstance(self.record, WindowRecord):
-            size = f"{self.record.window.name}, {size}"
+            size = ", ".join([*self.record.shown.values(), size])
         facts = [self.method, size] if self.slices is None else [size, self.method]
         return (
             f"<Release: {', '.join(facts)}, {self.record.loss_text} per {self.unit.kind}"
@@ -352,11 +353,7 @@ class Publication:
         """
         slices = self._time()
         if isinstance(self.record, CubeRecord):
-            windows, is_list = read_windows(name, slices)
-            if is_list:
-                raise ParameterError(f"when must be one window, got {len(windows):,}", name="when")
-            warn_of_clock_changes(windows, slices)
-            return self._view(self.record.cells_in(windows[0]))
+            return self._view_of(self._asked_time(name, None))
         if name not in slices.names:
             raise ParameterError(
                 f"slice {name!r} is not in this series; it has {len(slices)}, from "
@@ -364,10 +361,78 @@ class Publication:
             )
         return self._releases[slices.names.index(name)]
 
-    def _view(self, window: TimeWindow) -> Self:
-        """A cube in a window, with numbers of cells of all axes."""
+    def view(self, when: Any = None, category: str | None = None) -> Self:
+        """View of a cube in a window of time and a category: ``cube[when]`` has all categories.
+
+        A view is asked, drawn and exported, and has the guarantee of its cube; it is no release of
+        its own, and cannot be saved. The cells of a view have the answers of `Release.query` to
+        their boxes in this window and category.
+
+        Parameters
+        ----------
+        when : str, date or psd.space.time_slices.TimeWindow, optional
+            Window of time, such as ``"weekdays 07-09"``; all time by default.
+        category : str, optional
+            Label, such as ``"work"`` or ``"purpose=work"``, with all labels below it. All
+            categories by default.
+
+        Raises
+        ------
+        ParameterError
+            If the release is no cube, or has no such window or label.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, psd
+        >>> rng = np.random.default_rng(1)
+        >>> x, y = rng.uniform(0, 8, (2, 500))
+        >>> data = pd.DataFrame({"x": x, "y": y, "fare": np.where(x > 4, "low", "full")})
+        >>> cube = psd.build(
+        ...     data,
+        ...     domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857"),
+        ...     crs="EPSG:3857",
+        ...     epsilon=1,
+        ...     category="fare",
+        ...     labels=["full", "low"],
+        ...     per="record",
+        ... )
+        >>> low = cube.view(category="low")
+        >>> low.metadata["category"]
+        'fare=low'
+        >>> bool((low.to_geopandas()["estimate"] >= 0).all())
+        True
+        """
+        if not isinstance(self.record, CubeRecord):
+            raise ParameterError(
+                "release must be a cube to have views, got "
+                + ("a window of one" if isinstance(self.record, WindowRecord) else "another")
+            )
+        return self._view_of(self._asked_time(when, None, of=category))
+
+    def _view_of(self, asked: AskedTime) -> Self:
+        """View of the one window that is asked about."""
+        if len(asked.windows) > 1:
+            name = "when" if len({text.get("when") for text in asked.texts}) > 1 else "category"
+            what = "window" if name == "when" else "label"
+            raise ParameterError(
+                f"{name} must be one {what}, got {len(asked.windows):,}", name=name
+            )
+        return self._views_of(asked)[0]
+
+    def _views_of(self, asked: AskedTime) -> list[Self]:
+        """View of each window of a cube that is asked about."""
+        return [
+            self._view(
+                TimeWindow(name=text.get("slice", text.get("when", "all time")), numbers=window),
+                text.get("category"),
+            )
+            for text, window in zip(asked.texts, asked.windows, strict=True)
+        ]
+
+    def _view(self, window: TimeWindow, category: str | None = None) -> Self:
+        """A cube in a window, with numbers of cells of all axes, of a label if one is named."""
         assert isinstance(self.record, CubeRecord)
-        view = type(self)(window_record(self.record, window))
+        view = type(self)(window_record(self.record, window, category))
         known = {"digest": vars(self)["digest"]} if "digest" in vars(self) else {}
         vars(view).update(_cube=self._cube, **known)
         return view
@@ -401,33 +466,38 @@ class Publication:
         if isinstance(self.record, ReleaseRecord):
             if isinstance(self.record, WindowRecord):
                 windows = [self.record.window.numbers]
-                return self._asked_cube(self.record.cube, windows, [{}])
+                return self._asked_cube(self.record.cube, windows, [{}], [{}])
             return AskedTime(
-                slices={"": self.index}, windows=(np.zeros(1, np.int64),), labels=({},)
+                slices={"": self.index}, windows=(np.zeros(1, np.int64),), labels=({},), texts=({},)
             )
         slices = self.record.slices
-        labels: list[dict[str, str]] = [{}]
+        texts: list[dict[str, str]] = [{}]
         windows = [np.arange(1 if slices is None else len(slices))]
+        columns: list[str] = [name for name in ("slice", "category") if name in asked]
         if when is not None and slices is not None:
             found_windows, is_list = read_windows(when, slices)
             warn_of_clock_changes(found_windows, slices)
             windows = [window.numbers for window in found_windows]
-            labels = [{"when": window.name} if is_list else {} for window in found_windows]
+            texts = [{"when": window.name} for window in found_windows]
+            columns = ["when", *columns] if is_list else columns
         if "slice" in asked and slices is not None:
-            of_each = [(label, n) for label, window in zip(labels, windows, strict=True)
+            of_each = [(text, n) for text, window in zip(texts, windows, strict=True)
                        for n in window.tolist()]  # fmt: skip
-            labels = [{**label, "slice": slices.names[number]} for label, number in of_each]
+            texts = [{**text, "slice": slices.names[number]} for text, number in of_each]
             windows = [np.array([number]) for _, number in of_each]
         if category is not None:
             categories = _asked_categories(category, of, is_each="category" in asked)
+            if of is not None and not isinstance(of, str):
+                columns = [*columns, "category"]
             both = [
-                (label | own, (window[:, None] * category.size + cells).ravel())
-                for label, window in zip(labels, windows, strict=True)
+                (text | own, (window[:, None] * category.size + cells).ravel())
+                for text, window in zip(texts, windows, strict=True)
                 for own, cells in categories
             ]
-            labels, windows = [label for label, _ in both], [window for _, window in both]
+            texts, windows = [text for text, _ in both], [window for _, window in both]
+        labels = [{name: text[name] for name in dict.fromkeys(columns)} for text in texts]
         if isinstance(self.record, CubeRecord):
-            return self._asked_cube(self.record, windows, labels)
+            return self._asked_cube(self.record, windows, labels, texts)
         assert slices is not None  # of a series
         if max(map(len, windows)) > 1 and self.record.are_running_totals:
             raise ParameterError(
@@ -448,6 +518,7 @@ class Publication:
             slices={slices.names[n]: index for n, index in zip(chosen, found, strict=True)},
             windows=tuple(np.searchsorted(chosen, window) for window in windows),
             labels=tuple(labels),
+            texts=tuple(texts),
         )
 
     def _one_window(self, when: Any, of: Any = None) -> QueryIndex | CubeWindow:
@@ -468,13 +539,18 @@ class Publication:
         return CubeWindow(index=self._cube, window=windows[0])
 
     def _asked_cube(
-        self, record: CubeRecord, windows: Sequence[Integers], labels: Sequence[dict[str, str]]
+        self,
+        record: CubeRecord,
+        windows: Sequence[Integers],
+        labels: Sequence[dict[str, str]],
+        texts: Sequence[dict[str, str]],
     ) -> AskedTime:
         """Windows of a cube that are asked about."""
         return AskedTime(
             slices={"": QueryIndex(record=record.plane)},
             windows=tuple(windows),
             labels=tuple(labels),
+            texts=tuple(texts),
             cube=self._cube,
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from psd import _apps
-from psd._util.instances import check_instance
+from psd._util.instances import check_instance, shown
 from psd.api.guesses import guessed_of_release
 from psd.api.publication import Publication
 from psd.errors import ParameterError
@@ -463,6 +463,8 @@ class Release(Publication):
         kind: str = "density",
         *,
         slices: Sequence[str] | None = None,
+        category: str | Sequence[str] | None = None,
+        each: Literal["slice", "category"] | Sequence[str] | None = None,
         level: int | str | None = None,
         outline: geopandas.GeoDataFrame | geopandas.GeoSeries | None = None,
         threshold: Threshold = 0.3,
@@ -472,7 +474,7 @@ class Release(Publication):
         """Draw a map of the cells with matplotlib: classes, colour bar, scale bar and guarantee.
 
         Time slices are drawn as small maps with the same classes, and one key for all. A cube is
-        drawn in all time, or in the windows that `slices` names.
+        drawn in all time and all categories, or in small maps of some windows and categories.
 
         Parameters
         ----------
@@ -481,7 +483,12 @@ class Release(Publication):
             ``relative_error``, ``reliable``, ``quality`` or a mean, such as ``mean_fare``, whose
             colours are fainter by its quality; poor means are hatched.
         slices : sequence of str, optional
-            Names of the time slices to draw, or of a cube windows, at most 48; all by default.
+            Names of the time slices to draw, at most 48; all by default. Of a cube windows, as in
+            `query`; all time by default.
+        category : str or sequence of str, optional
+            Labels of a cube, as in `query`; a list has a map of each.
+        each : {"slice", "category"} or list of both, optional
+            Draw each slice of the windows of a cube, or each category of the labels; at most 48.
         level : int or str, optional
             As in `to_geopandas`.
         outline : GeoDataFrame or GeoSeries, optional
@@ -507,24 +514,40 @@ class Release(Publication):
         """
         from psd.export._maps import MOST_MAPS, draw_release, draw_series
 
-        shown: dict[str, Any] = {"outline": outline, "threshold": threshold, "cmap": cmap}
-        is_cube = isinstance(self.record, CubeRecord)
-        if not isinstance(self.record, SeriesRecord) and not (is_cube and slices is not None):
-            if slices is not None:
-                self._time()
-            cells = self.to_geopandas(level=level, threshold=threshold)
-            return draw_release(self._one(), cells, kind, axes=ax, **shown)
+        drawn: dict[str, Any] = {"outline": outline, "threshold": threshold, "cmap": cmap}
+        views: dict[str, Release] = {"": self}  # by the title of the map
+        common: list[str] = []
+        if isinstance(self.record, CubeRecord):
+            asked = self._asked_time(slices, each, of=category)
+            titles = [", ".join(label.values()) for label in asked.labels]
+            views = dict(zip(titles, self._views_of(asked), strict=True))
+            common = [text for name, text in asked.texts[0].items() if name not in asked.labels[0]]
+        else:
+            for name, value in (("category", category), ("each", each)):
+                if value is not None:
+                    raise ParameterError(
+                        f"{name} must be left out, got {shown(value)}; the release is no cube",
+                        name=name,
+                    )
+            if slices is not None or isinstance(self.record, SeriesRecord):
+                views = {name: self[name] for name in (self._time() if slices is None else slices)}
+        if list(views) == [""]:
+            [view] = views.values()
+            cells = view.to_geopandas(level=level, threshold=threshold)
+            return draw_release(view.index.record, cells, kind, axes=ax, **drawn)
         if ax is not None:
             raise ParameterError("ax must be left out with time slices, each of which has one")
-        names = list(self) if slices is None else list(slices)
-        if len(names) > MOST_MAPS:
+        if len(views) > MOST_MAPS:
             raise ParameterError(
-                f"slices must be at most {MOST_MAPS} to be drawn together, got {len(names):,}; "
+                f"slices must be at most {MOST_MAPS} to be drawn together, got {len(views):,}; "
                 "name those to draw"
             )
-        tables = {name: self[name].to_geopandas(level=level, threshold=threshold) for name in names}
+        tables = {
+            name: view.to_geopandas(level=level, threshold=threshold)
+            for name, view in views.items()
+        }
         guarantee = self.record.guarantee_text
-        return draw_series(self._first, tables, kind, guarantee=guarantee, **shown)
+        return draw_series(self._first, tables, kind, common=common, guarantee=guarantee, **drawn)
 
     def map(
         self,
@@ -535,6 +558,7 @@ class Release(Publication):
         level: int | None = None,
         threshold: Threshold = 0.3,
         when: Any = None,
+        category: str | None = None,
         overwrite: bool = False,
     ) -> None:
         """Write a page with a map that answers drawn areas, as `psd map` does.
@@ -558,6 +582,8 @@ class Release(Publication):
         when : str, psd.space.time_slices.TimeWindow, or list of these, optional
             Windows of a cube, the steps of the slider; by default all time, and each slice where a
             page has room for them. Areas that are drawn on a cube have no answer.
+        category : str, optional
+            Label of a cube that is shown, as in `query`; all categories by default.
         overwrite : bool
             Whether an existing file is replaced.
 
@@ -571,9 +597,8 @@ class Release(Publication):
             If the app `web` is not installed.
         """
         pages = _apps.load_app(_apps.METHODS["map"], what="Release.map")
-        page: str = pages.map_page(
-            self, regions=regions, title=title, level=level, threshold=threshold, when=when
-        )
+        how = {"title": title, "level": level, "threshold": threshold}
+        page: str = pages.map_page(self, regions=regions, **how, when=when, category=category)
         _write_page(path, page, overwrite=overwrite)
 
     def sheet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

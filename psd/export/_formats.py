@@ -112,7 +112,7 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
         "counts": record.counted_text,
         **({"values": values_text(record)} if record.values else {}),
         "method": record.method,
-        **({"when": record.window.name} if isinstance(record, WindowRecord) else {}),
+        **(record.shown if isinstance(record, WindowRecord) else {}),
         "library": f"psd {record.library}",
         **({"digest": digest} if digest else {}),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
@@ -225,8 +225,11 @@ def frame_map(axes: Axes, domain: Domain, outline: Any) -> None:
     )
 
 
-def title_of(record: ReleaseRecord, kind: str, guarantee: str) -> str:
-    """Title of the release, what the map shows, and the guarantee."""
+def title_of(record: ReleaseRecord, kind: str, guarantee: str, common: Sequence[str] = ()) -> str:
+    """Title of the release, what the map shows, and the guarantee.
+
+    common: names of what all maps show.
+    """
     subject = {
         "density": "Estimated density",
         "estimate": "Estimated counts",
@@ -234,8 +237,8 @@ def title_of(record: ReleaseRecord, kind: str, guarantee: str) -> str:
         "reliable": "Reliable estimates",
         "quality": "Quality of the estimates",
     }.get(kind, f"Estimated mean of {kind.removeprefix('mean_')} ({_FAINT})")
-    if isinstance(record, WindowRecord) and record.cube.slices is not None:
-        subject = f"{subject}, {record.window.name}"
+    shown = record.shown.values() if isinstance(record, WindowRecord) else common
+    subject = ", ".join([subject, *shown])
     about = record.about
     lines = [] if about is None or about.title is None else textwrap.wrap(about.title, _LINE)
     title = "\n".join([*lines[:2], subject, guarantee])
@@ -363,6 +366,7 @@ def draw_series(
     cells: Mapping[str, geopandas.GeoDataFrame],
     kind: str,
     *,
+    common: Sequence[str] = (),
     guarantee: str,
     outline: Any,
     threshold: Threshold,
@@ -371,7 +375,7 @@ def draw_series(
     """Draw tables of cells, or of named regions, by slice; see `Release.plot`.
 
     The record is that of any slice, for the domain and the units; the guarantee is that of the
-    series.
+    series, and `common` what all maps show.
     """
     require_matplotlib("a map")
     check_kind(record, kind)
@@ -406,5 +410,5 @@ def draw_series(
         axes.set_axis_off()
     draw_scale_bar(grid[-1, 0], view, below=_BELOW)
     add_key(figure, grid, shown, classes, kind, reliability_limits(threshold))
-    figure.suptitle(title_of(record, kind, guarantee), fontsize=10)
+    figure.suptitle(title_of(record, kind, guarantee, common), fontsize=10)
     return figure

@@ -54,7 +54,7 @@ def html_of(fit: Fit, *, picture: bool = True) -> str:
         **({} if about is None or about.title is None else {"title": about.title}),
         "guarantee": fit.record.guarantee_text,
         "method": f"{fit.record.method}, {len(fit.tree):,} cells",
-        **({"when": fit.record.window.name} if isinstance(fit.record, WindowRecord) else {}),
+        **(fit.record.shown if isinstance(fit.record, WindowRecord) else {}),
         "counts": fit.record.counted_text,
         "estimated total": f"{fit.total:,.0f}",
         "bounds": " ".join(f"{side:.10g}" for side in fit.domain.bounds)

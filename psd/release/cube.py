@@ -194,7 +194,7 @@ class CubeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WindowRecord(ReleaseRecord):
-    """A cube in a window of time, as cells of the plane: it is looked at, and is no release.
+    """A cube in a window of time and a category, as cells of the plane: a view, and no release.
 
     P1. It states the loss of its cube, and the unit of privacy. Writers of release files take no
     record of this type.
@@ -205,6 +205,7 @@ class WindowRecord(ReleaseRecord):
     cube: CubeRecord
     # What is looked at as one, with numbers of cells of all axes, see `CubeRecord.cells_in`.
     window: TimeWindow
+    category: str | None = None  # label that is looked at; all categories, if none is named
 
     def __post_init__(self) -> None:
         """Check that the fields are those of the cube."""
@@ -215,12 +216,36 @@ class WindowRecord(ReleaseRecord):
             raise ParameterError("a window of a cube must have the cells and the facts of its cube")
         if self.window.numbers[-1] >= cells:
             raise ParameterError(f"a window must be of the {cells:,} slices of its cube")
+        if self.category is None:
+            return
+        spans = {} if cube.category is None else cube.category.spans
+        first, stop = spans.get(self.category, (0, 0))
+        size = cube.sizes[-1]
+        slices = np.unique(self.window.numbers // size)[:, None]
+        if not np.array_equal(
+            self.window.numbers, (slices * size + np.arange(first, stop)).ravel()
+        ):
+            raise ParameterError("a window must be of the category that it names, of its cube")
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """What is looked at, by its names in metadata: the window of time, and the category."""
+        time = {} if self.cube.slices is None else {"when": self.window.name}
+        axis = self.cube.category
+        if axis is None or self.category is None:
+            return time
+        return {**time, "category": f"{axis.column}={self.category}"}
 
 
-def window_record(cube: CubeRecord, window: TimeWindow) -> WindowRecord:
-    """Record of the cells of a cube in a window, with numbers of cells of all axes."""
+def window_record(
+    cube: CubeRecord, window: TimeWindow, category: str | None = None
+) -> WindowRecord:
+    """Record of the cells of a cube in a window, with numbers of cells of all axes.
+
+    category: label whose cells these are, if one is named.
+    """
     facts = {name: getattr(cube.plane, name) for name in _FACTS}
-    return WindowRecord(tree=cube.cells, **facts, cube=cube, window=window)
+    return WindowRecord(tree=cube.cells, **facts, cube=cube, window=window, category=category)
 
 
 def all_time(cube: CubeRecord) -> TimeWindow:

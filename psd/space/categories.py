@@ -219,8 +219,8 @@ class CategoryAxis:
                 return name
         return f"{self.names[first]}..{self.names[stop - 1]}"
 
-    def span_of(self, text: str) -> tuple[int, int]:
-        """Cells of a label; ``column=label`` is read too.
+    def label_named(self, text: str) -> str:
+        """The label of a text; ``column=label`` is read too.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class CategoryAxis:
         label = text.removeprefix(f"{self.column}=")
         for name in (text, label):
             if name in self.spans:
-                return self.spans[name]
+                return name
         names = list(self.spans)
         close = get_close_matches(label[:80], names, n=1)
         some = " or ".join(names[:2])
@@ -239,6 +239,10 @@ class CategoryAxis:
             + (f"; did you mean {close[0]!r}?" if close else ""),
             name="category",
         )
+
+    def span_of(self, text: str) -> tuple[int, int]:
+        """Cells of a label; see `label_named`."""
+        return self.spans[self.label_named(text)]
 
 
 def _is_short_text(text: object) -> bool:

@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import psd
@@ -73,6 +74,45 @@ def test_a_category_alone_without_time():
     assert "the release has no time slices" in told
     passes("export flat cells.csv")
     passes("export c day.csv --when 2024-01-01")
+
+
+def test_cells_and_points_of_a_category_are_exported(here):
+    release = psd.load("c")
+    for line, view in (
+        ("--category purpose=work", {"category": "work"}),
+        ("--category home --when mondays", {"category": "home", "when": "mondays"}),
+    ):
+        passes(f"export c e.csv {line} --overwrite")
+        wanted = release.view(**view).to_geopandas()
+        found = pd.read_csv(here / "e.csv")
+        for name in ("estimate", "perturbation_error"):
+            assert found[name].to_numpy() == pytest.approx(wanted[name].to_numpy(), abs=1e-6)
+    passes("export c e.geojson --category home")
+    assert "purpose=home" in (here / "e.geojson").read_text()
+    passes("export c p.csv --points --seed 1 --category home")
+    wanted = release.view(category="home").to_points(seed=1)
+    assert len(pd.read_csv(here / "p.csv")) == len(wanted)
+
+
+@pytest.mark.deep  # they need matplotlib, or the app of pages
+def test_pictures_and_pages_of_categories(here):
+    passes("plot c one.svg --category work")
+    assert "purpose=work" in (here / "one.svg").read_text()
+    passes("plot c two.svg --category work --category home --when mondays")
+    passes("map c -o m.html --category work --when mondays --when tuesdays")
+    assert "mondays, purpose=work" in (here / "m.html").read_text()
+
+
+def test_views_that_are_refused(subtests):
+    passes(f"{BUILD} -o plain")
+    table = [
+        (2, "export c f.csv --category wrok", "did you mean 'work'?"),
+        (2, "export c f.csv --points --category wrok", "did you mean 'work'?"),
+        (2, "export plain f.csv --category work", "--category must be given with a cube"),
+        (2, "map c -o m.html --category wrok", "did you mean 'work'?"),
+        (2, "map plain -o m.html --category work", "--category must be given with a cube"),
+    ]
+    check_refusals(subtests, table)
 
 
 def test_differences_of_a_category():

@@ -49,7 +49,7 @@ from psd.query.answer_table import (
     two_sided_quantile,
 )
 from psd.query.areas import SLIVER
-from psd.release.cube import CubeRecord, WindowRecord, all_time, shown_records, window_record
+from psd.release.cube import CubeRecord, WindowRecord, shown_records
 from psd.space.ground_areas import area_unit, east_west_scale
 from psd.space.region_tree import ELSEWHERE, RegionTree
 from psd.space.time_slices import TimeWindow
@@ -105,6 +105,7 @@ def map_page(
     level: int | None = None,
     threshold: Threshold = 0.3,
     when: Any = None,
+    category: str | None = None,
 ) -> str:
     """Make the map page of a release or a series as an HTML text.
 
@@ -132,6 +133,8 @@ def map_page(
     when : str, psd.space.time_slices.TimeWindow, or list of these, optional
         Windows of a cube, one for each step of the slider. By default all time, followed by each
         slice where a page has room for them.
+    category : str, optional
+        Label of a cube that is shown, with all labels below it; all categories by default.
 
     Raises
     ------
@@ -149,21 +152,24 @@ def map_page(
     names: list[str] = [""] if release.slices is None else list(release)
     if isinstance(release.record, CubeRecord):
         windows = _windows(release.record, when, level)
-        is_timed = release.slices is not None
-        names = [window.name if is_timed else "" for window in windows]
-        if is_timed:
-            first = release[windows[0]]
-        else:
-            first = Release(window_record(release.record, windows[0]))
+        first = release.view(windows[0], category)
+        axis, label = release.record.category, ""
+        if axis is not None and category is not None:
+            label = f"{axis.column}={axis.label_named(category)}"
+        times = ["" if window is None else window.name for window in windows]
+        names = [", ".join(filter(None, [time, label])) for time in times]
         trees = [first.tree] * len(windows)
-        views = (release[window] for window in windows)
-        steps: Iterable[Release] = views if is_timed else [first]
-    elif when is not None:
-        raise ParameterError(f"when must be left out, got {str(when)[:80]}; the release is no cube")
+        views = (release.view(window, category) for window in windows)
+        steps: Iterable[Release] = [first] if len(windows) == 1 else views
+    elif when is not None or category is not None:
+        name, value = ("category", category) if when is None else ("when", when)
+        raise ParameterError(
+            f"{name} must be left out, got {str(value)[:80]}; the release is no cube"
+        )
     else:
         record = release.record
-        if isinstance(record, WindowRecord) and record.cube.slices is not None:
-            names = [record.window.name]  # the page names a view
+        if isinstance(record, WindowRecord):
+            names = [", ".join(record.shown.values())]  # the page names a view
         first = release if release.slices is None else release[names[0]]
         trees = [each.tree for each in shown_records(release.record)]
         steps = fitted_slices(release)
@@ -217,15 +223,15 @@ def map_page(
     return _document(data, packed, shapes)
 
 
-def _windows(cube: CubeRecord, when: Any, level: int | None) -> list[TimeWindow]:
-    """Windows of a cube that are steps of the slider."""
+def _windows(cube: CubeRecord, when: Any, level: int | None) -> list[TimeWindow | None]:
+    """Windows of a cube that are steps of the slider; None without time."""
     slices = cube.slices
     if slices is None:
         if when is not None:
             raise ParameterError("when must be left out for a release without time", name="when")
-        return [all_time(cube)]
+        return [None]
     if when is not None:
-        return read_windows(when, slices)[0]
+        return [*read_windows(when, slices)[0]]
     every, numbers = TimeWindow(name="all time", numbers=np.arange(len(slices))), range(len(slices))
     if (len(numbers) + 1) * _cells(cube.cells, level) > MAX_MAP_CELLS:
         return [every]

@@ -21,6 +21,7 @@ from psd.release.file import write_release
 from psd.space.time_slices import TimeWindow
 from psd.statistics.raster import density_raster
 from support.cubes import DOMAIN, SLICES, cube, town
+from support.seeded_system import seeded_system
 
 WINDOWS = ["2024-01-01T08", "weekdays 07-09", "2024-01-01T06..2024-01-02T03", "2024-01-02"]
 BOXES = [(1.3, 2.1, 6.7, 9.9), (8, 8, 16, 16)]
@@ -49,6 +50,83 @@ def test_cells_have_the_answers_to_their_boxes(data, subtests):
                     assert found == pytest.approx(asked, rel=1e-9, abs=1e-9)
                 assert table["quality"].tolist() == answers["quality"].tolist()
                 assert (table["estimate"] >= 0).all()
+
+
+@pytest.fixture(scope="module", params=[{"slices": None}, {}], ids=["alone", "slices"])
+def labelled(request):
+    """A cube with categories that lie in other places than each other."""
+    table = town()
+    rng = np.random.default_rng(3)
+    west, east = (rng.choice(["bus", "tram", "taxi"], len(table), p=p)
+                  for p in ([0.7, 0.1, 0.2], [0.1, 0.6, 0.3]))  # fmt: skip
+    table["mode"] = np.where(table["lon"] < 8, west, east)
+    labels = {"public": "", "bus": "public", "tram": "public"}
+    options = {"category": "mode", "labels": labels, "per": "record", **request.param}
+    options |= {"slices": SLICES, "time": "time"} if "slices" not in options else {}
+    with seeded_system(5):
+        return psd.build(table, domain=DOMAIN, epsilon=2, method="cube", **options)
+
+
+def test_cells_of_a_category_have_its_answers(labelled, subtests):
+    windows = [None] if labelled.slices is None else [None, *WINDOWS[:3]]
+    for when in windows:
+        for category in ("bus", "public", "mode=tram", "other", None):
+            table = labelled.view(when, category).to_geopandas(cells="all")
+            answers = of_cells(labelled, table, when=when, category=category)
+            with subtests.test(f"{when} {category}"):
+                for name in ("estimate", *ERRORS):
+                    found, asked = table[name].to_numpy(), answers[name].to_numpy()
+                    assert found == pytest.approx(asked, rel=1e-9, abs=1e-9)
+                assert table["quality"].tolist() == answers["quality"].tolist()
+
+
+def test_views_of_a_category_are_asked_as_the_cube_is(labelled):
+    view = labelled.view(category="mode=public")
+    assert view.query(BOXES).table.equals(labelled.query(BOXES, category="public").table)
+    assert view.query(top=2).table.equals(labelled.query(top=2, category="public").table)
+    other = labelled.view(category="bus")
+    found = view.query(BOXES, difference=other).table
+    both = labelled.query(BOXES, category=["public", "bus"]).joint()
+    for row in range(2):
+        expected = both.difference(row, 2 + row)
+        assert found["difference"][row] == pytest.approx(expected.estimate)
+        assert found["perturbation_error"][row] == pytest.approx(expected.perturbation_error)
+    assert abs(len(view.to_points(seed=1)) - view.total) < 1
+    assert view.total == pytest.approx(labelled.query([(0, 0, 16, 16)], category="public")[
+        "estimate"][0])  # fmt: skip
+    assert labelled.view().total == labelled.total
+
+
+def test_a_view_of_a_category_states_it_and_the_guarantee_of_its_cube(labelled):
+    view = labelled.view(category="public")
+    time = {} if labelled.slices is None else {"when": "all time"}
+    assert view.metadata == {**labelled.metadata, **time, "category": "mode=public"}
+    assert view.to_geopandas().attrs["category"] == "mode=public"
+    assert "mode=public" in repr(view)
+    assert (view.epsilon, view.digest) == (labelled.epsilon, labelled.digest)
+    assert view.record.guarantee_text == labelled.record.guarantee_text
+    assert "category" not in labelled.view().metadata
+
+
+def test_views_that_are_refused(labelled, data):
+    refusals = {
+        "category must be a label of mode.*did you mean 'tram'": {"category": "trams"},
+        "category must be one label, got 2": {"category": ["bus", "tram"]},
+        "category must be a label, or several, got '3'": {"category": 3},
+    }
+    for words, asked in refusals.items():
+        with pytest.raises(ParameterError, match=words):
+            labelled.view(**asked)
+    with pytest.raises(ParameterError, match=r"category must be left out.*no categories"):
+        data.view(category="bus")
+    with pytest.raises(ParameterError, match="when must be one window, got 2"):
+        data.view(["2024-01-01", "2024-01-02"])
+    with pytest.raises(ParameterError, match="must be a cube to have views, got a window"):
+        data.view("2024-01-01").view(category="bus")
+    record = labelled.view(category="bus").record
+    for other in ({"category": "tram"}, {"category": "no"}, {"window": all_time(labelled.record)}):
+        with pytest.raises(ParameterError, match="of the category that it names"):
+            replace(record, **other)
 
 
 def test_without_a_window_a_cube_is_shown_in_all_time(data):
