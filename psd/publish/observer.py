@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from psd._util.instances import check_names, type_text
-from psd._util.stage_log import log_stage
 from psd.errors import ParameterError
 from psd.ingest.sources import refuse_copy
 
@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from psd.ingest.tally import Tally
 
 __all__ = ["SILENT", "Observer"]
+
+
+_LOG = logging.getLogger("psd")
+
+
+def _log_stage(stage: str) -> None:
+    """Log the name of a stage, such as ``reading``, at the level INFO.
+
+    P1. Names of stages depend on no data. Nothing else is logged.
+    """
+    _LOG.info("%s", stage)
 
 
 def _ignore(*_: object) -> None:
@@ -27,7 +38,7 @@ class Observer:
 
     # Called with the name of each stage; the names depend on no data. By default they are logged as
     # INFO under the name ``psd``.
-    progress: Callable[[str], None] = log_stage
+    progress: Callable[[str], None] = _log_stage
     # Called with the numbers of time slices that are drawn and of all, both public; for a screen,
     # since a log would keep when each was drawn.
     slices_done: Callable[[int, int], None] = _ignore

@@ -336,7 +336,7 @@ ALLOWED = {
     "talk": {
         "psd.apps.local.device stdout": "the device is a program: it prints its report",
         "psd.apps.local.device stderr": "the device is a program: it prints its refusals",
-        "psd._util.stage_log logging": "names of stages alone, which depend on no data",
+        "psd.publish.observer logging": "names of stages alone, which depend on no data",
         "psd.export.pmtiles warn": "shapes of a public release that no tile has",
         "psd.publish.charging warn": "registered columns and those of the request, and a price",
         "psd.publish.request_warnings warn": "public parameters and names of columns",
