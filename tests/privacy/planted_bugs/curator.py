@@ -226,7 +226,10 @@ def intervals_in_bounding_boxes(original, self, nodes):
     "test_cells_that_change_after_they_were_cut_change_no_later_question"
 )
 @like("an array that its caller still holds")
-@around("psd.space.growing_tree.GrowingTree.cut")
-def cuts_keep_the_nodes_of_the_caller(original, self, cells, **lines):
+@instead("psd.curator.curator.Curator.cut")
+def cuts_keep_the_nodes_of_the_caller(self, cells, lines=None, /, *, x=None, y=None):
     """A cut that waits for a question has the numbers of nodes that a method can still alter."""
-    return replace(original(self, cells, **lines), nodes=cells.nodes)
+    growing, points = self._layer_of(cells)
+    cut = growing.cut(cells, lines, x=x, y=y)
+    points.cut(replace(cut, nodes=cells.nodes))
+    return growing.cells(cut.child[cut.child >= 0])
