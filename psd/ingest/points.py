@@ -144,8 +144,9 @@ def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
             # 0.0 and -0.0 are one coordinate, also where PROJ takes an angle of it. pyproj is never
             # asked for one point: with NumPy before 2.4 it would warn where there is one record.
             count = len(points[0])
-            asked = (np.resize(each, max(count, 2)) + 0.0 for each in points)
-            x, y = (each[:count] for each in transformer.transform(*asked))
+            asked = np.resize(points[0], max(count, 2)), np.resize(points[1], max(count, 2))
+            x, y = transformer.transform(asked[0] + 0.0, asked[1] + 0.0)
+            x, y = x[:count], y[:count]
         valid = np.isfinite(x) & np.isfinite(y)
         # Points where the projection is not defined are outside of any bounds.
         missing = np.isnan(points[0]) | np.isnan(points[1])
