@@ -154,9 +154,15 @@ class CubeFit:
         too, so a sum over slices errs by more than sums of independent errors do. As in
         `fit_dispersion`, what noise adds is taken off, here also the noise of the shares, which are
         of the plane.
+
+        A family of L times as many slices as the window is less uneven than the window is: by
+        nothing if its slices are alike, and by 1 / L of the variance if they are independent. It is
+        taken to be by the geometric mean of both, 1 / sqrt(L).
         """
-        place, above, middle, value, variance = self._families
-        plane, each_axis = self.plane.tree, middle // width
+        place, above, spans, value, variance = self._families
+        plane, first, stop = self.plane.tree, spans[:, 0::2], spans[:, 1::2]
+        each_axis = (first + stop) // 2 // width
+        longer = np.maximum((stop - first) / np.array(width), 1.0).prod(axis=1)
         sizes = tuple((size - 1) // w + 1 for size, w in zip(self.record.sizes, width, strict=True))
         block, blocks = np.ravel_multi_index(tuple(each_axis.T), sizes), int(np.prod(sizes))
         # Records of each node of the plane, and of its family, in each block.
@@ -182,6 +188,8 @@ class CubeFit:
         added += self.cluster_size * parts * np.maximum(count, 0.0)
         # What a block deviates from all time is the less, the more of all records it has.
         apart = (1 - np.clip(count / np.maximum(total, 1.0), 0.0, 1.0)) ** 2
+        growth = np.ones(size)
+        np.maximum.at(growth, owner[at], np.sqrt(longer))
         of_block = np.ones(1)  # as if axes were independent
         for profile, w, number in zip(self.profiles, width, sizes, strict=True):
             of_axis = sum_by(np.arange(len(profile)) // w, profile, number)
@@ -192,7 +200,11 @@ class CubeFit:
         used = np.flatnonzero((total > 0) & (parts > 0) & tells[families % blocks])
         level = plane.level[families // blocks].astype(np.int64)[used]
         # A squared deviation by noise of the variance v has itself the variance 2 v^2.
-        values = apart * (squares - added), apart**2 * parts * square, 2 * (apart * added) ** 2
+        values = (
+            growth * apart * (squares - added),
+            apart**2 * parts * square,
+            2 * (growth * apart * added) ** 2,
+        )
         excess, of_squares, noise = (
             sum_by(level, each[used], len(plane.levels)) for each in values
         )
@@ -215,8 +227,8 @@ class CubeFit:
     def _families(self) -> tuple[Integers, Integers, Integers, Floats, Floats]:
         """Children of the joint nodes that divide space, where all of them are measured.
 
-        Plane node of each child, and of its parent; the middle of its spans; its records by its
-        own subtree, and their variance; (n,) each, the middle (n, A).
+        Plane node of each child, and of its parent; its spans; its records by its own subtree, and
+        their variance; (n,) each, the spans (n, 2 A).
         """
         tree, estimates = self.tree, self.estimates
         parents = np.flatnonzero(~tree.is_leaf)
@@ -225,9 +237,8 @@ class CubeFit:
         divides = np.bincount(owner, self.nodes[child] != above, len(parents)) > 1
         used = (divides & np.isfinite(sum_by(owner, variance, len(parents))))[owner]
         child = child[used]
-        middle = (tree.spans[child, 0::2] + tree.spans[child, 1::2]) // 2
-        value = estimates.upward[child]
-        return self.nodes[child], above[used], middle, value, variance[used]
+        spans = tree.spans[child].astype(np.int64)
+        return self.nodes[child], above[used], spans, estimates.upward[child], variance[used]
 
 
 def fit_cube(record: CubeRecord) -> CubeFit:

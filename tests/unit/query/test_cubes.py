@@ -161,6 +161,22 @@ def test_records_of_all_time_lie_where_those_of_all_time_do(data):
     assert batch.spread[batch.in_cut > 0] == pytest.approx(fit.cluster_size * records)
 
 
+def test_places_of_one_slice_are_less_even_than_those_of_the_slices_counted_together():
+    data, rng = town(6_000), np.random.default_rng(2)
+    when = data["time"].to_numpy(copy=True)
+    mixed = rng.permutation(len(when))[:4_000]
+    when[mixed] = when[rng.permutation(mixed)]  # so that hours are alike, but not all of them
+    fit = cube(data=data.assign(time=when))._cube.fit
+    place, above, spans, value, variance = fit._families
+    first = spans[:, :1] // 4 * 4  # as if four slices had been counted together
+    vars(fit)["_families"] = place, above, np.hstack([first, first + 4]), value, variance
+    top = np.flatnonzero(fit.plane.tree.level == 1)[:1]
+    one, two, four = (fit.overdispersions(np.array([[w]]), top)[0] for w in (1, 2, 4))
+    assert 0 < four < 0.5
+    assert one / four == pytest.approx(2, rel=0.1)
+    assert two / four == pytest.approx(2**0.5, rel=0.1)
+
+
 REFUSED = {
     "slice": lambda release, path: release["2024-01-03"],
     "windows": lambda release, path: release[WINDOWS],
