@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,6 +14,7 @@ from ..options.time_slices import (
     SLICE,
     VIEWED,
     VIEWED_CATEGORY,
+    VIEWED_EACH_OF,
     is_cube,
     release_at,
     release_viewed,
@@ -21,12 +22,9 @@ from ..options.time_slices import (
 from ..output.terminal import print_success, show_stage
 from . import module_of_app
 
-if TYPE_CHECKING:
-    from psd.api.release import Release
-
 _ANY = {"release", "slice_name", "when", "category", "output", "crs", "overwrite", "max_nodes"}
 _OF_POINTS = _ANY | {"points", "n", "seed"}
-_OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold", "table"}
+_OF_CELLS = _ANY | {"each", "cells", "level", "size", "band", "unreliable", "threshold", "table"}
 
 
 @click.command("export", cls=Command)
@@ -34,6 +32,7 @@ _OF_CELLS = _ANY | {"cells", "level", "size", "band", "unreliable", "threshold",
 @SLICE
 @VIEWED
 @VIEWED_CATEGORY
+@VIEWED_EACH_OF
 @click.argument("output", type=click.Path())
 @click.option(
     "--site",
@@ -95,6 +94,7 @@ def command(
     slice_name: str | None,
     when: str | None,
     category: str | None,
+    each: tuple[str, ...],
     output: str,
     site: bool,
     cells: str,
@@ -131,6 +131,7 @@ def command(
       psd export seoul.psd.parquet postgresql://ann@db.example.org/city --table public.seoul
       psd export year.psd.parquet june.gpkg --slice 2024-06
       psd export cube.psd.parquet mornings.gpkg --when 'weekdays 07-09'
+      psd export cube.psd.parquet days.csv --when 2024-05 --each slice --level 5
       psd export seoul.psd.parquet points.parquet --points --seed 1
       psd export seoul.psd.parquet year.psd.parquet site --site
     """  # noqa: D301
@@ -155,9 +156,10 @@ def command(
             check_free(output, overwrite=overwrite, inputs=[release])
         with show_stage() as stage:
             stage("reading")
-            loaded = _viewed(release, slice_name, when, category)
+            loaded = release_viewed(release, slice_name, when, category)
             stage("writing")
             chosen: dict[str, Any] = {"points": True, "n": n, "seed": seed, "crs": crs}
+            chosen |= {"when": when, "category": category}
             number = loaded.export(output, **chosen, overwrite=overwrite)
         print_success(f"wrote {output}: {number:,} synthetic points, which are no people")
         return
@@ -169,7 +171,7 @@ def command(
         check_free(output, overwrite=overwrite, inputs=[release])
     with show_stage() as stage:
         stage("reading")
-        loaded = _viewed(release, slice_name, when, category)
+        loaded = release_viewed(release, slice_name, when, category, each)
         if loaded.slices is not None and not is_cube(loaded):
             loaded = release_at(release, slice_name)  # refuses it
         stage("writing")
@@ -185,6 +187,9 @@ def command(
         dropped = loaded.export(
             output,
             **own,
+            when=when,
+            category=category,
+            each=each or None,
             size=size,
             band=band,
             crs=crs,
@@ -194,9 +199,3 @@ def command(
         )
     left_out = f", without {dropped:,} that are unreliable" if unreliable == "drop" else ""
     print_success(f"wrote {target}{left_out}")
-
-
-def _viewed(path: str, name: str | None, when: str | None, category: str | None) -> Release:
-    """Release, slice of a series, or a cube or one view of it."""
-    loaded = release_viewed(path, name, () if when is None else (when,), category)
-    return loaded if when is None and category is None else loaded.view(when, category)

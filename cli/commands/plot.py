@@ -11,7 +11,7 @@ from psd.query.answer_table import Threshold
 
 from ..options.command import INTEGER, LIMITS, Command, cell_level
 from ..options.common import RELEASE, overwrite
-from ..options.time_slices import CATEGORY, SLICE, VIEWED_EACH, release_viewed
+from ..options.time_slices import CATEGORY, SLICE, VIEWED_EACH, VIEWED_EACH_OF, release_viewed
 from ..output.terminal import print_success, show_stage
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _ENDINGS = (".png", ".svg", ".pdf")
 @SLICE
 @VIEWED_EACH
 @CATEGORY
+@VIEWED_EACH_OF
 @click.argument("output", type=click.Path(), required=False)
 @click.option(
     "--kind",
@@ -60,6 +61,7 @@ def command(
     slice_name: str | None,
     when: tuple[str, ...],
     categories: tuple[str, ...],
+    each: tuple[str, ...],
     output: str | None,
     kind: str,
     level: str | None,
@@ -71,8 +73,8 @@ def command(
     """Draw a map: classes with their unit, a scale bar, the title and the guarantee.
 
     The ending of OUTPUT selects the format: .png, .svg or .pdf. A series is drawn as small maps of
-    its slices with one key; --slice draws one of them. A cube is drawn in all time, or in windows
-    of time. The colours are told apart by readers with
+    its slices with one key; --slice draws one of them. A cube is drawn in all time, or as small
+    maps of windows, slices or categories, at most 48. The colours are told apart by readers with
     colour blindness. Needs the extra `plot`.
 
     \b
@@ -81,6 +83,7 @@ def command(
       psd plot seoul.psd.parquet errors.svg --kind relative_error --outline districts.gpkg
       psd plot year.psd.parquet year.pdf --level 5
       psd plot cube.psd.parquet week.png --when 'weekdays 07-09' --when weekends
+      psd plot cube.psd.parquet modes.png --when 2024-05 --each category
     """  # noqa: D301
     from psd._util.atomic_write import check_free, write_file
     from psd._util.extras import require_matplotlib
@@ -101,7 +104,7 @@ def command(
     check_free(output, overwrite=overwrite, inputs=[release, *([outline] if outline else [])])
     with show_stage() as stage:
         stage("reading")
-        loaded = release_viewed(release, slice_name, when, categories)
+        loaded = release_viewed(release, slice_name, when, categories, each)
         shapes = None if outline is None else read_polygons(Path(outline), crs=None)
         stage("drawing")
         matplotlib.use("agg")  # without a screen
@@ -109,6 +112,7 @@ def command(
             kind=kind,
             slices=when[0] if len(when) == 1 else when or None,
             category=categories[0] if len(categories) == 1 else categories or None,
+            each=each or None,
             level=level if loaded.levels else cell_level(level),
             outline=shapes,
             threshold=threshold,

@@ -68,6 +68,14 @@ CATEGORY = click.option(
     "it. May be repeated, for answers for each; all categories by default.",
 )
 
+VIEWED_EACH_OF = click.option(
+    "--each",
+    type=click.Choice(["slice", "category"]),
+    multiple=True,
+    help="Of a cube each slice of the windows by itself, or each category of the labels. May be "
+    "repeated.",
+)
+
 EACH = click.option(
     "--each",
     type=click.Choice(["slice", "category"]),
@@ -161,11 +169,15 @@ def compared_at(path: str, name: str | None, option: str) -> Release:
 
 
 def release_viewed(
-    path: str, name: str | None, when: tuple[str, ...], category: object = None
+    path: str,
+    name: str | None,
+    when: str | tuple[str, ...] | None,
+    category: object = None,
+    each: object = None,
 ) -> Release:
     """Release of a file, its time slice of a name, or a cube that is looked at.
 
-    when, category: what is looked at of a cube, if it is not all of it.
+    when, category, each: what is looked at of a cube, if it is not all of it.
 
     Raises
     ------
@@ -175,7 +187,7 @@ def release_viewed(
     if when and name is not None:
         raise click.UsageError("--slice must be left out with --when")
     loaded = release_or_series_at(path, name)
-    for option, given in (("--when", when), ("--category", category)):
+    for option, given in (("--when", when), ("--category", category), ("--each", each)):
         if given and not is_cube(loaded):
             has_slices = option == "--when" and loaded.slices is not None
             other = "--slice names a slice of a series" if has_slices else "it has none"

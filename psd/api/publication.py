@@ -417,17 +417,22 @@ class Publication:
             raise ParameterError(
                 f"{name} must be one {what}, got {len(asked.windows):,}", name=name
             )
-        return self._views_of(asked)[0]
+        return next(self._views_of(asked))
 
-    def _views_of(self, asked: AskedTime) -> list[Self]:
-        """View of each window of a cube that is asked about."""
-        return [
-            self._view(
-                TimeWindow(name=text.get("slice", text.get("when", "all time")), numbers=window),
-                text.get("category"),
-            )
-            for text, window in zip(asked.texts, asked.windows, strict=True)
-        ]
+    def _views_of(self, asked: AskedTime) -> Iterator[Self]:
+        """View of each window of a cube, slice of a series, or the release, as far as asked."""
+        if isinstance(self.record, ReleaseRecord):
+            yield self
+            return
+        names = list(asked.slices)
+        for text, window in zip(asked.texts, asked.windows, strict=True):
+            if isinstance(self.record, CubeRecord):
+                name = text.get("slice", text.get("when", "all time"))
+                yield self._view(TimeWindow(name=name, numbers=window), text.get("category"))
+            elif len(window) > 1:
+                self._one()  # refuses it
+            else:
+                yield self[names[window[0]]]
 
     def _view(self, window: TimeWindow, category: str | None = None) -> Self:
         """A cube in a window, with numbers of cells of all axes, of a label if one is named."""

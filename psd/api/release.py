@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -430,13 +430,28 @@ class Release(Publication):
         }
         return WindowCounts(self._cube, windows)
 
-    def to_xarray(self, columns: int = 256, rows: int = 256) -> xarray.Dataset:
+    def to_xarray(
+        self,
+        columns: int = 256,
+        rows: int = 256,
+        *,
+        when: Any = None,
+        category: str | Sequence[str] | None = None,
+        each: Literal["slice", "category"] | Sequence[str] | None = None,
+    ) -> xarray.Dataset:
         """Counts, densities and errors of equal cells as a dataset of xarray.
 
         Parameters
         ----------
         columns, rows : int
             Size of the raster, at most 16,777,216 cells in all.
+        when : str, psd.space.time_slices.TimeWindow, or list of these, optional
+            Window of a cube, as in `query`. A list has a dimension ``when`` with their names.
+        category : str or sequence of str, optional
+            Label of a cube, as in `query`. A list has a dimension ``category``.
+        each : {"slice", "category"} or list of both, optional
+            Dimensions ``time``, the slices of the window or of a series, and ``category``, the
+            categories of the label.
 
         Returns
         -------
@@ -445,18 +460,34 @@ class Release(Publication):
             ``y, x``, the first row in the north, with units; of values also means and sums, with
             the names of the columns of `query` (quality as 1 good, 2 use with care, 3 poor).
             Intervals are of 95 %. The coordinate ``spatial_ref`` has the
-            CRS as rioxarray reads it (``dataset.rio.crs``); the attributes are `metadata`.
+            CRS as rioxarray reads it (``dataset.rio.crs``); the attributes are `metadata`. The
+            coordinates ``time`` and ``time_end`` are the beginnings and ends of slices as
+            datetime64, on the clock of their attribute ``time_zone``; ``slice`` has their names.
 
         Raises
         ------
         ParameterError
-            If the size is out of range.
+            If the size is out of range, or `when`, `category` or `each` does not fit.
         MissingExtraError
             If xarray is not installed.
         """
         from psd.export._views import to_xarray
 
-        return to_xarray(self.index.fit, columns, rows, metadata=self._all_time.metadata)
+        asked = self._asked_time(when, each, of=category)
+        names, first = asked.labels[0], next(self._views_of(asked)).record
+        # What all of it shows, by its names in metadata.
+        common = dict(first.shown) if isinstance(first, WindowRecord) else {}
+        if "slice" in names and common:
+            common["when"] = asked.texts[0].get("when", "all time")
+        common = {name: text for name, text in common.items() if name not in names}
+        return to_xarray(
+            (view.index.fit for view in self._views_of(asked)),
+            asked.labels,
+            columns,
+            rows,
+            slices=self.slices,
+            metadata={**self.metadata, **common},
+        )
 
     def plot(
         self,
@@ -515,12 +546,14 @@ class Release(Publication):
         from psd.export._maps import MOST_MAPS, draw_release, draw_series
 
         drawn: dict[str, Any] = {"outline": outline, "threshold": threshold, "cmap": cmap}
-        views: dict[str, Release] = {"": self}  # by the title of the map
-        common: list[str] = []
+        views: Iterable[Release] = [self]
+        titles, common = [""], list[str]()
         if isinstance(self.record, CubeRecord):
             asked = self._asked_time(slices, each, of=category)
-            titles = [", ".join(label.values()) for label in asked.labels]
-            views = dict(zip(titles, self._views_of(asked), strict=True))
+            titles, views = (
+                [", ".join(label.values()) for label in asked.labels],
+                self._views_of(asked),
+            )
             common = [text for name, text in asked.texts[0].items() if name not in asked.labels[0]]
         else:
             for name, value in (("category", category), ("each", each)):
@@ -530,21 +563,22 @@ class Release(Publication):
                         name=name,
                     )
             if slices is not None or isinstance(self.record, SeriesRecord):
-                views = {name: self[name] for name in (self._time() if slices is None else slices)}
-        if list(views) == [""]:
-            [view] = views.values()
+                titles = list(self._time() if slices is None else slices)
+                views = (self[name] for name in titles)
+        if titles == [""]:
+            [view] = views
             cells = view.to_geopandas(level=level, threshold=threshold)
             return draw_release(view.index.record, cells, kind, axes=ax, **drawn)
         if ax is not None:
             raise ParameterError("ax must be left out with time slices, each of which has one")
-        if len(views) > MOST_MAPS:
+        if len(titles) > MOST_MAPS:
             raise ParameterError(
-                f"slices must be at most {MOST_MAPS} to be drawn together, got {len(views):,}; "
+                f"slices must be at most {MOST_MAPS} to be drawn together, got {len(titles):,}; "
                 "name those to draw"
             )
         tables = {
-            name: view.to_geopandas(level=level, threshold=threshold)
-            for name, view in views.items()
+            title: view.to_geopandas(level=level, threshold=threshold)
+            for title, view in zip(titles, views, strict=True)
         }
         guarantee = self.record.guarantee_text
         return draw_series(self._first, tables, kind, common=common, guarantee=guarantee, **drawn)
@@ -646,6 +680,9 @@ class Release(Publication):
         self,
         path: str | os.PathLike[str],
         *,
+        when: Any = None,
+        category: str | None = None,
+        each: Literal["slice", "category"] | Sequence[str] | None = None,
         cells: Literal["leaves", "all"] = "leaves",
         level: int | str | None = None,
         size: tuple[int, int] | None = None,
@@ -669,6 +706,13 @@ class Release(Publication):
             Ends in ``.gpkg``, ``.parquet``, ``.fgb``, ``.geojson``, ``.csv``, ``.xlsx`` or
             ``.pmtiles``, or for a raster in ``.tif`` or ``.npy``; or the address
             ``postgresql://...`` of a PostGIS database. Regions have neither tiles nor a database.
+        when : str, date or psd.space.time_slices.TimeWindow, optional
+            Window of a cube, as in `query`; all time by default.
+        category : str, optional
+            Label of a cube, as in `query`; all categories by default.
+        each : {"slice", "category"} or list of both, optional
+            Write a row of each cell for each slice of the window, with a column ``slice``, or for
+            each category of the label, with a column ``category``; at most 1,000,000 rows.
         cells : {"leaves", "all"}
             As in `to_geopandas`; rasters are made of the leaves.
         level : int or str, optional
@@ -722,11 +766,16 @@ class Release(Publication):
         from psd.export._cells import export_regions
         from psd.release.allow_list import check_shown
 
+        view = self if when is None and category is None else self.view(when, category)
+        if each is not None and not isinstance(self.record, CubeRecord):
+            raise ParameterError(
+                f"each must be left out, got {shown(each)}; the release is no cube", name="each"
+            )
         if points:
             from psd.export._points import MOST_WRITTEN, export_points
 
             of_cells: dict[str, object] = {"cells": cells, "level": level, "size": size}
-            of_cells |= {"band": band, "table": table}
+            of_cells |= {"band": band, "table": table, "each": each}
             of_cells |= {"unreliable": unreliable, "threshold": threshold}
             usual = {"cells": "leaves", "unreliable": "keep", "threshold": 0.3}
             for name, value in of_cells.items():
@@ -735,25 +784,28 @@ class Release(Publication):
                         f"{name} must be left out with points, got {value!r}; they are drawn of "
                         "all cells"
                     )
+            if view is not self:
+                return view.export(path, points=True, n=n, seed=seed, crs=crs, overwrite=overwrite)
             check_shown(self.record)
             tables = self._point_tables(n, seed, most=MOST_WRITTEN)
             return export_points(tables, path, crs=crs, overwrite=overwrite)
         for name, value in (("n", n), ("seed", seed)):
             if value is not None:
                 raise ParameterError(f"{name} must be left out without points, got {value!r}")
-        check_shown(self._one())
+        record = view.record if isinstance(view.record, WindowRecord) else self._one()
+        check_shown(record)
         if self.levels and not is_raster(find_format(path)):
-            for name, value in (("size", size), ("band", band)):
+            for name, value in (("size", size), ("band", band), ("each", each)):
                 if value is not None:
                     raise ParameterError(
                         f"{name} must be left out unless output is a raster, got {value!r}; the "
                         "format is a table of regions"
                     )
             return export_regions(
-                self._one(),
-                self.to_geopandas(cells, level=level, threshold=threshold),
+                record,
+                view.to_geopandas(cells, level=level, threshold=threshold),
                 path,
-                metadata=self.metadata,
+                metadata=view.metadata,
                 crs=crs,
                 unreliable=unreliable,
                 threshold=threshold,
@@ -763,8 +815,13 @@ class Release(Publication):
             raise ParameterError(
                 f"level must be left out if output is a raster, got {level!r}; size sets its cells"
             )
+        parts: list[tuple[Mapping[str, str], Any]] = []
+        if each is not None:
+            asked = self._asked_time(when, each, of=category)
+            views = (view.record for view in self._views_of(asked))
+            parts = list(zip(asked.labels, views, strict=True))
         return export_release(
-            self._one(),
+            record,
             path,
             cells=cells,
             level=level,
@@ -775,6 +832,7 @@ class Release(Publication):
             threshold=threshold,
             table=table,
             digest=self.digest,
+            parts=parts,
             overwrite=overwrite,
         )
 

@@ -175,7 +175,7 @@ def cells_table(
     If the counts are not of the curator, a column ``release_source`` states it in every row, so
     that every format of a table has it.
     """
-    which = _select_cells(fit.tree, cells, level)
+    which = select_cells(fit.tree, cells, level)
     return _table_of(fit, fit_values(fit), which, threshold)
 
 
@@ -183,7 +183,7 @@ def cell_tables(
     fit: Fit, cells: str, *, level: int | str | None, threshold: Threshold
 ) -> Iterator[geopandas.GeoDataFrame]:
     """Tables of some cells each, one after the other those of `cells_table`; at least one."""
-    which, values = _select_cells(fit.tree, cells, level), fit_values(fit)
+    which, values = select_cells(fit.tree, cells, level), fit_values(fit)
     for start in range(0, max(len(which), 1), _ROWS):
         yield _table_of(fit, values, which[start : start + _ROWS], threshold)
 
@@ -224,7 +224,7 @@ def _table_of(
     )
 
 
-def _select_cells(tree: Tree, cells: str, level: int | str | None) -> Integers:
+def select_cells(tree: Tree, cells: str, level: int | str | None) -> Integers:
     """Nodes of a table: the leaves, all of them, or those that tile the domain at a level."""
     choice("leaves", "all")("cells", cells)
     if level is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +19,7 @@ from psd.export._cells import (
     cells_table,
     check_treatment,
     judge_raster,
+    select_cells,
     treat_unreliable,
 )
 from psd.export._formats import (
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 
 _SIZE = (256, 256)
+
+# Records whose cells are written one after the other, each with columns of its names.
+_Shown = Sequence[tuple[Mapping[str, str], ReleaseRecord]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +76,22 @@ def export_release(
     threshold: Threshold = 0.3,
     table: str | None = None,
     digest: str = "",
+    parts: Sequence[tuple[Mapping[str, str], WindowRecord]] = (),
     overwrite: bool = False,
 ) -> int:
     """Write the cells of a release; number of those left out; see `Release.export`.
 
     `digest` is the SHA-256 of the content of the release file, for the metadata of the export.
+    `parts` are written in place of a view of a cube, if there are any: other views of it, each with
+    columns of its names.
     """
     if type(record) not in (ReleaseRecord, WindowRecord):
         raise ParameterError(f"record must be ReleaseRecord, got {type(record).__name__}")
     check_shown(record)
+    cube = record.cube if isinstance(record, WindowRecord) else None
+    if any(part.cube is not cube for _, part in parts):
+        raise ParameterError("parts must be views of the cube of the record")
+    shown: _Shown = parts or [({}, record)]
     limits = check_treatment(unreliable, threshold)
     writer = find_format(path)
     choices = _Choices(
@@ -93,13 +104,15 @@ def export_release(
         threshold=threshold,
     )
     _check_choices(writer, record, choices)
+    if parts:
+        _check_parts(writer, record, choices, len(parts))
     tags = {
         **release_metadata(record, digest),
         **limits.texts,
         "unreliable": unreliable,
     }
     if is_database(writer):
-        rows, dropped = _cells_of(_fit_of(record), choices, tags)
+        rows, dropped = _cells_of(shown, choices, tags)
         writer.write_database(rows, path, table=table, tags=tags, overwrite=overwrite)
         return dropped
     if table is not None:
@@ -111,27 +124,53 @@ def export_release(
         try:
             if is_raster(writer):
                 only = {} if band is None else {"band": band}
-                raster = _raster_of(_fit_of(record), choices)
+                [(_, made)] = _fits_of(shown)
+                raster = _raster_of(made, choices)
                 dropped = int(np.isnan(raster.count).sum())
                 writer.write_raster(raster, target, tags, **only)
             elif hasattr(writer, "write_parts") and crs is None:
                 # In another CRS, sides that cells share are divided alike in the whole table alone.
-                parts = _Parts(record, choices, tags)
-                writer.write_parts(parts, target)
-                dropped = parts.dropped
+                rows = _Parts(shown, choices, tags)
+                writer.write_parts(rows, target)
+                dropped = rows.dropped
             else:
-                rows, dropped = _cells_of(_fit_of(record), choices, tags)
-                writer.write(rows, target)
+                table_of_cells, dropped = _cells_of(shown, choices, tags)
+                writer.write(table_of_cells, target)
         except RuntimeError as error:  # what GDAL's writers raise
             raise WriteError(f"cannot write {path}: {error}") from None
     return dropped
 
 
-def _fit_of(record: ReleaseRecord) -> Fit:
-    """Fit of a record, made anew, so that nobody's numbers are exported in its stead."""
-    if isinstance(record, WindowRecord):
-        return window_index(CubeIndex(record=record.cube), record).fit
-    return fit(record)
+MOST_ROWS = 1_000_000
+"""Rows of an export of several views, 300 to 500 MB."""
+
+
+def _fits_of(shown: _Shown) -> Iterator[tuple[Mapping[str, str], Fit]]:
+    """Fits of records, made anew, so that nobody's numbers are exported in their stead."""
+    cube: CubeIndex | None = None
+    for label, record in shown:
+        if not isinstance(record, WindowRecord):
+            yield label, fit(record)
+            continue
+        cube = CubeIndex(record=record.cube) if cube is None else cube
+        yield label, window_index(cube, record).fit
+
+
+def _check_parts(writer: ModuleType, record: ReleaseRecord, choices: _Choices, parts: int) -> None:
+    """Refuse several views in one file, if it has no place for them."""
+    if is_raster(writer) or writer.SUFFIX == ".pmtiles":
+        raise ParameterError(
+            f"each must be left out if output ends in {writer.SUFFIX}, which has one number for "
+            "each place; tables have a row for each, such as .csv or .gpkg",
+            name="each",
+        )
+    rows = parts * len(select_cells(record.tree, choices.cells, choices.level))
+    if rows > MOST_ROWS:
+        raise ParameterError(
+            f"each must give at most {MOST_ROWS:,} rows, got {rows:,}; choose larger cells with "
+            "level, or a shorter window",
+            name="each",
+        )
 
 
 def _check_choices(writer: ModuleType, record: ReleaseRecord, choices: _Choices) -> None:
@@ -178,33 +217,44 @@ def _check_choices(writer: ModuleType, record: ReleaseRecord, choices: _Choices)
 
 
 def _cells_of(
-    fit: Fit, choices: _Choices, tags: dict[str, str]
+    shown: _Shown, choices: _Choices, tags: dict[str, str]
 ) -> tuple[geopandas.GeoDataFrame, int]:
     """Table of cells, in its CRS, with its metadata; and how many are left out."""
-    every = cells_table(fit, choices.cells, level=choices.level, threshold=choices.threshold)
-    cells = treat_unreliable(every, choices.unreliable, choices.threshold)
-    dropped = len(every) - len(cells)
-    if choices.crs is not None:
-        cells = transform_table(cells, choices.crs)
-    cells.attrs = _facts(fit.record, tags)
+    import pandas as pd
+
+    parts, dropped = [], 0
+    for label, made in _fits_of(shown):
+        every = cells_table(made, choices.cells, level=choices.level, threshold=choices.threshold)
+        cells = treat_unreliable(_labelled(every, label), choices.unreliable, choices.threshold)
+        dropped += len(every) - len(cells)
+        parts.append(cells if choices.crs is None else transform_table(cells, choices.crs))
+    cells = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    cells.attrs = _facts(shown[0][1], tags)
     return cells, dropped
+
+
+def _labelled(cells: geopandas.GeoDataFrame, label: Mapping[str, str]) -> geopandas.GeoDataFrame:
+    """Cells with columns after their number and their level."""
+    for place, (name, text) in enumerate(label.items(), 2):
+        cells.insert(place, name, text)
+    return cells
 
 
 class _Parts:
     """Tables of some cells each, one after the other, and how many cells are left out."""
 
-    def __init__(self, record: ReleaseRecord, choices: _Choices, tags: dict[str, str]) -> None:
-        self._record, self._choices, self._facts = record, choices, _facts(record, tags)
+    def __init__(self, shown: _Shown, choices: _Choices, tags: dict[str, str]) -> None:
+        self._shown, self._choices, self._facts = shown, choices, _facts(shown[0][1], tags)
         self.dropped = 0
 
     def __iter__(self) -> Iterator[geopandas.GeoDataFrame]:
         choices, threshold = self._choices, self._choices.threshold
-        fit = _fit_of(self._record)
-        for every in cell_tables(fit, choices.cells, level=choices.level, threshold=threshold):
-            cells = treat_unreliable(every, choices.unreliable, threshold)
-            self.dropped += len(every) - len(cells)
-            cells.attrs = self._facts
-            yield cells
+        for label, made in _fits_of(self._shown):
+            for every in cell_tables(made, choices.cells, level=choices.level, threshold=threshold):
+                cells = treat_unreliable(_labelled(every, label), choices.unreliable, threshold)
+                self.dropped += len(every) - len(cells)
+                cells.attrs = self._facts
+                yield cells
 
 
 def _facts(record: ReleaseRecord, tags: dict[str, str]) -> dict[str, str]:

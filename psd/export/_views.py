@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +14,22 @@ import shapely
 from pyproj import CRS
 
 from psd._util.extras import needs_extra
+from psd.errors import ParameterError
 from psd.export._formats import counted_unit, finite_errors
 from psd.export._maps import check_kind, classes_of, named_rows, opacities, shown_values
 from psd.release.cube import WindowRecord
 from psd.space.shape_transforms import transform_table
-from psd.statistics.raster import density_raster
+from psd.statistics.raster import MAX_CELLS, check_size, density_raster
 
 if TYPE_CHECKING:
     import folium
     import geopandas
     import xarray
 
+    from psd._util.arrays import Floats
     from psd.estimation.fit import Fit
     from psd.release.record import ReleaseRecord
+    from psd.space.time_slices import TimeSlices
 
 
 _PICTURE = 96
@@ -140,30 +143,70 @@ def explore_release(
     return drawn
 
 
-def to_xarray(fit: Fit, columns: int, rows: int, *, metadata: Mapping[str, str]) -> xarray.Dataset:
-    """Raster as a dataset; see `Release.to_xarray`."""
+def to_xarray(
+    fits: Iterable[Fit],
+    labels: Sequence[Mapping[str, str]],
+    columns: int,
+    rows: int,
+    *,
+    slices: TimeSlices | None,
+    metadata: Mapping[str, str],
+) -> xarray.Dataset:
+    """Rasters as a dataset; see `Release.to_xarray`.
+
+    labels: of each raster, the first name of them varying slowest; all pairs of their texts.
+    """
     with needs_extra("xarray", "a dataset needs xarray"):
         import xarray
-    raster = density_raster(fit, columns, rows)
-    west, south, east, north = raster.bounds
-    x = west + (np.arange(columns) + 0.5) * (east - west) / columns
-    y = north - (np.arange(rows) + 0.5) * (north - south) / rows
-    counted = counted_unit(fit.record.counted_text)
+    texts = {name: list(dict.fromkeys(label[name] for label in labels)) for name in labels[0]}
+    shape = tuple(map(len, texts.values()))
+    if len(labels) != np.prod(shape, dtype=np.int64):
+        raise ParameterError(
+            "when must be one window with each='slice', whose slices are a dimension", name="when"
+        )
+    columns, rows = check_size(columns, rows)
+    if columns * rows * len(labels) > MAX_CELLS:
+        raise ParameterError(
+            f"size must be at most {MAX_CELLS:,} cells of all rasters, got {len(labels):,} of "
+            f"{columns:,} x {rows:,}; choose fewer columns or rows, or a shorter window"
+        )
     names = ("count", "density", "perturbation_error", "nonuniformity_error", "error")
+    bands: dict[str, Floats] = {}
+    for number, fit in enumerate(fits):
+        raster = density_raster(fit, columns, rows)
+        for name in (*names, *raster.values):
+            image = raster.values[name] if name in raster.values else getattr(raster, name)
+            if not number:
+                bands[name] = np.empty((len(labels), rows, columns))
+            bands[name][number] = image
+    counted = counted_unit(fit.record.counted_text)
     units = dict.fromkeys(names, counted) | {"density": f"{counted} per {raster.unit}"}
-    images = {name: getattr(raster, name) for name in names} | dict(raster.values)
-    bands = {
-        name: (("y", "x"), image, {"units": units[name]} if name in units else {})
-        for name, image in images.items()
+    dimensions = ["time" if name == "slice" else name for name in texts]
+    west, south, east, north = raster.bounds
+    coordinates: dict[str, Any] = {
+        **{name: each for name, each in texts.items() if name != "slice"},
+        "x": west + (np.arange(columns) + 0.5) * (east - west) / columns,
+        "y": north - (np.arange(rows) + 0.5) * (north - south) / rows,
+        "spatial_ref": ((), 0, CRS.from_user_input(fit.domain.crs).to_cf()),
     }
-    for _, _, attributes in bands.values():
-        attributes["grid_mapping"] = "spatial_ref"
+    if "slice" in texts and slices is not None:
+        at = [slices.names.index(name) for name in texts["slice"]]
+        zone = {"time_zone": slices.time_zone}
+        for name, ends in (("time", slices.begins), ("time_end", slices.ends)):
+            coordinates[name] = ("time", ends[at].astype("datetime64[s]"), zone)
+        coordinates["slice"] = ("time", texts["slice"])
     return xarray.Dataset(
-        bands,
-        coords={
-            "x": x,
-            "y": y,
-            "spatial_ref": ((), 0, CRS.from_user_input(fit.domain.crs).to_cf()),
+        {
+            name: (
+                (*dimensions, "y", "x"),
+                image.reshape(*shape, rows, columns),
+                {
+                    **({"units": units[name]} if name in units else {}),
+                    "grid_mapping": "spatial_ref",
+                },
+            )
+            for name, image in bands.items()
         },
+        coords=coordinates,
         attrs=dict(metadata),
     )

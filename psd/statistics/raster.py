@@ -176,7 +176,7 @@ def raster_overlay(fit: Fit, columns: int, rows: int) -> Overlay:
     P3. Counts and errors are those of `Release.query` for the cells. So with a coordinate
     resolution a cell has the values inside it, and no lattice cell is divided.
     """
-    size = _check_size(columns, rows)
+    size = check_size(columns, rows)
     if fit.domain.coordinate_resolution is not None:
         return _value_overlay(fit, size)
     leaves = np.flatnonzero(fit.tree.is_leaf)
@@ -267,7 +267,7 @@ class _Parts:
         )
 
 
-def _check_size(columns: int, rows: int) -> tuple[int, int]:
+def check_size(columns: int, rows: int) -> tuple[int, int]:
     """Check the size of a raster."""
     for value in (columns, rows):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
