@@ -71,7 +71,7 @@ def run_map(
     polygons that a reader draws, or to regions that a reader chooses: the answers of psd query. It
     is made of the release alone, and of public regions, and may be published with it. A series has
     a slider for its slices. A cube has one for the windows --when, by default all time and each
-    slice, where a page has room for them; it answers cells and chosen regions, not drawn areas.
+    slice; a reader chooses other spans of time, and the category.
 
     \b
     Examples:

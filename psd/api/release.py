@@ -614,10 +614,10 @@ class Release(Publication):
         threshold : float or tuple of two floats
             As in `query`.
         when : str, psd.space.time_slices.TimeWindow, or list of these, optional
-            Windows of a cube, the steps of the slider; by default all time, and each slice where a
-            page has room for them. Areas that are drawn on a cube have no answer.
+            Windows of a cube, the steps of the slider; by default all time, and each slice. Other
+            spans of time, and categories, are chosen on the page.
         category : str, optional
-            Label of a cube that is shown, as in `query`; all categories by default.
+            Label of a cube that is shown first, as in `query`; all categories by default.
         overwrite : bool
             Whether an existing file is replaced.
 

@@ -32,3 +32,10 @@ def cube(seed=1, data=None, slices=SLICES, **options):
         return psd.build(
             town(slices=slices) if data is None else data, slices=slices, time="time", **how
         )
+
+
+def of_labels():
+    """A cube of hours and of a tree of categories."""
+    purposes = np.random.default_rng(4).choice(["work", "home", "shop", "gym", "zoo"], 3_000)
+    labels = {"daily": "", "work": "daily", "home": "daily", "shop": ""}
+    return cube(data=town().assign(purpose=purposes), category="purpose", labels=labels)

@@ -22,9 +22,11 @@ from psd.api.release import Release
 from psd.apps.local.aggregation import counted_groups, release_of
 from psd.apps.local.campaign_design import design
 from psd.apps.web.map_arrays import cut_arrays, pack_arrays, release_arrays, release_numbers
+from psd.apps.web.map_cube import cube_arrays, cube_numbers
 from psd.apps.web.map_outlines import lowest_outlines
 from psd.apps.web.map_page import ENGINE_SCRIPTS
 from psd.decompositions.quadtree import Quadtree
+from psd.estimation.cube import fit_cube
 from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import SeededSampler
@@ -253,20 +255,39 @@ def polygon_of(shape):
 
 def run_engine(folder, release, queries, pairs=(), level=None):
     """Answers of the engine to lists of shapes, one column each; and what else it computes."""
+    arrays = release_arrays(release) if level is None else cut_arrays(release, level)
+    exact = lowest_outlines(release) if release.levels else {}
+    outlines = {name: values.tolist() for name, values in exact.items()}
+    given = {"outlines": outlines, "pairs": list(pairs)}
+    return _run(folder, arrays, release_numbers(release, level=level), queries, **given)
+
+
+def run_cube(folder, cube, queries):
+    """Answers of the engine to shapes in windows of a cube, and counts of all cells in these.
+
+    queries: of each the shape, and the numbers of the cells of each axis.
+    """
+    fit = fit_cube(cube.record)
+    windows = [[list(map(int, cells)) for cells in axes] for _, axes in queries]
+    shapes = [[shape] for shape, _ in queries]
+    return _run(folder, cube_arrays(fit), cube_numbers(fit), shapes, windows=windows)
+
+
+def _run(folder, arrays, meta, queries, *, outlines=None, pairs=(), windows=()):
+    """Run the engine in node."""
     if shutil.which("node") is None:
         if os.environ.get("PSD_REQUIRE_NODE"):
             pytest.fail("node is not installed: apt-get install nodejs")
         pytest.skip("node is not installed")
-    arrays = release_arrays(release) if level is None else cut_arrays(release, level)
     packed = pack_arrays(arrays)
-    exact = lowest_outlines(release) if release.levels else {}
     given = {
-        "outlines": {name: values.tolist() for name, values in exact.items()},
+        "outlines": outlines or {},
         "text": packed.text,
         "directory": packed.directory,
-        "meta": release_numbers(release, level=level),
+        "meta": meta,
         "queries": queries,
         "pairs": list(pairs),
+        "windows": list(windows),
         "z": -NormalDist().inv_cdf(0.025),
     }
     (folder / "queries.json").write_text(json.dumps(given))

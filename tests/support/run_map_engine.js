@@ -5,10 +5,16 @@ const [, , path, input, output] = process.argv;
 const engine = require(path);
 
 (async () => {
-  const { text, directory, meta, outlines, queries, z, pairs } = JSON.parse(fs.readFileSync(input));
+  const { text, directory, meta, outlines, queries, z, pairs, windows } = JSON.parse(fs.readFileSync(input));
   const rings = outlines.begin ? (index) => engine.ringsOf(outlines, index) : null;
   const model = new engine.Model(meta, await engine.unpack(text, directory), rings);
-  const answers = queries.map((shapes) => model.answer(shapes, z));
+  const inWindows = windows.map((axes) => model.cube.window(axes.map((cells, axis) => {
+    const inside = new Uint8Array(meta.cube.sizes[axis]);
+    for (const cell of cells) inside[cell] = 1;
+    return inside;
+  })));
+  const answers = queries.map((shapes, i) => model.answer(shapes, z, inWindows[i]));
+  const counts = inWindows.map((window) => Array.from(model.cube.counts(window)));
   const values = queries.map((shapes, i) => model.valuesIn(shapes, answers[i], z));
   const nodes = model.values.map((_, number) => Array.from(model.children, (_, node) => (
     model.valueAt(number, node, z))));
@@ -16,6 +22,6 @@ const engine = require(path);
   const smooth = meta.density === "smooth" ? model.density : null;
   const shares = smooth && Array.from(model.leaves, (leaf) => Array.from(smooth.shares(leaf)));
   const result = { answers, errors: Array.from(model.nodeErrors()), overlaps, shares,
-    values, nodes };
+    values, nodes, counts };
   fs.writeFileSync(output, JSON.stringify(result));
 })();

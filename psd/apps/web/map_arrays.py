@@ -118,7 +118,7 @@ def release_arrays(release: Release) -> Arrays:
         ``region`` of each node, and whether it is ``clipped``. The same of the weights of values,
         where they differ, with the names of `value_parts` before a dot.
     """
-    return _with_values(release, _release_arrays)
+    return _with_values(release, lambda each: fit_arrays(each.index.fit))
 
 
 @lru_cache(maxsize=1)  # the weights of a slice are fitted once, and those of others forgotten
@@ -153,25 +153,24 @@ def _with_values(release: Release, make: Callable[[Release], Arrays]) -> Arrays:
     return found
 
 
-def _release_arrays(release: Release) -> Arrays:
-    """Arrays of a release without its values."""
-    fit, tree = release.index.fit, release.tree
+def fit_arrays(fit: Fit) -> Arrays:
+    """Arrays of a fit, without values; see `release_arrays`."""
+    tree, estimates = fit.tree, fit.estimates
     if isinstance(fit, WindowFit):
-        return _window_arrays(release, fit, len(tree.levels) - 1)
-    estimates = fit.estimates
+        return _window_arrays(fit, len(tree.levels) - 1)
     arrays: Arrays = {
         "children": tree.children.astype(np.uint8),
         "offsets": _offsets(tree),
-        "count": _of_leaves(tree, estimates.count),
-        "slope": _rounded(estimates.slope),
+        "count": of_leaves(tree, estimates.count),
+        "slope": rounded(estimates.slope),
         "variance": estimates.upward_variance,
-        "whole": _rounded(estimates.variance),
+        "whole": rounded(estimates.variance),
         "spread": fit.dispersion.overdispersion,
     }
     if fit.record.post_processing.estimate != "signed":
-        arrays["signed"] = _of_leaves(tree, estimates.signed)
+        arrays["signed"] = of_leaves(tree, estimates.signed)
     if fit.rounding_variance is not None:
-        arrays["real"] = _of_leaves(tree, unrounded_counts(fit))
+        arrays["real"] = of_leaves(tree, unrounded_counts(fit))
     if fit.line_deviation is not None:
         arrays["lines"] = _line_shares(fit.line_deviation, estimates.count).ravel()
     covariate = fit.record.covariate
@@ -182,7 +181,7 @@ def _release_arrays(release: Release) -> Arrays:
         clipped = tree.is_leaf & is_clipped(tree, np.arange(len(tree)))
         arrays["clipped"] = clipped.astype(np.uint8)
     else:
-        arrays["ground"] = _ground_scales(release, len(tree))
+        arrays["ground"] = _ground_scales(fit, len(tree))
     return arrays
 
 
@@ -195,36 +194,36 @@ def _cut_arrays(release: Release, level: int) -> Arrays:
     """Arrays of the nodes down to a level without values."""
     fit, tree = release.index.fit, release.tree
     if isinstance(fit, WindowFit):
-        return _window_arrays(release, fit, level)
+        return _window_arrays(fit, level)
     estimates, upper = fit.estimates, slice(0, tree.levels[level].stop)
     children = np.where(tree.level[upper] < level, tree.children[upper], 0)
     arrays: Arrays = {
         "children": children.astype(np.uint8),
         "offsets": _offsets(tree).reshape(4, -1)[:, upper].ravel(),
         "count": estimates.count[upper],
-        "slope": _rounded(estimates.slope[upper]),
+        "slope": rounded(estimates.slope[upper]),
         "variance": estimates.upward_variance[upper],
-        "whole": _rounded(estimates.variance[upper]),
+        "whole": rounded(estimates.variance[upper]),
         "spread": fit.dispersion.overdispersion[upper],
-        "ground": _ground_scales(release, upper.stop),
+        "ground": _ground_scales(fit, upper.stop),
     }
     if fit.record.post_processing.estimate != "signed":
         arrays["signed"] = estimates.signed[upper]
     return arrays
 
 
-def _window_arrays(release: Release, fit: WindowFit, level: int) -> Arrays:
+def _window_arrays(fit: WindowFit, level: int) -> Arrays:
     """Arrays of the nodes of a window of a cube down to a level, with their answers.
 
     ``noise``, ``published``, ``uneven`` and ``beyond`` are of the answers of nodes; those that are
     equal to others, or 0, are left out.
     """
-    tree, upper = release.tree, slice(0, release.tree.levels[level].stop)
+    tree, upper = fit.tree, slice(0, fit.tree.levels[level].stop)
     totals = fit.cells[np.arange(upper.stop)]
     arrays: Arrays = {
         "children": np.where(tree.level[upper] < level, tree.children[upper], 0).astype(np.uint8),
         "offsets": _offsets(tree).reshape(4, -1)[:, upper].ravel(),
-        "ground": _ground_scales(release, upper.stop),
+        "ground": _ground_scales(fit, upper.stop),
         "count": totals.estimate,
         "noise": totals.perturbation_variance,
         "uneven": totals.nonuniformity_variance,
@@ -245,11 +244,11 @@ def cell_counts(fit: Fit) -> Floats:
     )
 
 
-def _ground_scales(release: Release, nodes: int) -> NDArray[np.int32]:
+def _ground_scales(fit: Fit, nodes: int) -> NDArray[np.int32]:
     """Area of the first nodes on the ground over that in the lattice, in steps of `_scale_step`."""
-    boxes = release.tree.boxes[:nodes].astype(np.float64)
-    ratio = ground_areas(release.domain, boxes) / (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-    return np.asarray(np.rint(ratio / _scale_step(release.domain)), np.int32)
+    boxes = fit.tree.boxes[:nodes].astype(np.float64)
+    ratio = ground_areas(fit.domain, boxes) / (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    return np.asarray(np.rint(ratio / _scale_step(fit.domain)), np.int32)
 
 
 def _scale_step(domain: Domain) -> float:
@@ -271,7 +270,7 @@ def _offsets(tree: Tree) -> NDArray[np.int32]:
     return np.asarray(offsets.T.ravel(), np.int32)
 
 
-def _of_leaves(tree: Tree, values: Floats) -> Floats:
+def of_leaves(tree: Tree, values: Floats) -> Floats:
     """Values of the leaves if those of the other nodes are their sums; else of all nodes."""
     sums = np.where(tree.is_leaf, values, 0.0)
     for level in reversed(tree.levels[1:]):
@@ -281,7 +280,7 @@ def _of_leaves(tree: Tree, values: Floats) -> Floats:
     return values[tree.is_leaf] if is_sum else values
 
 
-def _rounded(values: Floats) -> Floats:
+def rounded(values: Floats) -> Floats:
     """Values without the digits that are rounding errors."""
     finite = np.where(np.isfinite(values) & (values != 0), values, 1.0)
     scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.abs(finite))))
@@ -290,7 +289,7 @@ def _rounded(values: Floats) -> Floats:
 
 def _line_shares(deviation: Floats, count: Floats) -> Floats:
     """Deviations of cuts per record, and of empty nodes as they are, shape (2, nodes)."""
-    return _rounded(deviation / np.where(count > 0, count, 1.0))
+    return rounded(deviation / np.where(count > 0, count, 1.0))
 
 
 def release_numbers(
@@ -313,13 +312,18 @@ def release_numbers(
         Of the intervals of values.
     """
     values = []
-    make = _release_arrays if level is None else lambda each: _cut_arrays(each, level)
+
+    def make(each: Release) -> Arrays:
+        return fit_arrays(each.index.fit) if level is None else _cut_arrays(each, level)
+
     for value, pair in zip(release.index.record.values, value_parts(release), strict=True):
-        parts = [{**_numbers(each, threshold), "arrays": list(make(each))} for each in pair]
+        parts = [
+            {**fit_numbers(each.index.fit, threshold), "arrays": list(make(each))} for each in pair
+        ]
         stated = {"name": value.name, "lower": value.lower, "upper": value.upper}
         values.append({**stated, "parts": parts})
     noise = {} if not values else {"noise": _noise_of_values(release, confidence)}
-    return {**_numbers(release, threshold), "values": values, **noise}
+    return {**fit_numbers(release.index.fit, threshold), "values": values, **noise}
 
 
 def _noise_of_values(release: Release, confidence: float) -> dict[str, Any]:
@@ -328,14 +332,14 @@ def _noise_of_values(release: Release, confidence: float) -> dict[str, Any]:
     return {"single": single, "stretch": noise_quantiles(confidence).tolist()}
 
 
-def _numbers(release: Release, threshold: Threshold) -> dict[str, Any]:
-    """Numbers and names of a release without its values."""
-    fit, limits = release.index.fit, reliability_limits(threshold)
+def fit_numbers(fit: Fit, threshold: Threshold) -> dict[str, Any]:
+    """Numbers and names of a fit, without values; see `release_numbers`."""
+    domain, limits = fit.domain, reliability_limits(threshold)
     return {
-        "lattice": list(release.domain.lattice),
-        "axes": _axes(release.domain),
-        "ground": _scale_step(release.domain),
-        "resolution": release.domain.coordinate_resolution is not None,
+        "lattice": list(domain.lattice),
+        "axes": _axes(domain),
+        "ground": _scale_step(domain),
+        "resolution": domain.coordinate_resolution is not None,
         "maxValues": MAX_VALUES,
         "window": isinstance(fit, WindowFit),
         "root": float(fit.estimates.variance[0]),
@@ -358,7 +362,7 @@ def _numbers(release: Release, threshold: Threshold) -> dict[str, Any]:
         "good": limits.good,
         "reliable": limits.reliable,
         **_density(fit),
-        **_regions(release.tree),
+        **_regions(fit.tree),
     }
 
 

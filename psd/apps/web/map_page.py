@@ -32,6 +32,13 @@ from psd.apps.web.map_arrays import (
     release_numbers,
     shown_nodes,
 )
+from psd.apps.web.map_cube import (
+    MAX_CUBE_NODES,
+    answers_windows,
+    cube_arrays,
+    cube_numbers,
+    cube_steps,
+)
 from psd.apps.web.map_outlines import (
     RegionGroup,
     answers_drawn_areas,
@@ -42,6 +49,7 @@ from psd.apps.web.map_outlines import (
     release_regions,
 )
 from psd.errors import ParameterError
+from psd.estimation.cube import fit_cube
 from psd.query.answer_table import (
     QUALITIES,
     Threshold,
@@ -81,14 +89,16 @@ ENGINE_SCRIPTS = (
     "map_shapes.js",
     "map_densities.js",
     "map_areas.js",
+    "map_trees.js",
     "map_walk.js",
     "map_intervals.js",
     "map_values.js",
+    "map_cubes.js",
     "map_engine.js",
 )
 """Scripts that compute the answers of a page, each after those it names."""
 
-_SCRIPTS = ("maplibre-gl.js", *ENGINE_SCRIPTS, "map_words.js", "map_page.js")
+_SCRIPTS = ("maplibre-gl.js", *ENGINE_SCRIPTS, "map_words.js", "map_classes.js", "map_page.js")
 _STYLES = ("maplibre-gl.css", "map_page.css")
 
 _ANSWERS = ("estimate", "perturbation_error", "nonuniformity_error", "lower", "upper")
@@ -120,8 +130,9 @@ def map_page(
     Parameters
     ----------
     release : Release
-        Shown with a slider for its time slices. Of a cube cells and given regions have answers,
-        and drawn areas have none.
+        Shown with a slider for its time slices. Of a cube any window of time and any category is
+        answered; above `MAX_CUBE_NODES`, and with a level, cells and given regions have answers in
+        the windows of the slider alone.
     regions : GeoDataFrame, optional
         Public polygons to choose from, with a CRS; ``id`` and ``name`` are read.
     title : str, optional
@@ -132,9 +143,9 @@ def map_page(
         As in `Release.query`.
     when : str, psd.space.time_slices.TimeWindow, or list of these, optional
         Windows of a cube, one for each step of the slider. By default all time, followed by each
-        slice where a page has room for them.
+        slice.
     category : str, optional
-        Label of a cube that is shown, with all labels below it; all categories by default.
+        Label of a cube that is shown first, with all labels below it; all categories by default.
 
     Raises
     ------
@@ -148,26 +159,35 @@ def map_page(
     >>> "<title>Visits &lt;2024&gt;</title>" in page
     True
     """
-    is_cube = isinstance(release.record, CubeRecord | WindowRecord)
+    record = release.record
+    is_cube = isinstance(record, CubeRecord | WindowRecord)
+    if not isinstance(record, CubeRecord):
+        for name, value in (("when", when), ("category", category)):
+            if value is not None:
+                got = str(value)[:80]
+                raise ParameterError(f"{name} must be left out, got {got}; the release is no cube")
+    if isinstance(record, CubeRecord | WindowRecord) and level is None:
+        cube = record.cube if isinstance(record, WindowRecord) else record
+        if answers_windows(cube):
+            windows = [] if when is None else _windows(cube, when, None)
+            if isinstance(record, CubeRecord):
+                for each in windows or [None]:
+                    release.view(each, category)  # checks what is asked
+            choices = cube_steps(record, windows, category)
+            return _cube_page(release, cube, choices, regions, title, threshold)
     names: list[str] = [""] if release.slices is None else list(release)
     if isinstance(release.record, CubeRecord):
-        windows = _windows(release.record, when, level)
-        first = release.view(windows[0], category)
+        of_steps = _windows(release.record, when, level)
+        first = release.view(of_steps[0], category)
         axis, label = release.record.category, ""
         if axis is not None and category is not None:
             label = f"{axis.column}={axis.label_named(category)}"
-        times = ["" if window is None else window.name for window in windows]
+        times = ["" if window is None else window.name for window in of_steps]
         names = [", ".join(filter(None, [time, label])) for time in times]
-        trees = [first.tree] * len(windows)
-        views = (release.view(window, category) for window in windows)
-        steps: Iterable[Release] = [first] if len(windows) == 1 else views
-    elif when is not None or category is not None:
-        name, value = ("category", category) if when is None else ("when", when)
-        raise ParameterError(
-            f"{name} must be left out, got {str(value)[:80]}; the release is no cube"
-        )
+        trees = [first.tree] * len(of_steps)
+        views = (release.view(window, category) for window in of_steps)
+        steps: Iterable[Release] = [first] if len(of_steps) == 1 else views
     else:
-        record = release.record
         if isinstance(record, WindowRecord):
             names = [", ".join(record.shown.values())]  # the page names a view
         first = release if release.slices is None else release[names[0]]
@@ -193,12 +213,63 @@ def map_page(
             estimates.append(count[group.nodes] if given is None else given[: len(group.ids)])
             if first.index.record.values:
                 means[number].append(_means_of(shown, group, given, threshold))
+    classes = {
+        "cells": cell_classes(cells),
+        "groups": list(map(region_classes, groups, of_groups, means)),
+    }
+    slices = [
+        {"name": name, "directory": each.directory, "meta": meta}
+        for name, each, meta in zip(names, packed, numbers, strict=True)
+    ]
+    of_page = {
+        "drawing": level is None and not is_cube and answers_drawn_areas(first),
+        "cut": level,
+        "most": MAX_CUBE_NODES if is_cube else None,
+        "classes": classes,
+        "slices": slices,
+    }
+    return _page(release, first, groups, title, threshold, of_page, packed)
+
+
+def _cube_page(
+    release: Release,
+    cube: CubeRecord,
+    choices: dict[str, Any],
+    regions: geopandas.GeoDataFrame | None,
+    title: str | None,
+    threshold: Threshold,
+) -> str:
+    """Page of a cube, or of a view of one, that answers any window."""
+    first = Release(cube.plane)
+    groups = _groups(first, regions)
+    fit = fit_cube(cube)
+    packed, meta = pack_arrays(cube_arrays(fit)), cube_numbers(fit, threshold)
+    # Classes are made on the page, of the windows that are shown.
+    of_page = {
+        "drawing": True,
+        "cut": None,
+        "classes": None,
+        "cube": choices,
+        "slices": [{"name": "", "directory": packed.directory, "meta": meta}],
+    }
+    return _page(release, first, groups, title, threshold, of_page, [packed])
+
+
+def _page(
+    release: Release,
+    first: Release,
+    groups: list[RegionGroup],
+    title: str | None,
+    threshold: Threshold,
+    of_page: dict[str, Any],
+    packed: list[PackedArrays],
+) -> str:
+    """Page of packed arrays, and of facts that depend on what they are."""
     shapes = pack_arrays(_outlines(first, groups)) if groups else None
     data = {
         **_facts(release, first, title, threshold),
-        "drawing": level is None and not is_cube and answers_drawn_areas(first),
+        **of_page,
         "hasCells": not first.levels,
-        "cut": level,
         "outlines": country_outlines(first.domain),
         # Share of a shape above which its part in no region is named; None without such a part.
         "gaps": SLIVER if _has_gaps(first) else None,
@@ -210,15 +281,7 @@ def map_page(
             [SEQUENTIAL.index(colour) for colour in class_colours(number + 1)]
             for number in range(len(SEQUENTIAL))
         ],
-        "classes": {
-            "cells": cell_classes(cells),
-            "groups": list(map(region_classes, groups, of_groups, means)),
-        },
         "shapes": {"directory": None if shapes is None else shapes.directory},
-        "slices": [
-            {"name": name, "directory": each.directory, "meta": meta}
-            for name, each, meta in zip(names, packed, numbers, strict=True)
-        ],
     }
     return _document(data, packed, shapes)
 

@@ -13,11 +13,13 @@ import shapely
 from playwright import sync_api
 
 import psd
+from psd._util.colours import class_breaks
 from psd.api.release import Release
 from psd.apps.web.map_page import map_page
+from psd.query.answer_table import QUALITIES
 from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
-from support.cubes import cube
+from support.cubes import cube, of_labels
 from support.map_engine import DOMAIN, KINDS, NAMES, built, drawn, of_wards, points, stated
 
 CHROMIUM = shutil.which("chromium")
@@ -352,7 +354,20 @@ def test_slices_of_a_series_have_their_own_answers(opened):
 def test_a_page_of_one_window_names_it_without_a_slider(opened):
     page = opened(map_page(cube()["mondays"]))
     assert page.inner_text("#slice-text") == "mondays"
-    assert not page.is_visible("#slice")
+    for part in ("#slice", "#span-row", "#category-row"):
+        assert not page.is_visible(part)
+    assert page.inner_text("#shown") == "Time: mondays"
+
+
+def rated(page):
+    """Wait until the errors of all cells that are shown are computed."""
+    page.wait_for_function(
+        "document.getElementById('rating').hidden && psdMap.isRated()", timeout=PATIENCE * 1000
+    )
+
+
+def slid(page, slider, number):
+    page.locator(slider).fill(str(number))
 
 
 def test_cells_and_chosen_regions_of_a_cube_have_answers_of_windows(opened):
@@ -360,10 +375,9 @@ def test_cells_and_chosen_regions_of_a_cube_have_answers_of_windows(opened):
     halves = [shapely.box(0, 0, 8, 16), shapely.box(8, 0, 16, 16)]
     table = gpd.GeoDataFrame({"id": ["west", "east"]}, geometry=halves, crs=release.domain.crs)
     page = opened(map_page(release, regions=table, when=windows))
-    assert "Drawn areas are not answered" in page.inner_text("#limits")
-    assert not page.is_visible("#draw-box")
+    assert page.inner_text("#limits") == ""
     for number, when in [(1, windows[1]), (0, windows[0])]:
-        page.locator("#slice").fill(str(number))
+        slid(page, "#slice", number)
         page.wait_for_selector(f"#slice[data-shown='{number}']", timeout=PATIENCE * 1000)
         assert page.inner_text("#slice-text") == when
         cells = release[when].to_geopandas(level=2)
@@ -380,6 +394,67 @@ def test_cells_and_chosen_regions_of_a_cube_have_answers_of_windows(opened):
         assert name in found
         assert f"{number:,.0f}" in found
     assert "All together" not in found
+
+
+def test_a_span_of_time_and_a_category_are_chosen_for_drawn_areas_of_a_cube(opened):
+    release = of_labels()
+    page = opened(map_page(release))
+    [shape] = box_drawn(page, (250, 250), (500, 420))
+    polygon_drawn(page, (250, 450), (480, 440), (520, 620), (300, 700))
+    both = shapes(page)
+
+    def agrees(**asked):
+        box = stated(release.query([shape["box"]], **asked).table)[0]
+        ring = shapely.Polygon(both[1]["polygons"][0][0])
+        area = gpd.GeoSeries([ring], crs=release.domain.crs)
+        polygon = stated(release.query(area, **asked).table)[0]
+        return close(answer(page, both[:1]), box) and close(answer(page, both[1:]), polygon)
+
+    assert page.inner_text("#shown") == "Time: all time, purpose: all"
+    assert agrees()
+    slid(page, "#slice", 9)
+    assert page.inner_text("#slice-text") == "2024-01-01T08"
+    assert agrees(when="2024-01-01T08")
+    page.select_option("#category", label="daily")
+    assert page.inner_text("#shown") == "Time: 2024-01-01T08, purpose: daily"
+    assert agrees(when="2024-01-01T08", category="daily")
+    # A span: its first hour, and then its last one, by keys.
+    page.focus("#span-row summary")
+    page.keyboard.press("Enter")
+    slid(page, "#span-first", 7)
+    page.focus("#span-last")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    named = page.inner_text("#slice-text")
+    assert named == "2024-01-01T07..2024-01-01T12"
+    assert agrees(when=named, category="daily")
+    assert "All together" not in words(page, "2")
+    # An end that passes the other one takes it along.
+    slid(page, "#span-last", 2)
+    assert page.inner_text("#slice-text") == "2024-01-01T02"
+    page.select_option("#category", "-1")
+    assert agrees(when="2024-01-01T02")
+    rated(page)
+    seen = pixels(page)
+    slid(page, "#slice", 0)
+    until(lambda: pixels(page), lambda now: now != seen)
+    page.click("#language")
+    assert page.inner_text("#shown") == "시간: 전체 시간, purpose: 전체"
+    assert "other (목록에 없는 값)" in page.locator("#category option").all_inner_texts()
+
+
+def test_classes_of_a_cube_are_those_of_other_maps(opened):
+    release = cube()
+    page = opened(map_page(release))
+    rated(page)
+    cells = release["2024-01-01..2024-01-02"].to_geopandas()
+    densities = cells["density"].to_numpy()
+    breaks = class_breaks(densities, cells.geometry.area.to_numpy())
+    texts = page.locator("#key li").all_inner_texts()[: len(breaks)]
+    ends = [float(text.split(DASH)[1].replace(",", "")) for text in texts]
+    assert ends == pytest.approx(breaks)
+    colours = [QUALITIES.index(quality) for quality in cells["quality"]]
+    assert page.evaluate("psdMap.qualities()") == colours
 
 
 def test_a_release_without_a_place_on_earth_has_its_plane(opened):

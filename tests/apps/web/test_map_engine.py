@@ -7,8 +7,9 @@ import shapely
 
 from psd.estimation.density import SmoothDensity
 from psd.query.answer_table import QUALITIES
+from psd.space.time_slices import TimeWindow
 from psd.testing.data import release_from_counts
-from support.cubes import cube
+from support.cubes import cube, of_labels
 from support.map_engine import (
     COLUMNS,
     KINDS,
@@ -19,8 +20,10 @@ from support.map_engine import (
     random_boxes,
     random_polygons,
     random_strips,
+    run_cube,
     run_engine,
     stated,
+    viewed,
 )
 
 pytestmark = pytest.mark.deep
@@ -218,3 +221,70 @@ def test_cells_of_a_window_of_a_cube_have_the_answers_of_the_library(when, level
     assert np.abs(np.array(result["errors"]) - expected["error"]).max() < 1e-9
     ranks = [QUALITIES.index(each) for each in expected["quality"]]
     assert [each["quality"] for each in result["answers"]] == ranks
+
+
+CUBES = {
+    "hours": (cube, 1_000),
+    "hours and categories": (of_labels, 1_000),
+    "Gaussian": (
+        lambda: cube(delta="1e-6", user="user", max_contributions=8, max_per_slice=2), 200
+    ),
+    "a boundary": (
+        lambda: cube(boundary=gpd.GeoSeries([shapely.Point(8, 8).buffer(6)], crs=3857)), 200
+    ),
+    "signed": (lambda: viewed(cube(), estimate="signed"), 200),
+    "least squares": (lambda: viewed(cube(), estimate="least-squares"), 200),
+}  # fmt: skip
+
+
+def random_window(release, random):
+    """Slices, all of them, one, some in a row or any; and a label: its cells, and what asks it."""
+    slices, category = release.record.slices, release.record.category
+    size = len(slices)
+    first = random.integers(size)
+    some = [np.arange(size), [first], np.arange(first, random.integers(first, size) + 1)]
+    some.append(np.flatnonzero(np.append(random.random(size - 1) < 0.3, True)))
+    numbers = np.asarray(some[random.integers(4)])
+    asked = {"when": TimeWindow(name="window", numbers=numbers)}
+    if category is None:
+        return [numbers], asked
+    label = random.choice([None, *category.spans])
+    span = (0, category.size) if label is None else category.spans[label]
+    return [numbers, np.arange(*span)], {**asked, "category": label}
+
+
+@pytest.mark.parametrize("kind", CUBES)
+def test_a_thousand_windows_of_a_cube_have_the_answers_of_the_library(kind, tmp_path):
+    make, number = CUBES[kind]
+    release, random = make(), np.random.default_rng(3)
+    boxes, polygons = (
+        each(release, number // 5 * part, random)
+        for each, part in ((random_boxes, 4), (random_polygons, 1))
+    )
+    areas = [[box] for box in boxes] + [gpd.GeoSeries([p], crs=3857) for p in polygons]
+    shapes = [*map(box_of, boxes), *map(polygon_of, polygons)]
+    windows = [random_window(release, random) for _ in areas]
+    found, result = run_cube(
+        tmp_path, release, [(s, axes) for s, (axes, _) in zip(shapes, windows, strict=True)]
+    )
+    expected = [
+        stated(release.query(area, **asked).table)[0]
+        for area, (_, asked) in zip(areas, windows, strict=True)
+    ]
+    assert difference(found, np.array(expected)) < 1e-9
+    # Cells have at once what is answered to their boxes, unless counts may be negative.
+    cells = release.record.cells.boxes
+    for (_, asked), counts in zip(windows[:10], result["counts"], strict=False):
+        if kind == "signed":
+            break
+        answers = release.query(release.domain.from_lattice(cells), **asked)["estimate"]
+        assert np.abs(np.maximum(counts, 0) - answers).max() < 1e-9 * max(answers.max(), 1)
+
+
+def test_regions_that_are_nodes_of_a_cube_have_the_answers_of_their_boxes(tmp_path):
+    release, random = of_labels(), np.random.default_rng(4)
+    nodes, boxes = np.arange(len(release.record.cells)), release.record.cells.boxes
+    axes, asked = random_window(release, random)
+    found, _ = run_cube(tmp_path, release, [({"nodes": [int(node)]}, axes) for node in nodes])
+    answers = release.query(release.domain.from_lattice(boxes), **asked)
+    assert difference(found, stated(answers.table)) < 1e-9

@@ -12,13 +12,14 @@ import shapely
 
 import psd
 from psd._util.colours import class_colours
+from psd.apps.web import map_cube
 from psd.apps.web import map_page as module
 from psd.apps.web.map_page import map_page
 from psd.errors import ParameterError
 from psd.release.post_processing import PostProcessing
 from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
-from support.cubes import cube
+from support.cubes import cube, town
 from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
 from support.tables import refused
 from support.values import of_values
@@ -182,26 +183,59 @@ def test_given_regions_have_means_and_sums():
     assert exact.tolist() == (answers.mean_fare_quality != "poor").tolist()
 
 
-def test_a_page_of_a_cube_has_a_step_for_each_window(monkeypatch):
+def test_a_page_of_a_cube_has_steps_of_time_and_all_cells():
     release = cube()
     windows = ["weekdays 07-09", "mondays", "2024-01-01T08"]
     data = Page(map_page(release, when=windows)).data
-    assert [each["name"] for each in data["slices"]] == windows
+    assert [each["name"] for each in data["cube"]["steps"]] == windows
+    assert data["cube"]["steps"][2]["cells"] == [[8]]
     assert (data["drawing"], data["hasCells"], data["guarantee"]) == (
-        False, True, release.record.guarantee_text
+        True, True, release.record.guarantee_text
     )  # fmt: skip
     assert data["digest"] == release.digest
+    [one] = data["slices"]
+    assert {"joint.slope", "joint.node", "joint.phi"} <= {name for name, *_ in one["directory"]}
+    # Without windows the page makes steps of all time and of each slice, by their names.
+    every = Page(map_page(release)).data["cube"]
+    assert (every["steps"], every["names"], every["labels"]) == ([], list(release), [])
+    assert (every["names"][-1], every["ends"][-1]) == ("2024-01-02T23", "2024-01-03T00")
+    view = Page(map_page(release["mondays"])).data["cube"]
+    assert (view["isView"], [each["name"] for each in view["steps"]]) == (True, ["mondays"])
+    assert view["steps"][0]["cells"] == [list(range(24))]
+    with pytest.raises(ParameterError, match="the release is no cube"):
+        map_page(release["mondays"], when="mondays")
+    with pytest.raises(ParameterError, match="the release is no cube"):
+        map_page(RELEASE, when="mondays")
+
+
+def test_a_page_of_a_cube_has_its_tree_of_labels():
+    data = town().assign(purpose="shop")
+    labels = {"work": "", "office": "work", "shift": "work", "shop": ""}
+    release = cube(data=data, category="purpose", labels=labels)
+    stated = Page(map_page(release)).data["cube"]
+    assert (stated["column"], stated["hasOther"]) == ("purpose", True)
+    found = [(e["name"], e["depth"], e["first"], e["stop"]) for e in stated["labels"]]
+    assert found == [
+        ("work", 0, 0, 2), ("office", 1, 0, 1), ("shift", 1, 1, 2), ("shop", 0, 2, 3),
+        ("other", 0, 3, 4),
+    ]  # fmt: skip
+
+
+def test_a_page_of_too_large_a_cube_has_the_windows_of_its_steps(monkeypatch):
+    release = cube()
+    monkeypatch.setattr(map_cube, "MAX_CUBE_NODES", 100)
+    data = Page(map_page(release, when=["mondays"])).data
+    assert [each["name"] for each in data["slices"]] == ["mondays"]
+    assert (data["drawing"], data["most"] > 0) == (False, True)
     assert "slope" not in str(data["slices"][0]["directory"])
     # Without windows all time, and each slice where a page has room for them.
     every = Page(map_page(release)).data["slices"]
     assert [each["name"] for each in every] == ["all time", *release]
     monkeypatch.setattr(module, "MAX_MAP_CELLS", 48 * int(release.tree.is_leaf.sum()))
     assert [each["name"] for each in Page(map_page(release)).data["slices"]] == ["all time"]
-    one = Page(map_page(release["mondays"])).data
-    assert one["slices"][0]["name"] == "mondays"
-    assert one["slices"][0]["directory"] == data["slices"][1]["directory"]
-    with pytest.raises(ParameterError, match="the release is no cube"):
-        map_page(RELEASE, when="mondays")
+    # As do larger cells, whose answers the finer ones are not needed for.
+    cells = Page(map_page(release, when="mondays", level=2)).data
+    assert (cells["cut"], [each["name"] for each in cells["slices"]]) == (2, ["mondays"])
 
 
 def test_given_regions_of_a_cube_have_the_answers_of_windows():

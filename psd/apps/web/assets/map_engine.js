@@ -16,7 +16,10 @@ const psdEngine = (() => {
   const { Walk } = psdWalk;
   const { joint, judge, single } = psdIntervals;
   const { answer: valueAnswer } = psdValues;
-  const TINY = 1e-300;
+  const {
+    finite, fromLeaves, fromParents, nodeVariances, publishedNoise, topology,
+  } = psdTrees;
+  const { Cube } = psdCubes;
 
   class Model {
     /**
@@ -30,52 +33,20 @@ const psdEngine = (() => {
       this.arrays = arrays;
       this.axes = meta.axes.map((axis) => (axis.first === undefined
         ? new EvenAxis(axis) : new SteppedAxis(axis)));
-      this.shape();
-      this.count = this.spread(arrays.count);
-      this.signed = arrays.signed ? this.spread(arrays.signed) : this.count;
-      this.real = arrays.real ? this.spread(arrays.real) : this.count;
+      Object.assign(this, topology(arrays.children));
+      const { size } = this, side = (at) => arrays.offsets.slice(at * size, (at + 1) * size);
+      this.boxes = [0, 1, 2, 3].map((at) => fromParents(this, side(at)));
+      this.count = fromLeaves(this, arrays.count);
+      this.signed = arrays.signed ? fromLeaves(this, arrays.signed) : this.count;
+      this.real = arrays.real ? fromLeaves(this, arrays.real) : this.count;
       // A window of a cube: its nodes have answers, and say nothing of what cuts them.
       if (meta.window) return;
-      this.noise = { slope: arrays.slope, variance: finite(arrays.variance), root: meta.root };
-      this.published = meta.signed ? this.noise : this.publishedNoise();
+      const { slope, variance, whole } = arrays, { root } = meta;
+      this.noise = { slope, variance: finite(variance), root };
+      this.published = meta.signed ? this.noise
+        : publishedNoise(this, { slope, variance, whole, root }, this.real, meta.empty);
       this.stated = meta.predictsPublished ? this.published : this.noise;
-    }
-
-    get size() {
-      return this.children.length;
-    }
-
-    /** Topology and boxes: nodes stand level by level, and families together. */
-    shape() {
-      const { children, offsets } = this.arrays, size = children.length;
-      this.children = children;
-      this.firstChild = new Int32Array(size);
-      this.parent = new Int32Array(size).fill(-1);
-      this.level = new Uint8Array(size);
-      const boxes = [0, 1, 2, 3].map((side) => offsets.slice(side * size, (side + 1) * size));
-      const leaves = [];
-      for (let node = 0, next = 1; node < size; node++) {
-        this.firstChild[node] = next;
-        for (let child = next; child < next + children[node]; child++) {
-          this.parent[child] = node;
-          this.level[child] = this.level[node] + 1;
-          for (const side of boxes) side[child] += side[node];
-        }
-        next += children[node];
-        if (!children[node]) leaves.push(node);
-      }
-      this.boxes = boxes;
-      this.leaves = Int32Array.from(leaves);
-      this.depth = this.level[size - 1];
-    }
-
-    /** Values of all nodes from those of the leaves, unless there is one for each node. */
-    spread(values) {
-      if (values.length === this.size) return values;
-      const all = new Float64Array(this.size);
-      this.leaves.forEach((leaf, i) => { all[leaf] = values[i]; });
-      for (let node = this.size - 1; node > 0; node--) all[this.parent[node]] += all[node];
-      return all;
+      if (meta.cube) this.cube = new Cube(this);
     }
 
     cell(node) {
@@ -95,29 +66,6 @@ const psdEngine = (() => {
         if (kind === "covariate") this.inside = new CovariateDensity(this);
       }
       return this.inside;
-    }
-
-    /** Covariance of the published counts; see psd/estimation/least_squares.py. */
-    publishedNoise() {
-      const { slope, variance, whole } = this.arrays, { real, size } = this;
-      const own = new Float64Array(size), total = new Float64Array(size);
-      const unknown = new Uint8Array(size);
-      for (let node = 0; node < size; node++) {
-        const infinite = variance[node] === Infinity, up = Math.max(this.parent[node], 0);
-        const measured = infinite ? whole[node] : variance[node];
-        const part = Math.min(real[node] ** 2 / Math.max(measured, TINY), 1);
-        const { empty } = this.meta;
-        own[node] = infinite ? 0 : variance[node] * (empty + (1 - empty) * part);
-        if (node) total[up] += own[node];
-        if (node && infinite) unknown[up] = 1;
-      }
-      const slopes = new Float64Array(size);
-      for (let node = 0; node < size; node++) {
-        const sum = node ? total[this.parent[node]] : own[0];
-        const kept = node ? unknown[this.parent[node]] : variance[0] === Infinity;
-        slopes[node] = sum <= 0 || kept ? slope[node] : own[node] / Math.max(sum, TINY);
-      }
-      return { slope: slopes, variance: own, root: this.meta.root };
     }
 
     /** Weights of each value towards its upper and its lower bound, as models of their own. */
@@ -172,20 +120,15 @@ const psdEngine = (() => {
         const stated = this.meta.predictsPublished ? published : noise;
         return uneven.map((variance, node) => Math.sqrt(stated[node] + variance));
       }
-      const { slope, variance, root } = covariance, result = new Float64Array(this.size);
-      const total = new Float64Array(this.size);
-      for (let node = 1; node < this.size; node++) total[this.parent[node]] += variance[node];
-      result[0] = root;
-      for (let node = 1; node < this.size; node++) {
-        const up = this.parent[node], beside = Math.max(total[up] - variance[node], 0);
-        result[node] = variance[node] * (1 - slope[node]) ** 2
-          + slope[node] ** 2 * (beside + result[up]);
-      }
-      return result.map(Math.sqrt);
+      return nodeVariances(this, covariance).map(Math.sqrt);
     }
 
-    /** Answer to one shape, or the joint answer to several disjoint ones. */
-    answer(shapes, z) {
+    /**
+     * Answer to one shape, or the joint answer to several disjoint ones.
+     * @param window of a cube, from its `window`; a cube answers one shape
+     */
+    answer(shapes, z, window = null) {
+      if (this.cube) return single(this, this.cube.totals(this.known(shapes[0]), window), z);
       if (this.meta.window) return single(this, this.nodeTotals(shapes[0].nodes[0]), z);
       const totals = this.totals(shapes);
       return shapes.length === 1 ? single(this, totals, z) : joint(this, totals, z);
@@ -193,6 +136,13 @@ const psdEngine = (() => {
 
     totals(shapes) {
       return new Walk(this, shapes.map((shape) => this.region(shape))).totals();
+    }
+
+    /** Region of a shape that is asked again in other windows. */
+    known(shape) {
+      this.regions = this.regions || new WeakMap();
+      if (!this.regions.has(shape)) this.regions.set(shape, this.region(shape));
+      return this.regions.get(shape);
     }
 
     region(shape) {
@@ -244,10 +194,6 @@ const psdEngine = (() => {
       }
       return this.pieces.get(node);
     }
-  }
-
-  function finite(values) {
-    return values.map((value) => (value === Infinity ? 0 : value));
   }
 
   return { Model, contains, crosses, judge, meets, overlap, ringsOf, turnRings, unpack };

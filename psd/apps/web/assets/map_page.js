@@ -8,13 +8,15 @@
   const SIZE = 0.25; // longer side of the release in units of the world of the map
   const LIGHT = data.colours;
   const DARK = ["#2a1a4a", "#3b3a7d", "#2f6690", "#26918c", "#44bb70", "#a9d94a", "#fde725"];
-  const QUALITY = ["#2c7bb6", "#fdae61", "#bdbdbd"];
-  const ALPHA = [1, 0.66, 0.3]; // by quality
+  const QUALITY = ["#2c7bb6", "#fdae61", "#bdbdbd", "#e3e6ea"];
+  const ALPHA = [1, 0.66, 0.3, 1]; // by quality
+  const UNKNOWN = 3; // quality of a cell whose errors are not computed yet
   const state = {
     // A link may name the language, as in map.html#ko.
     language: (location.hash.slice(1) || navigator.language).startsWith("ko") ? "ko" : "en",
     dark: matchMedia("(prefers-color-scheme: dark)").matches,
     show: "density", layer: data.groups.length ? 0 : -1, level: 0, slice: 0,
+    span: null, category: -1, // of a cube: first and last slice, and number of the label
     mode: null, vertices: [], shapes: [], chosen: new Set(), hover: null,
   };
 
@@ -76,10 +78,100 @@
 
   let current = await model(0);
 
-  const regionShape = (group, index) => {
-    const { nodes } = data.groups[group];
-    return nodes ? { nodes: [nodes[index]] } : { rings: regionRings(group, index) };
+  const regionShapes = new Map();
+
+  function regionShape(group, index) {
+    const { nodes } = data.groups[group], key = `${group} ${index}`;
+    if (!regionShapes.has(key)) {
+      regionShapes.set(key, nodes ? { nodes: [nodes[index]] }
+        : { rings: regionRings(group, index) });
+    }
+    return regionShapes.get(key);
+  }
+
+  // --- windows of a cube ------------------------------------------------------------------------
+
+  const { cube } = data, names = cube && cube.names;
+  const steps = !cube ? data.slices : cube.steps.length ? cube.steps
+    : [{ all: true }, ...(names || []).map((name, slice) => ({ name, cells: [[slice]] }))];
+  const sizes = cube && current.meta.cube.sizes;
+  const hasFixed = Boolean(cube) && cube.isView; // a view has its own time and categories
+
+  /** Name of slices from a first to a last one, as `--when` reads it. */
+  function spanName(first, last) {
+    if (first === 0 && last === names.length - 1) return word("allTime");
+    if (first === last) return names[first];
+    return `${names[first]}..${cube.ends ? cube.ends[last] : names[last]}`;
+  }
+
+  /** Name of the time that is shown; empty without time. */
+  function timeName() {
+    if (!cube) return data.slices[state.slice].name;
+    if (state.span) return spanName(...state.span);
+    return steps[state.slice].all ? (names ? word("allTime") : "") : steps[state.slice].name;
+  }
+
+  function labelName({ name }, number) {
+    const isOther = cube.hasOther && number === cube.labels.length - 1;
+    return isOther ? word("otherCategory", name) : name;
+  }
+
+  const categoryName = () => (state.category < 0 ? word("allCategories")
+    : labelName(cube.labels[state.category], state.category));
+
+  const mask = (size, cells) => {
+    const inside = new Uint8Array(size);
+    for (const cell of cells) inside[cell] = 1;
+    return inside;
   };
+  const range = (first, stop) => Array.from({ length: stop - first }, (_, i) => first + i);
+
+  const windows = new Map();
+
+  /** Window of some slices, or of all, and of the chosen category. */
+  function windowOf(slices, categories = null) {
+    const label = state.category < 0 ? null : cube.labels[state.category];
+    const chosen = label ? range(label.first, label.stop) : categories;
+    const key = `${slices || ""}|${chosen || ""}`;
+    if (!windows.has(key)) {
+      const of = names ? [slices, chosen] : [chosen];
+      const made = current.cube.window(sizes.map((size, axis) => (
+        of[axis] ? mask(size, of[axis]) : new Uint8Array(size).fill(1))));
+      if (windows.size > 40) windows.delete(windows.keys().next().value);
+      windows.set(key, Object.assign(made, { key, ratings: null }));
+    }
+    return windows.get(key);
+  }
+
+  /** Window that is shown; null for what is no cube. */
+  function shownWindow() {
+    if (!cube) return null;
+    if (state.span) return windowOf(range(state.span[0], state.span[1] + 1));
+    const { all, cells } = steps[state.slice];
+    if (all) return windowOf(null);
+    return names ? windowOf(...cells) : windowOf(null, cells[0]);
+  }
+
+  /** Windows whose values make the classes: those of the steps, or spans of nearly this length. */
+  function sampleWindows() {
+    if (!names || hasFixed) return [shownWindow()];
+    if (!state.span && cube.steps.length) return cube.steps.map(({ cells }) => windowOf(...cells));
+    const { all } = steps[state.slice], most = names.length;
+    const length = state.span ? state.span[1] - state.span[0] + 1 : all ? most : 1;
+    const width = length === most ? most : Math.min(2 ** Math.round(Math.log2(length)), most - 1);
+    const number = Math.min(8, most - width + 1), firsts = new Set();
+    for (let i = 0; i < number; i++) {
+      firsts.add(number > 1 ? Math.round(((most - width) * i) / (number - 1)) : 0);
+    }
+    return [...firsts].map((first) => (
+      width === most ? windowOf(null) : windowOf(range(first, first + width))));
+  }
+
+  /** Estimates of all cells in a window, at once; those of answers, which come with errors. */
+  function windowCounts(window) {
+    window.counts = window.counts || current.cube.counts(window);
+    return window.counts;
+  }
 
   // --- plane ------------------------------------------------------------------------------------
 
@@ -119,6 +211,12 @@
   }
 
   function cellItems(tree, level) {
+    if (cube) {
+      const window = shownWindow(), counts = windowCounts(window), { ratings } = window;
+      return nodesAt(tree, level).map((node) => ({
+        node, bounds: tree.bounds(node), estimate: Math.max(counts[node], 0),
+        quality: ratings ? ratings[node] : UNKNOWN, area: groundArea(tree, node) }));
+    }
     return nodesAt(tree, level).map((node) => {
       const bounds = tree.bounds(node), estimate = Math.max(tree.count[node], 0);
       const error = tree.errors[node], lower = estimate - z * error;
@@ -139,11 +237,11 @@
 
   /** Answer of a region of a group in a slice. */
   function regionAnswer(tree, slice, group, index) {
-    const key = `${slice} ${group} ${index}`;
+    const window = shownWindow(), key = `${cube ? window.key : slice} ${group} ${index}`;
     if (!answers.has(key)) {
       const given = tree.arrays[`answers${group}`], size = data.groups[group].ids.length;
       answers.set(key, given ? statedAnswer(tree, given, size, index)
-        : tree.answer([regionShape(group, index)], z));
+        : tree.answer([regionShape(group, index)], z, window));
     }
     const answer = answers.get(key);
     if (!answer.values) withValues(answer, tree, [regionShape(group, index)]);
@@ -191,8 +289,39 @@
 
   /** Round numbers between the classes, the same for all slices. */
   function classBreaks() {
+    if (cube) return cubeBreaks();
     const { cells, groups } = data.classes;
     return (state.layer < 0 ? cells[state.level] : groups[state.layer])[state.show];
+  }
+
+  const breaks = new Map();
+
+  /** Classes of a cube, the same for spans of about the same length. */
+  function cubeBreaks() {
+    const samples = sampleWindows(), { layer, level, show } = state;
+    const key = [layer, level, show, ...samples.map((window) => window.key)].join(" ");
+    if (breaks.has(key)) return breaks.get(key);
+    const values = [], weights = [];
+    if (layer < 0) {
+      for (const node of nodesAt(current, level)) {
+        const area = groundArea(current, node), [w, s, e, n] = current.cell(node);
+        for (const window of samples) {
+          const estimate = windowCounts(window)[node];
+          values.push(valueOf({ estimate, area }));
+          weights.push((e - w) * (n - s));
+        }
+      }
+    } else {
+      // Of regions the window that is shown: each answer takes a while.
+      for (const item of shownItems) {
+        if (isRest(item)) continue;
+        values.push(valueOf(item));
+        weights.push(item.area);
+      }
+      return psdClasses.breaks(values, weights);
+    }
+    breaks.set(key, psdClasses.breaks(values, weights));
+    return breaks.get(key);
   }
 
   const colours = () => (state.dark ? DARK : LIGHT);
@@ -417,6 +546,31 @@
     } else cellLayer.set(new Float32Array(0), new Uint8Array(0));
     if (map) paintRegions();
     paintLegend();
+    if (cube && cells) rateCells();
+  }
+
+  let rating = 0, rated = null; // runs, and the window of the last one that ended
+
+  /** Compute the errors of the cells of a cube, while the page stays responsive, and paint again. */
+  async function rateCells() {
+    const window = shownWindow(), mine = ++rating, items = shownItems;
+    window.ratings = window.ratings || new Uint8Array(current.size).fill(UNKNOWN);
+    const left = items.filter(({ node }) => window.ratings[node] === UNKNOWN);
+    let begun = performance.now();
+    for (const { node } of left) {
+      const { estimate, quality } = current.answer([{ nodes: [node] }], z, window);
+      window.ratings[node] = quality;
+      window.counts[node] = estimate;
+      if (performance.now() - begun > 40) {
+        byId("rating").hidden = false;
+        await new Promise((resume) => { setTimeout(resume, 0); });
+        if (mine !== rating) return;
+        begun = performance.now();
+      }
+    }
+    byId("rating").hidden = true;
+    if (left.length) paintItems();
+    rated = window;
   }
 
   function paintRegions() {
@@ -470,9 +624,14 @@
       item.append(swatch, element("span", text));
       list.append(item);
     };
-    const { good, reliable } = data;
+    const { good, reliable } = data, time = timeName();
+    const parts = time ? [word("inWindow", time)] : [];
+    if (cube && cube.column && !hasFixed) {
+      parts.push(word("inCategory", cube.column, categoryName()));
+    }
+    byId("shown").textContent = parts.join(", ");
     if (reliability) {
-      QUALITY.forEach((colour, i) => entry(colour, 1, [word("goodText", percent(good)),
+      QUALITY.slice(0, 3).forEach((colour, i) => entry(colour, 1, [word("goodText", percent(good)),
         word("careText", percent(reliable)), word("poorText")][i]));
     } else {
       scaleOf(shownBreaks).forEach((colour, i) => {
@@ -548,7 +707,8 @@
       psdEngine.overlap(current, a, b))));
   }
 
-  const answerTo = (shapes) => withValues(current.answer(shapes, z), current, shapes);
+  const answerTo = (shapes) => withValues(
+    current.answer(shapes, z, shownWindow()), current, shapes);
 
   let turn = 0;
 
@@ -564,7 +724,7 @@
     await new Promise((resume) => { setTimeout(resume, 0); });
     if (mine !== turn) return;
     const blocks = [];
-    if (list.length > 1 && !current.meta.window) {
+    if (list.length > 1 && !current.meta.window && !cube) {
       if (overlapping(list)) blocks.push(element("p", word("overlap"), { class: "warn" }));
       else blocks.push(answerBlock(word("joint"), answerTo(list.map(([, shape]) => shape))));
     }
@@ -774,14 +934,16 @@
     byId("filter").placeholder = word("filter");
     byId("about-text").textContent = word("aboutText", word(data.unit));
     byId("made").textContent = word("made", data.version);
-    const limits = !data.drawing && word(...(data.cut === null ? ["noDrawing"]
-      : ["levelOnly", data.cut]));
+    const limits = !data.drawing && word(...(data.cut !== null ? ["levelOnly", data.cut]
+      : data.most ? ["tooLarge", number(data.most)] : ["noDrawing"]));
     byId("limits").textContent = limits || "";
     const options = byId("layer").options;
     for (const option of options) if (option.value === "-1") option.textContent = word("cells");
     for (const option of byId("show").options) {
       if (option.dataset.value) option.textContent = word("meanOf", option.dataset.value);
     }
+    byId("draw-title").textContent = word(cube ? "drawApart" : "draw");
+    paintTime();
     paintHelp();
     paintLegend();
     paintHover();
@@ -789,9 +951,35 @@
     paintAnswers();
   }
 
+  /** Texts of the sliders of time, and the labels of the categories. */
+  function paintTime() {
+    byId("slice-text").textContent = timeName();
+    byId("slice").setAttribute("aria-valuetext", timeName());
+    if (!cube) return;
+    if (names) {
+      const { all, cells } = steps[state.slice];
+      const shown = all || !cells ? range(0, names.length) : cells[0];
+      const [first, last] = state.span || [shown[0], shown[shown.length - 1]];
+      byId("span-first").value = first;
+      byId("span-last").value = last;
+      for (const [end, at] of [["first", first], ["last", last]]) {
+        byId(`span-${end}-text`).textContent = names[at];
+        byId(`span-${end}`).setAttribute("aria-valuetext", names[at]);
+      }
+    }
+    if (!cube.column) return;
+    byId("category-name").textContent = word("category", cube.column);
+    const options = [...byId("category").options];
+    options[0].textContent = word("allCategories");
+    cube.labels.forEach((label, i) => {
+      options[i + 1].textContent = "\u00a0\u00a0".repeat(label.depth) + labelName(label, i);
+    });
+  }
+
+  const deepest = cube ? current.depth : data.classes.cells.length - 1;
+
   function paintLevels() {
     const level = byId("level");
-    const deepest = data.classes.cells.length - 1;
     level.max = deepest;
     level.value = state.level;
     byId("level-text").textContent = `${state.level} / ${deepest}`;
@@ -803,6 +991,15 @@
     state.dark = dark;
     document.documentElement.dataset.theme = dark ? "dark" : "light";
     paintBack();
+  }
+
+  /** Paint what depends on the time and the category. */
+  function paintWindow() {
+    state.hover = null;
+    paintLevels();
+    paintItems();
+    paintHover();
+    paintAnswers();
   }
 
   const on = (id, event, action) => byId(id).addEventListener(event, action);
@@ -831,19 +1028,29 @@
     });
     on("slice", "input", async (event) => {
       const slice = Number(event.target.value);
-      state.slice = slice;
-      byId("slice-text").textContent = data.slices[slice].name;
+      Object.assign(state, { slice, span: null });
+      paintTime();
       byId("busy").hidden = false;
-      const loaded = await model(slice);
+      const loaded = cube ? current : await model(slice);
       if (state.slice !== slice) return;
       current = loaded;
-      state.hover = null;
-      paintLevels();
-      paintItems();
-      paintHover();
-      paintAnswers();
+      paintWindow();
       byId("slice").dataset.shown = slice;
       byId("busy").hidden = true;
+    });
+    for (const end of ["first", "last"]) {
+      on(`span-${end}`, "input", () => {
+        let [first, last] = ["first", "last"].map((each) => Number(byId(`span-${each}`).value));
+        // The end that is moved takes the other one along.
+        if (first > last) [first, last] = end === "first" ? [first, first] : [last, last];
+        state.span = [first, last];
+        paintTime();
+        paintWindow();
+      });
+    }
+    on("category", "change", (event) => {
+      state.category = Number(event.target.value);
+      paintWindow();
     });
     on("theme", "click", () => { setTheme(!state.dark); paintItems(); });
     on("language", "click", () => {
@@ -931,12 +1138,20 @@
 
   // --- start ------------------------------------------------------------------------------------
 
-  state.level = data.classes.cells.length - 1;
+  state.level = deepest;
   setTheme(state.dark);
-  byId("slice-row").hidden = !data.slices[0].name;
-  byId("slice").hidden = data.slices.length < 2;
-  byId("slice").max = data.slices.length - 1;
-  byId("slice-text").textContent = data.slices[0].name;
+  byId("slice-row").hidden = !timeName();
+  byId("slice").hidden = steps.length < 2;
+  byId("slice").max = steps.length - 1;
+  byId("span-row").hidden = !names || hasFixed;
+  byId("category-row").hidden = !cube || !cube.column || hasFixed;
+  if (cube) {
+    state.category = cube.labels.findIndex(({ name }) => name === cube.chosen);
+    for (const end of ["first", "last"]) byId(`span-${end}`).max = (names || [0]).length - 1;
+    byId("category").append(...range(-1, cube.labels.length).map((value) => (
+      element("option", "", { value }))));
+    byId("category").value = state.category;
+  }
   byId("layer-row").hidden = !data.groups.length;
   data.groups.forEach((group, i) => byId("layer").append(element("option", group.name,
     group.name ? { value: i } : { value: i, "data-word": "regions" })));
@@ -974,6 +1189,9 @@
   });
   const uncounted = (shape) => current.uncounted(shape, data.bounds);
   window.psdMap = {
-    data, state, map, toMap, uncounted, answer: (shapes) => current.answer(shapes, z),
+    data, state, map, toMap, uncounted,
+    isRated: () => rated === shownWindow(),
+    qualities: () => shownItems.map(({ quality }) => quality),
+    answer: (shapes) => current.answer(shapes, z, shownWindow()),
   };
 })();

@@ -4,7 +4,13 @@
 const psdWords = {
   en: {
     show: "Show", count: "Count", density: "Density", reliability: "Reliability",
-    cells: "Cells", cell: "Cell", regions: "Regions", level: "Level of cells", slice: "Time slice",
+    cells: "Cells", cell: "Cell", regions: "Regions", level: "Level of cells", slice: "Time",
+    allTime: "all time", span: "Choose a span of time", from: "From", until: "Until",
+    category: "Category: {0}", allCategories: "all", otherCategory: "{0} (labels that are not listed)",
+    drawApart: "Draw areas and read answers", inWindow: "Time: {0}", inCategory: "{0}: {1}",
+    rating: "Computing the errors of the cells …",
+    tooLarge: "This release has more than {0} cells: the page answers cells and regions at the steps "
+      + "of its slider. Use psd query for other times and for drawn areas.",
     theme: "Dark or light",
     language: "한국어", fit: "Whole area", print: "Print",
     draw: "Draw and read a joint answer", box: "Box", polygon: "Polygon", finish: "Finish",
@@ -57,7 +63,13 @@ const psdWords = {
   },
   ko: {
     show: "표시", count: "개수", density: "밀도", reliability: "신뢰도",
-    cells: "셀", cell: "셀", regions: "고를 구역", level: "셀 단계", slice: "시간 구간",
+    cells: "셀", cell: "셀", regions: "고를 구역", level: "셀 단계", slice: "시간",
+    allTime: "전체 시간", span: "기간 고르기", from: "시작", until: "끝",
+    category: "분류: {0}", allCategories: "전체", otherCategory: "{0} (목록에 없는 값)",
+    drawApart: "영역을 그려 묻기", inWindow: "시간: {0}", inCategory: "{0}: {1}",
+    rating: "셀의 오차 계산 중 …",
+    tooLarge: "이 공개 자료는 셀이 {0}개보다 많아, 이 페이지는 막대의 시간마다 셀과 구역에만 답합니다. "
+      + "다른 시간과 그린 영역은 psd query로 물으십시오.",
     theme: "어둡게 또는 밝게",
     language: "English", fit: "전체 영역", print: "인쇄",
     draw: "영역을 그려 함께 묻기", box: "상자", polygon: "다각형", finish: "완료",

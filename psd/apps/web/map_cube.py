@@ -1,0 +1,125 @@
+"""Arrays of a cube in a page: what the scripts compute answers in windows and categories from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psd.apps.web.map_arrays import Arrays, fit_arrays, fit_numbers, of_leaves, rounded
+from psd.release.cube import CubeRecord, WindowRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psd.estimation.cube import CubeFit
+    from psd.query.answer_table import Threshold
+    from psd.space.time_slices import TimeWindow
+
+MAX_CUBE_NODES = 400_000
+"""Limit of the nodes of both layers of a cube whose page answers any window; about 6 MB."""
+
+
+def answers_windows(record: CubeRecord) -> bool:
+    """Whether a page has room for all cells of a cube."""
+    return len(record.joint.tree) + len(record.cells) <= MAX_CUBE_NODES
+
+
+def cube_arrays(fit: CubeFit) -> Arrays:
+    """Arrays of a cube: those of its plane, and of the joint layer with ``joint.`` before names.
+
+    Parameters
+    ----------
+    fit : CubeFit
+
+    Returns
+    -------
+    dict of str to ndarray
+        Of the joint layer ``children``, ``count``, ``signed``, ``slope`` and ``variance`` as of a
+        release; ``node``, of the plane, with the box of each node; of each axis ``first`` and
+        ``stop`` of the spans, less those of the parents, and ``profile``, the records of its cells;
+        ``phi``, the overdispersion of windows, by their width along each axis and by level of the
+        plane. ``outside`` says which leaves of the plane no record can lie in, if there are such.
+    """
+    tree, estimates = fit.tree, fit.estimates
+    joint: Arrays = {
+        "children": tree.children.astype(np.uint8),
+        "count": of_leaves(tree, estimates.count),
+        "slope": rounded(estimates.slope),
+        "variance": rounded(estimates.upward_variance),
+        "node": fit.nodes.astype(np.int32),
+        "phi": _overdispersions(fit),
+    }
+    if fit.published_covariance is not estimates:
+        joint["signed"] = of_leaves(tree, estimates.signed)
+    offsets = tree.spans.copy()
+    offsets[1:] -= tree.spans[tree.parent[1:]]
+    for axis, profile in enumerate(fit.profiles):
+        joint[f"first{axis}"], joint[f"stop{axis}"] = offsets.T[2 * axis : 2 * axis + 2].copy()
+        joint[f"profile{axis}"] = profile
+    outside = fit.plane.record.outside
+    if outside is not None:
+        joint["outside"] = outside.astype(np.uint8)
+    return fit_arrays(fit.plane) | {f"joint.{name}": values for name, values in joint.items()}
+
+
+def cube_numbers(fit: CubeFit, threshold: Threshold = 0.3) -> dict[str, Any]:
+    """Numbers of a cube beside its arrays, as JSON values."""
+    levels = fit.tree.levels
+    joint = {
+        "sizes": list(fit.record.sizes),
+        "root": float(fit.estimates.variance[0]),
+        "signed": fit.published_covariance is fit.estimates,
+        "lump": fit.cluster_size,
+        # Of the nodes of each level that are more than one slice of one category.
+        "spread": [float(fit.time_overdispersion[level].max()) for level in levels],
+    }
+    return {**fit_numbers(fit.plane, threshold), "cube": joint}
+
+
+def _overdispersions(fit: CubeFit) -> Any:
+    """Overdispersion in windows whose widths are powers of two, one axis after another."""
+    nodes = np.array([level.start for level in fit.record.cells.levels])
+    exponents = [np.arange(int(np.rint(np.log2(size))) + 1) for size in fit.record.sizes]
+    widths = 2 ** np.stack([each.ravel() for each in np.meshgrid(*exponents, indexing="ij")], 1)
+    found = [fit.overdispersions(np.tile(width, (len(nodes), 1)), nodes) for width in widths]
+    return np.concatenate(found)
+
+
+def cube_steps(
+    record: CubeRecord | WindowRecord, windows: Sequence[TimeWindow | None], chosen: str | None
+) -> dict[str, Any]:
+    """Steps of the slider of time, and the categories to choose from, as JSON values.
+
+    A view has its window as its only step. Without windows the page makes a step of all time and of
+    each slice. `chosen` is the category that is shown first.
+    """
+    cube = record.cube if isinstance(record, WindowRecord) else record
+    slices, category = cube.slices, cube.category
+    steps = [
+        {"name": each.name, "cells": [each.numbers.tolist()]} for each in windows if each is not None
+    ]
+    if isinstance(record, WindowRecord):
+        cells = np.unravel_index(record.window.numbers, cube.sizes)
+        of_axes = [np.unique(each).tolist() for each in cells]
+        steps = [{"name": ", ".join(record.shown.values()), "cells": of_axes}]
+    labels: list[dict[str, Any]] = []
+    if category is not None:
+        above = dict(zip(category.labels, category.parents, strict=True))
+        for name, (first, stop) in category.spans.items():
+            depth, parent = 0, above.get(name, -1)
+            while parent >= 0:
+                depth, parent = depth + 1, category.parents[parent]
+            labels.append({"name": name, "depth": depth, "first": first, "stop": stop})
+        labels.sort(key=lambda each: (each["first"], -each["stop"], each["depth"]))
+    return {
+        "names": None if slices is None else list(slices.names),
+        # Where hours end: windows of hours are named by it.
+        "ends": list(map(str, slices.ends)) if slices is not None and slices.by == "hour" else None,
+        "steps": steps,
+        "column": None if category is None else category.column,
+        "labels": labels,
+        "chosen": None if category is None or chosen is None else category.label_named(chosen),
+        "isView": isinstance(record, WindowRecord),
+        "hasOther": category is not None and category.has_other,
+    }
