@@ -97,7 +97,9 @@ def cube_steps(
     cube = record.cube if isinstance(record, WindowRecord) else record
     slices, category = cube.slices, cube.category
     steps = [
-        {"name": each.name, "cells": [each.numbers.tolist()]} for each in windows if each is not None
+        {"name": each.name, "cells": [each.numbers.tolist()]}
+        for each in windows
+        if each is not None
     ]
     if isinstance(record, WindowRecord):
         cells = np.unravel_index(record.window.numbers, cube.sizes)

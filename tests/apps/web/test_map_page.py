@@ -219,6 +219,13 @@ def test_a_page_of_a_cube_has_its_tree_of_labels():
         ("work", 0, 0, 2), ("office", 1, 0, 1), ("shift", 1, 1, 2), ("shop", 0, 2, 3),
         ("other", 0, 3, 4),
     ]  # fmt: skip
+    assert stated["chosen"] is None
+    assert Page(map_page(release, category="purpose=work")).data["cube"]["chosen"] == "work"
+    view = Page(map_page(release.view("mondays", "work"))).data["cube"]
+    assert [each["name"] for each in view["steps"]] == ["mondays, purpose=work"]
+    assert view["steps"][0]["cells"] == [list(range(24)), [0, 1]]
+    with pytest.raises(ParameterError, match="did you mean 'work'"):
+        map_page(release, category="wrok")
 
 
 def test_a_page_of_too_large_a_cube_has_the_windows_of_its_steps(monkeypatch):
