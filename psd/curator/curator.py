@@ -186,6 +186,9 @@ class Curator:
         if axes and (regions is not None or names not in _AXES):
             raise ParameterError("axes must be time, category or both in this order, no regions")
         for axis in axes:
+            codes = tally.sliced_codes(QuadrantOrder(domain.lattice))
+            if codes is not None and axis.name == "time" and codes.slices == axis.size:
+                continue
             own = _cells_of(tally, axis)
             if own is None or (len(own) and not 0 <= own.min() <= own.max() < axis.size):
                 raise ParameterError("axes must be those that the tally was counted by")
@@ -260,12 +263,14 @@ class Curator:
         if len(spanned) != len(axes):
             names = ", ".join(axis.name for axis in self.axes) or "none"
             raise ParameterError(f"axes must be those of the records, {names}, got {list(axes)}")
-        lattice = self.domain.lattice
-        growing = GrowingTree(lattice, layer=len(self._layers), axes=spanned)
+        order = QuadrantOrder(self.domain.lattice)
+        growing = GrowingTree(order.lattice, layer=len(self._layers), axes=spanned)
+        codes = self._tally.sliced_codes(order)
+        if codes is not None and spanned:  # then time is the only axis
+            return self._start_layer(growing, Points(self._tally, order, codes=codes))
         cells = [_cells_of(self._tally, axis) for axis in spanned]
         others = tuple(own for own in cells if own is not None)
-        tally = self._of_the_plane()
-        return self._start_layer(growing, Points(tally, QuadrantOrder(lattice), others))
+        return self._start_layer(growing, Points(self._of_the_plane(), order, others))
 
     def curve(self, order: int) -> Cells:
         """Start a layer along the Hilbert curve: one interval, all 4^order codes. Costs nothing.

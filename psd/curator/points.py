@@ -1,7 +1,7 @@
 """The occupied lattice cells, sorted so that those of each node are contiguous. Private side.
 
 Exact integers from which the curator computes its questions. While nodes are repeated halves, the
-records of each are a range of ranks (`HalvedNodes`).
+records of each are a range of ranks (`HalvedNodes`), or one in each slice (`SlicedNodes`).
 
 A cut gives each entry of the nodes that are cut a new node, by two comparisons. Cuts that make even
 grids together give it at once, by two divisions. No entry is moved, so a level takes a fraction of
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import ranges
 from psd._util.threads import even_parts, in_threads
 from psd.curator.division_scores import Divisions, Entries
-from psd.ingest.quadrant_codes import CodeRanks, QuadrantOrder
+from psd.ingest.quadrant_codes import CodeRanks, QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Tally
 from psd.mechanisms.exponential_mechanism import Candidates
 from psd.space.grids import BinGrid
@@ -315,9 +315,95 @@ class HalvedNodes:
         return np.repeat(whole.astype(np.int32), (stop - start)[whole])
 
 
+class SlicedNodes:
+    """Nodes of a tree that halves the plane or divides time: a range of ranks in each slice.
+
+    codes: of records or occupied cells, with slices, private. Ranges without an entry are left out,
+    so the ranges of all nodes are at most as many as entries.
+    """
+
+    def __init__(self, codes: QuadrantCodes) -> None:
+        assert codes.slices is not None
+        self._order, self._codes = codes.order, codes.codes
+        self._total = None if codes.counts is None else _running_total(codes.counts)
+        ends = self._ranks(np.arange(codes.slices + 1) * 4**self._order.levels)
+        filled = np.flatnonzero(np.diff(ends))
+        # Of each range: its slice, its node, which has not been cut, and its ends.
+        self._slice, self._node = filled.astype(np.int32), np.zeros(len(filled), np.int32)
+        self._start, self._stop = ends[filled], ends[filled + 1]
+        # Of each node: the first code of its box, and how often it was halved.
+        self._first, self._level = np.array([0]), np.array([0], np.int16)
+
+    def _ranks(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.searchsorted(self._codes, codes.astype(self._codes.dtype))
+
+    def cut(self, cut: Cut) -> NDArray[np.int64] | None:
+        """Give the ranges of nodes to their children; true counts of these, or None for other cuts.
+
+        Returns (children,) int64, private, in the order of the numbers of the children.
+        """
+        assert cut.spans is not None  # of a layer over time
+        nodes, line, divided = len(self._first), cut.lines[:, 2], _are_halved(cut)
+        if divided is None or (divided & (line < cut.spans[:, 1])).any():
+            return None
+        place = np.full(nodes, -1, np.int32)
+        place[cut.nodes] = np.arange(len(cut.nodes))
+        owner = place.take(self._node)
+        moved = np.flatnonzero(owner >= 0)
+        owner, child = owner[moved], cut.child.astype(np.int32)
+        # What is not halved has one child, or one on each side of a line of time.
+        self._node[moved] = child[owner, 4 * (self._slice[moved] >= line[owner])]
+        level = self._level[cut.nodes] + divided
+        quarter = self._order.size(level.astype(np.int64))
+        first = self._first[cut.nodes, None] + quarter[:, None] * np.arange(4)
+        halved = divided[owner]
+        if halved.any():
+            moved, owner = moved[halved], owner[halved]
+            ends = np.empty((len(moved), 5), np.int64)
+            ends[:, 0], ends[:, 4] = self._start[moved], self._stop[moved]
+            slices = self._slice[moved].astype(np.int64) << 2 * self._order.levels
+            ends[:, 1:4] = self._ranks((first[owner, 1:] + slices[:, None]).ravel()).reshape(-1, 3)
+            filled = ends[:, 1:] > ends[:, :4]
+            parts = filled.sum(axis=1)
+            stays = np.ones(len(self._node), bool)
+            stays[moved] = False
+            for name, more in (
+                ("_slice", np.repeat(self._slice[moved], parts)),
+                ("_node", child[owner, :4][filled]),
+                ("_start", ends[:, :4][filled]),
+                ("_stop", ends[:, 1:][filled]),
+            ):
+                setattr(self, name, np.concatenate([getattr(self, name)[stays], more]))
+        has_child = cut.child >= 0
+        # The child after a line of time has the box of that before it.
+        self._first = np.append(self._first, np.tile(first, (1, 2))[has_child])
+        self._level = np.append(self._level, np.repeat(level, has_child.sum(axis=1)))
+        return self._count_from(nodes)
+
+    @property
+    def number(self) -> NDArray[np.int64]:
+        """Records of the root, (1,) int64, private."""
+        return self._count_from(0)
+
+    def _count_from(self, nodes: int) -> NDArray[np.int64]:
+        """Records of the nodes from this number on."""
+        new = np.flatnonzero(self._node >= nodes)
+        start, stop = self._start[new], self._stop[new]
+        if self._total is not None:
+            start, stop = self._total[start], self._total[stop]
+        number = np.zeros(len(self._first) - nodes, np.int64)
+        np.add.at(number, self._node[new] - nodes, stop - start)
+        return number
+
+    def of_entries(self) -> NDArray[np.int32]:
+        """Node of each entry that has not been cut."""
+        order = np.argsort(self._start)
+        return np.repeat(self._node[order], (self._stop - self._start)[order])
+
+
 def _are_halved(cut: Cut) -> NDArray[np.bool_] | None:
     """Which nodes are halved on both axes, the others being left as they are; else None."""
-    boxes, lines = cut.boxes, cut.lines
+    boxes, lines = cut.boxes, cut.lines[:, :2]
     is_middle = lines == (boxes[:, :2] + boxes[:, 2:]) // 2
     is_far = lines == boxes[:, 2:]
     # One lattice cell cannot be divided.
@@ -333,12 +419,14 @@ class Points:
 
     tally: private; order: that of the lattice, public; or the code of each cell of the tally on a
     curve, which is then its column on a line. `others` are the cells of further axes, (n,) each,
-    private, that the nodes divide too.
+    private, that the nodes divide too; or `codes` are those of the tally with its slices.
 
     While a tree consists of repeated halves, the records of each node are a range of ranks in
     quadrant order, and cutting it is a search for the ends of the children. From the first cut
     elsewhere, and of regions, each entry has the node that it is in, see `EntryNodes`; cuts wait
-    until a node is counted. From the first question about lines, the entries are sorted by node.
+    until a node is counted. With codes that have slices, the records of a node are a range of ranks
+    in each of its slices, until a cut elsewhere. From the first question about lines, the entries
+    are sorted by node.
     """
 
     def __init__(
@@ -346,7 +434,10 @@ class Points:
         tally: Tally,
         order: QuadrantOrder | NDArray[np.int64],
         others: tuple[NDArray[np.integer], ...] = (),
+        *,
+        codes: QuadrantCodes | None = None,
     ) -> None:
+        self._sliced: SlicedNodes | None = None
         # The same cells with the sums of the weights of each value in place of counts.
         sums = () if tally.values is None else tally.values.T
         self.values = tuple(
@@ -363,7 +454,11 @@ class Points:
         self._cuts: list[Cut] = []
         self._counted = 0  # cuts whose nodes are counted
         self._others = others
-        if others:
+        if codes is not None:
+            self._codes, entries = codes, len(codes.entries)
+            self._sliced = SlicedNodes(codes)
+            self._number = self._sliced.number
+        elif others:
             entries = self._sort_cells(tally, slice(None), (tally.columns, tally.rows))
             cells = tally.columns, tally.rows, *others
             self._number = np.array([self._counts.sum()])
@@ -411,6 +506,8 @@ class Points:
 
     def _unpack_codes(self) -> None:
         """Compute the occupied cells from their codes, and sort the entries by node."""
+        if self._sliced is not None:
+            self._leave_slices()
         if self._halves is None and self._nodes is not None:
             if self._frame is not None:
                 self.start = np.searchsorted(self._region, self._frame.first)
@@ -431,12 +528,24 @@ class Points:
             self._cut_cells(cut)
         self._cuts = []
 
+    def _leave_slices(self) -> None:
+        """Give each entry the node that it is in, for cuts elsewhere."""
+        assert self._sliced is not None
+        codes, node = self._codes, self._sliced.of_entries()
+        cells = (*codes.cells(), codes.of_slices())
+        counts = np.ones(len(node), np.int64) if codes.counts is None else codes.counts
+        self._set_cells(*cells[:2], counts)
+        self._others, self._sliced = cells[2:], None
+        self._nodes = EntryNodes(
+            lambda part: tuple(each[part] for each in cells), counts, node, len(self._number)
+        )
+
     def count(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """True number of records in each node."""
-        if self._nodes is not None:
-            if waiting := self._cuts[self._counted :]:
-                self._number = np.append(self._number, self._nodes.cut(waiting))
-                self._counted = len(self._cuts)
+        if self._nodes is not None and (waiting := self._cuts[self._counted :]):
+            self._number = np.append(self._number, self._nodes.cut(waiting))
+            self._counted = len(self._cuts)
+        if self._sliced is not None or self._nodes is not None:
             number: NDArray[np.int64] = self._number[nodes]
             return number
         if len(self.start) == 1 and self._has_counts:
@@ -475,6 +584,14 @@ class Points:
         """Find the range of each child, or let the cut wait until a node is counted."""
         for points in self.values:
             points.cut(cut)
+        if self._sliced is not None:
+            number = self._sliced.cut(cut)
+            if number is not None:
+                self._number = np.append(self._number, number)
+                self._cuts.append(cut)
+                self._counted = len(self._cuts)
+                return
+            self._leave_slices()
         if self._halves is not None and self._nodes is None:
             ends = self._halves.cut(cut, self.start[cut.nodes], self.stop[cut.nodes])
             if ends is not None:

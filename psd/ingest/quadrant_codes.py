@@ -247,7 +247,11 @@ CellCounts = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class QuadrantCodes:
-    """Codes of records, or of occupied cells and their counts, in quadrant order. Private."""
+    """Codes of records, or of occupied cells and their counts, in quadrant order. Private.
+
+    With time slices, a code has the slice of the record before that of its cell, as a multiple of
+    4^levels.
+    """
 
     # Order of the lattice; of a coarser one if lattice cells are counted together.
     order: QuadrantOrder
@@ -255,6 +259,7 @@ class QuadrantCodes:
     # (n,) int64, count of each distinct code; None if each code stands for one record.
     counts: NDArray[np.int64] | None
     step: tuple[int, int] = (1, 1)  # lattice columns and rows of a cell of the order
+    slices: int | None = None  # number of time slices, if codes have one
 
     @classmethod
     def of_ascending(
@@ -286,12 +291,34 @@ class QuadrantCodes:
         self, part: slice | NDArray[np.int64] = slice(None)
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Lattice columns and rows of the codes; those of the south-west cell of several."""
-        columns, rows = self.order.cells(self.codes[part].astype(np.int64))
+        codes = self.codes[part].astype(np.int64)
+        columns, rows = self.order.cells(codes & (4**self.order.levels - 1))
         return (columns * self.step[0]).astype(np.int32), (rows * self.step[1]).astype(np.int32)
+
+    def of_slices(self, part: slice | NDArray[np.int64] = slice(None)) -> NDArray[np.int64]:
+        """Slice of each code."""
+        return self.codes[part].astype(np.int64) >> 2 * self.order.levels
+
+    def of_the_plane(self) -> QuadrantCodes:
+        """Codes without their slices."""
+        size = 4**self.order.levels
+        codes: NDArray[np.integer] = np.empty(
+            len(self.entries), np.uint32 if size <= 2**32 else np.int64
+        )
+        np.bitwise_and(self.codes, size - 1, out=codes, casting="unsafe")
+        if self.counts is None:
+            entries = CodeRanks(codes, self.order.levels, is_sorted=False)
+            return replace(self, entries=entries, slices=None)
+        codes, counts = _sum_by_code([(codes.astype(np.int64), self.counts)])
+        return replace(QuadrantCodes.of_ascending(self.order, codes, counts), step=self.step)
+
+    def is_of(self, blocks: Blocks) -> bool:
+        """Whether the cells are these blocks."""
+        return self.step == blocks.step and self.order.lattice == blocks.coarse_lattice
 
     def in_blocks(self, blocks: Blocks) -> QuadrantCodes:
         """Codes of blocks of lattice cells, on the coarser lattice of these blocks."""
-        if self.step == blocks.step and self.order.lattice == blocks.coarse_lattice:
+        if self.is_of(blocks):
             return replace(self, step=(1, 1))
         order = QuadrantOrder(blocks.coarse_lattice)
         # Codes of the coarser lattice are others, so cells are taken apart and counted again.
@@ -306,13 +333,15 @@ class QuadrantCodes:
         counts = np.add.reduceat(counts, starts) if len(starts) else counts
         return QuadrantCodes.of_ascending(order, codes[starts], counts)
 
-    def by_row(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        """Columns, rows and counts of the distinct cells, by row, then column."""
+    def by_row(
+        self,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+        """Columns, rows, counts and slices of the distinct cells, by slice, row, then column."""
         distinct = self.distinct()
-        columns, rows = distinct.cells()
-        order = np.lexsort((columns, rows))
+        (columns, rows), slices = distinct.cells(), distinct.of_slices()
+        order = np.lexsort((columns, rows, slices))
         assert distinct.counts is not None  # `distinct` counts them
-        return columns[order], rows[order], distinct.counts[order]
+        return columns[order], rows[order], distinct.counts[order], slices[order]
 
 
 def run_starts(codes: NDArray[np.integer]) -> NDArray[np.int64]:

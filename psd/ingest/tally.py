@@ -132,8 +132,9 @@ class Tally:
         """
         tally = object.__new__(cls)
         fields = {"_codes": codes, "contributions": contributions, "report": report}
-        others = {"slice": None, "region": None, "values": None, "record_weight": 1}
-        for name, value in {**fields, **others}.items():
+        others = {"region": None, "values": None, "record_weight": 1}
+        none = {} if codes.slices else {"slice": None}
+        for name, value in {**fields, **others, **none}.items():
             object.__setattr__(tally, name, value)
         return tally
 
@@ -142,7 +143,8 @@ class Tally:
         if name not in _ARRAYS or self._codes is None:
             raise AttributeError(name)
         for array, values in zip(_ARRAYS, self._codes.by_row(), strict=True):
-            object.__setattr__(self, array, values)
+            if array != "slice" or self._codes.slices:
+                object.__setattr__(self, array, values)
         return object.__getattribute__(self, name)
 
     def __repr__(self) -> str:
@@ -152,7 +154,7 @@ class Tally:
         """Return the counts as codes of a tree of repeated halves."""
         codes = self._codes
         if codes is not None and codes.step == (1, 1) and codes.order.lattice == order.lattice:
-            return codes
+            return codes.of_the_plane() if codes.slices else codes
         numbers = order.codes(self.columns, self.rows)
         # Code and count in one word, where both fit, are sorted in a tenth of the time.
         bits = int(self.counts.max(initial=0)).bit_length()
@@ -163,8 +165,33 @@ class Tally:
         by_code = np.argsort(numbers)
         return QuadrantCodes.of_ascending(order, numbers[by_code], self.counts[by_code])
 
+    def sliced_codes(self, order: QuadrantOrder) -> QuadrantCodes | None:
+        """The counts as codes with slices, if they were counted so."""
+        codes = self._codes
+        if codes is None or not codes.slices or codes.step != (1, 1):
+            return None
+        return codes if codes.order.lattice == order.lattice else None
+
+    def with_contributions(self, contributions: int) -> Tally:
+        """The same counts with another largest amount of one unit."""
+        if self._codes is None:
+            return replace(self, contributions=contributions)
+        return Tally.of_codes(self._codes, contributions=contributions, report=self.report)
+
+    @property
+    def slices_below(self) -> int | None:
+        """A number of slices that have all counts; None without slices. Private."""
+        if self._codes is not None:
+            return self._codes.slices
+        return None if self.slice is None else int(self.slice.max(initial=0)) + 1
+
     def in_blocks(self, blocks: Blocks) -> Tally:
         """Counts by blocks of lattice cells."""
+        codes = self._codes
+        if codes is not None and (codes.slices is None or codes.is_of(blocks)):
+            return Tally.of_codes(
+                codes.in_blocks(blocks), contributions=self.contributions, report=self.report
+            )
         # A block has an entry for each of its cells.
         if self.region is not None or self.slice is not None:
             columns, rows = blocks.to_blocks(self.columns, 0), blocks.to_blocks(self.rows, 1)
@@ -173,15 +200,13 @@ class Tally:
             columns, rows = blocks.to_blocks(self.columns, 0), blocks.to_blocks(self.rows, 1)
             merged = add_tallies([replace(self, columns=columns, rows=rows)])
             return replace(merged, contributions=self.contributions, report=self.report)
-        codes = self._codes
-        if codes is None:
-            codes = self.quadrant_codes(QuadrantOrder(blocks.lattice))
+        codes = self.quadrant_codes(QuadrantOrder(blocks.lattice))
         return Tally.of_codes(
             codes.in_blocks(blocks), contributions=self.contributions, report=self.report
         )
 
 
-_ARRAYS = ("columns", "rows", "counts")
+_ARRAYS = ("columns", "rows", "counts", "slice")
 
 
 def add_tallies(tallies: Sequence[Tally]) -> Tally:

@@ -193,7 +193,8 @@ class TallyBuilder:
     Strata, such as regions, are public: records are counted by cell and stratum, at the cost of
     counts by cell, as `psd.ingest.tally.Strata` proves. Records of users get a third of `memory`,
     the limit for records and cells; `limits_cells` tells whether occupied cells that do not fit are
-    refused. Of `values` the weights are summed, each in a counter like that of the records.
+    refused, and `is_cube` whether slices are divided together. Of `values` the weights are summed,
+    each in a counter like that of the records.
 
     P4. Whether a record is dropped (no coordinates, outside the domain, the area, all strata or all
     slices) depends on that record alone, and so do its cell, stratum and slice.
@@ -214,6 +215,7 @@ class TallyBuilder:
         values: Sequence[Value] = (),
         memory: int | None = None,
         limits_cells: bool = True,
+        is_cube: bool = False,
     ) -> None:
         check_counting(domain, unit, step, slices, strata)
         self.domain, self.unit, self.step = domain, unit, step
@@ -230,13 +232,17 @@ class TallyBuilder:
         self._order: QuadrantOrder | None = None
         self.values = tuple(values)
         # Codes in quadrant order have no place for sums of values.
-        is_sparse = not (slices or self._strata or values) and not is_dense(cells, memory_for_cells)
-        if is_sparse:
-            # An adaptive method is drawn on the lattice of these blocks, so they are the cells.
-            self._in_blocks = step == domain.cell_step
+        is_sparse = not (self._strata or values) and not is_dense(cells, memory_for_cells)
+        # An adaptive method is drawn on the lattice of these blocks, so they are the cells.
+        self._in_blocks = step == domain.cell_step
+        if is_sparse and slices is None:
             lattice = (self._columns, self._rows) if self._in_blocks else domain.lattice
             self._order = QuadrantOrder(lattice)
             cells = 4**self._order.levels
+        elif is_sparse and is_cube and self._in_blocks:
+            order = QuadrantOrder(domain.blocks.coarse_lattice)
+            if parts * 4**order.levels <= 2**62:
+                self._order, cells = order, parts * 4**order.levels
         self._counter = cell_counter(cells, memory_for_cells)
         self._sums = [cell_counter(cells, memory_for_cells) for _ in self.values]
         self._partitions = UserPartitions(None if memory is None else memory // 3)
@@ -318,7 +324,13 @@ class TallyBuilder:
             codes, weights = self._counter.entries()
             step = self.step if self._in_blocks else (1, 1)
             entries = CodeRanks(codes, self._order.levels, is_sorted=weights is not None)
-            occupied = QuadrantCodes(order=self._order, entries=entries, counts=weights, step=step)
+            occupied = QuadrantCodes(
+                order=self._order,
+                entries=entries,
+                counts=weights,
+                step=step,
+                slices=None if self.slices is None else len(self.slices),
+            )
             return Tally.of_codes(occupied, contributions=unit.contributions, report=report)
         codes, counts = self._counter.counts()
         tally = tally_of_codes(codes, counts, self.domain, self.step, self.slices, self.strata)
@@ -350,10 +362,18 @@ class TallyBuilder:
         """
         if self._strata and stratum is None:
             columns, stratum = split_columns(columns, self.domain.lattice[0])
+        slices: NDArray[np.int64] | None = None
+        if self.slices is not None and moment is not None:
+            slices = self.slices.index(moment.astype("datetime64[us]"))
+        # Sparse cells without strata have codes in quadrant order, with slices if these are divided
+        # together; all others are numbered by slice, stratum, row and column.
+        if self._order is not None and slices is not None:
+            blocks = self.domain.blocks
+            codes = self._order.codes(blocks.to_blocks(columns, 0), blocks.to_blocks(rows, 1))
+            codes += slices << 2 * self._order.levels
+            return codes
         if self.step != (1, 1):
             columns, rows = columns // self.step[0], rows // self.step[1]
-        # Sparse cells without slices and strata have codes in quadrant order; all others are
-        # numbered by slice, stratum, row and column.
         if self._order is not None:
             if not self._in_blocks:
                 columns, rows = columns * self.step[0], rows * self.step[1]
@@ -361,9 +381,8 @@ class TallyBuilder:
         codes = rows.astype(np.int64) * self._columns + columns
         if stratum is not None:
             codes += stratum.astype(np.int64) * (self._columns * self._rows)
-        if self.slices is None or moment is None:
+        if slices is None:
             return codes
-        slices = self.slices.index(moment.astype("datetime64[us]"))
         return codes + slices * (max(self._strata, 1) * self._columns * self._rows)
 
     def _units(self, partition: UserPartition) -> NDArray[np.int64]:

@@ -139,6 +139,7 @@ class RecordInput:
             on_copy=observer.private_copy,
             memory=memory,
             limits_cells=self.limits_cells,
+            is_cube=request.is_cube,
             strata=self.strata or request.regions or request.category,
         )
         return _report_counts(counted, observer)
@@ -371,6 +372,7 @@ class _Reading:
     sampler: Sampler
     memory: int | None
     limits_cells: bool
+    is_cube: bool
     strata: Strata | None = None
 
     def count(
@@ -401,6 +403,7 @@ class _Reading:
             values=values,
             memory=for_rows,
             limits_cells=self.limits_cells,
+            is_cube=self.is_cube,
         )
         for batch in read(
             self.data,
@@ -428,6 +431,7 @@ def count_rows(
     on_copy: OnCopy = refuse_copy,
     memory: int | None = None,
     limits_cells: bool = True,
+    is_cube: bool = False,
     strata: Strata | None = None,
 ) -> CountedRows:
     """Read a source, choose a bound and estimate bounds if the request says so, and tally.
@@ -454,6 +458,7 @@ def count_rows(
         sampler=sampler,
         memory=memory,
         limits_cells=limits_cells,
+        is_cube=is_cube,
         strata=strata,
     )
     if not isinstance(domain, PrivateBounds):

@@ -256,7 +256,7 @@ def draw_cube(
     at most the bound (`psd.privacy.unit.unit_of_all_slices`). A category changes no sensitivity: a
     record has one, and the records of a unit in all of them are bounded together.
     """
-    if slices is not None and (counts.slice is None or counts.slice.max(initial=0) >= len(slices)):
+    if slices is not None and not 0 < (counts.slices_below or 0) <= len(slices):
         raise ParameterError("slices must be those that the tally was counted with")
     if counts.contributions != counted_unit(unit, scope).contributions:
         raise ParameterError(
@@ -264,7 +264,7 @@ def draw_cube(
             f"{unit.contributions}"
         )
     whole, terms = cube_terms(unit, scope, slices, budget.measure, category)
-    counts = replace(counts, contributions=whole.contributions)
+    counts = counts.with_contributions(whole.contributions)
     plane, joint = _draw_layers(counts, domain, budget=budget, unit=whole, **terms, **common)
     return Release(CubeRecord(slices=slices, category=category, joint=joint, plane=plane))
 

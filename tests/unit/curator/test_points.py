@@ -1,5 +1,7 @@
 """Points of nodes, in any order of cuts: against sums over the cells of their boxes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,11 @@ from psd.curator import points as module
 from psd.curator.points import Points
 from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Tally
+from psd.space.axes import TimeAxis
 from psd.space.grids import cut_grids
 from psd.space.growing_tree import Cells, GrowingTree
 from psd.space.region_tree import region_frame
+from psd.space.time_slices import TimeSlices
 from support.small_regions import SHAPES
 
 SIDE = 8
@@ -283,3 +287,80 @@ def test_a_question_about_lines_finds_the_entries_of_its_nodes(subtests):
             assert (scores.length >= 0).all()
             assert counted(points, tree) == by_boxes(tree, tally)
             assert arrays(tally) == before
+
+
+# Codes with time slices
+
+HOURS = TimeSlices.parse("hour", "2024-01-01T00..2024-01-01T10")
+
+
+def sliced(lattice, size, seed):
+    """The same records by code, by distinct code, and by cell with their slices."""
+    random, order = np.random.default_rng(seed), QuadrantOrder(lattice)
+    columns, rows = (random.integers(0, cells, size) // 3 % cells for cells in lattice)
+    slices = random.integers(0, len(HOURS), size)
+    codes = np.sort(order.codes(columns, rows) + (slices << 2 * order.levels))
+    records = QuadrantCodes.of_ascending(order, codes, None)
+    for each in (records, records.distinct()):
+        codes = replace(each, slices=len(HOURS))
+        yield Tally.of_codes(codes, contributions=1, report={})
+
+
+def cut_in_time(points, tree, cells, random):
+    """Halve some cells and divide the time of others; some stay."""
+    kind = random.integers(0, 3, len(cells))
+    lines = [np.where(kind == 1, cells.middle(axis), cells.boxes[:, axis]) for axis in (0, 1)]
+    first, stop = cells.spans.T
+    line = np.where(kind == 2, random.integers(first, stop), first)
+    cut = tree.cut(cells, {"time": line}, x=lines[0], y=lines[1])
+    points.cut(cut)
+    return cut.cells
+
+
+def by_spans(tree, counts):
+    """Records of the nodes of a tree over time, one by one."""
+    found = []
+    for (west, south, east, north), (first, stop) in zip(tree.boxes, tree.spans, strict=True):
+        inside = (west <= counts.columns) & (counts.columns < east) & (counts.rows >= south)
+        inside &= (counts.rows < north) & (first <= counts.slice) & (counts.slice < stop)
+        found.append(int(counts.counts[inside].sum()))
+    return found
+
+
+@pytest.mark.parametrize("lattice", LATTICES, ids=str)
+@pytest.mark.parametrize("size", [0, 300])
+def test_nodes_of_slices_count_their_records_and_other_cuts_may_follow(lattice, size):
+    for seed, tally in enumerate(sliced(lattice, size, 3)):
+        order, random = QuadrantOrder(lattice), np.random.default_rng(seed)
+        tree = GrowingTree(lattice, axes=(TimeAxis(HOURS),))
+        points = Points(tally, order, codes=tally.sliced_codes(order))
+        cells = tree.root()
+        for _ in range(7):
+            cells = cut_in_time(points, tree, cells, random)
+            cells = cells[random.permutation(len(cells))[: 1 + 2 * len(cells) // 3]]
+        assert points._sliced is not None
+        assert counted(points, tree) == by_spans(tree, tally)
+        x = random.integers(cells.boxes[:, 0], cells.boxes[:, 2] + 1)
+        cut = tree.cut(cells, {"time": cells.spans.mean(axis=1).astype(int)}, x=x)
+        points.cut(cut)
+        assert counted(points, tree) == by_spans(tree, tally)
+
+
+def test_questions_about_lines_of_slices_do_not_depend_on_the_form_of_a_tally():
+    lattice, answers = (2**16, 2**16), []
+    order = QuadrantOrder(lattice)
+    for tally in sliced(lattice, 300, 3):
+        for codes, others in ((tally.sliced_codes(order), ()), (None, (tally.slice,))):
+            tree = GrowingTree(lattice, axes=(TimeAxis(HOURS),))
+            points, random = Points(tally, order, others, codes=codes), np.random.default_rng(0)
+            cells = tree.root()
+            for _ in range(6):
+                cells = cut_in_time(points, tree, cells, random)
+            one = np.ones(len(cells), np.int64)
+            scores = points.rank_scores(cells.nodes, cells.boxes[:, [0, 2]], 0, one, 3 * one)
+            found = {}
+            parts = zip(scores.group, scores.first, scores.length, scores.score, strict=True)
+            for node, first, length, score in parts:  # intervals without lines say nothing
+                found |= {(node, first + line): score for line in range(min(length, 5))}
+            answers.append(found)
+    assert all(answer == answers[0] for answer in answers)

@@ -1,12 +1,17 @@
 """The schedule of a cube: slices with many records first, and others together."""
 
+from dataclasses import replace
+from unittest import mock
+
 import numpy as np
 import pytest
 
 import psd
+from psd.curator.points import SlicedNodes
 from psd.decompositions.cube import Cube
+from psd.ingest.tally import Tally
 from psd.privacy.loss import NANO
-from support.cubes import SLICES, cube, town
+from support.cubes import DOMAIN, SLICES, cube, town
 
 LONG = psd.TimeSlices.parse("hour", "2024-01-01T00..2024-01-09T07")  # 200 hours
 
@@ -67,3 +72,25 @@ def test_with_categories_places_wait_less_for_time():
     # Time is cut less far, and each side of a place a level further at least.
     assert hours[1] > 1.1 * hours[0]
     assert area[1] <= area[0] / 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"user": "user", "max_contributions": 2},
+        {"user": "user", "count": "users"},
+    ],
+    ids=["records", "user", "users"],
+)
+@pytest.mark.parametrize("min_cell", [0, 0.0003])
+def test_ranges_of_codes_have_the_counts_of_entries(options, min_cell, monkeypatch):
+    """On a fine lattice the records of a node are ranges of ranks; the draws are then the same."""
+    domain = replace(DOMAIN, lattice=(2**18, 3 * 2**16), min_cell=min_cell)
+    ranges = mock.Mock(side_effect=SlicedNodes)
+    monkeypatch.setattr("psd.curator.points.SlicedNodes", ranges)
+    made = cube(data=town(900), domain=domain, **options)
+    assert ranges.called
+    monkeypatch.setattr(Tally, "sliced_codes", lambda *_: None)
+    assert cube(data=town(900), domain=domain, **options).digest == made.digest
+    assert ranges.call_count == 1

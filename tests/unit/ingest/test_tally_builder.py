@@ -10,7 +10,8 @@ import pytest
 
 import psd
 from psd.errors import DomainError, InputDataError, ResourceError
-from psd.ingest.tally import Batch
+from psd.ingest.quadrant_codes import QuadrantOrder
+from psd.ingest.tally import Batch, add_tallies
 from psd.ingest.tally_builder import TallyBuilder, _split_codes, tally_batches
 from psd.privacy.unit import PrivacyUnit
 from psd.privacy.values import WEIGHT, Value
@@ -202,6 +203,43 @@ def test_each_record_is_counted_in_its_region_and_slice(subtests):
             assert list(zip(found_days, *found, strict=True)) == sorted(expected)
             assert counted.counts.tolist() == [1] * 4
             assert slices is None or counted.slice.dtype == np.int64
+
+
+@pytest.mark.parametrize("lattice", [(2**20, 2**20), (10_001, 9_000)], ids=str)
+@pytest.mark.parametrize("unit", [RECORD, TWO, PrivacyUnit(kind="user", weight=12)], ids=str)
+def test_slices_that_are_divided_together_have_the_same_counts(lattice, unit):
+    """The form of the tally is another one; smallest cells that are left over join the last."""
+    domain = replace(EARTH, lattice=lattice, min_cell=300)
+    random = np.random.default_rng(3)
+    points = random.uniform(-11, 11, (400, 2)) // 0.5 * 0.5
+    times = np.datetime64("2024-01-01", "us") + random.integers(0, 4 * 86400, 400) * 10**6
+    made = batch(points, [str(number % 90) for number in range(400)], times)
+    step = domain.cell_step
+    assert step != (1, 1)
+    builders = [
+        TallyBuilder(domain, unit=unit, slices=DAYS, step=step, is_cube=is_cube)
+        for is_cube in (False, True)
+    ]
+    for builder in builders:
+        builder.add_batch(made)
+    plain, of_codes = (builder.build(bytes(16)) for builder in builders)
+    order = QuadrantOrder(domain.blocks.coarse_lattice)
+    assert plain.in_blocks(domain.blocks).sliced_codes(order) is None
+    blocks = of_codes.in_blocks(domain.blocks)
+    codes = blocks.sliced_codes(order)
+    assert codes is not None
+    assert (plain.slices_below, blocks.slices_below) == (3, 3)
+    assert plain.report == of_codes.report
+    assert blocks.with_contributions(7).contributions == 7
+    merged = add_tallies([plain.in_blocks(domain.blocks)])
+    for name in ("slice", "rows", "columns", "counts"):
+        found = getattr(blocks, name)
+        assert found.tolist() == getattr(merged, name).tolist()
+        assert found.dtype == getattr(plain, name).dtype
+    plane = add_tallies([replace(merged, slice=None)])
+    found = blocks.quadrant_codes(order).by_row()[:3]
+    for name, values in zip(("columns", "rows", "counts"), found, strict=True):
+        assert values.tolist() == getattr(plane, name).tolist()
 
 
 def test_a_lattice_must_leave_room_for_its_regions_also_in_coarse_cells(monkeypatch):
