@@ -54,7 +54,7 @@ def print_explanations(answers: pandas.DataFrame, explanations: list[Explanation
     """Print the explanation of each answer for people."""
     from psd.query.answer_table import COLUMNS
 
-    named = answers.columns.isin(["id", "name", "NAME", *COLUMNS])
+    named = answers.columns.isin([*WINDOWS, "id", "name", "NAME", *COLUMNS])
     if explanations:
         rows = answers.loc[:, named].iterrows()
         for (_, answer), explanation in zip(rows, explanations, strict=True):
@@ -66,7 +66,8 @@ def _print_explanation(answer: Any, explanation: Explanation) -> None:
     click.echo()
     noise, uneven = answer["perturbation_error"], answer["nonuniformity_error"]
     names = [answer[name] for name in ("id", "name", "NAME") if name in answer.index]
-    identity = printable(str(names[0] if names else answer.name))
+    windows = [str(answer[name]) for name in WINDOWS if name in answer.index]
+    identity = printable(" ".join([*windows, str(names[0] if names else answer.name)]))
     click.echo(
         f"{identity}: {answer['estimate']:,.1f}, error {answer['error']:,.1f} = noise {noise:,.1f} "
         f"and non-uniformity {uneven:,.1f} ({100 * explanation.noise_share:.0f} % and "
@@ -81,8 +82,13 @@ def _print_explanation(answer: Any, explanation: Explanation) -> None:
             f"cells covered in part: the {min(_SHOWN, len(explanation.cut))} that contribute most",
             explanation.cut.head(_SHOWN),
         )
-    _print_table("effect of other parameters on the error", explanation.remedies)
-    click.echo(_advice_text(explanation))
+    of_cube = "in_window" in explanation.cut
+    title = "effect of other parameters on the error"
+    if of_cube:
+        title = "error without one of its parts"
+    _print_table(title, explanation.remedies)
+    if not of_cube:
+        click.echo(_advice_text(explanation))
 
 
 def _print_table(title: str, rows: pandas.DataFrame) -> None:
@@ -101,7 +107,7 @@ def _print_table(title: str, rows: pandas.DataFrame) -> None:
 
 def _value_text(name: str, value: Any) -> str:
     """One value as people read it."""
-    if name == "covered":
+    if name in ("covered", "in_window"):
         return f"{100 * value:.0f}%"
     if name in ("west", "south", "east", "north"):
         return f"{value:.10g}"

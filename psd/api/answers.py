@@ -14,7 +14,6 @@ from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.areas import Areas, answers_table, beside_shapes
 from psd.query.index import CubeWindow, QueryIndex
-from psd.release.cube import refuse_views
 
 if TYPE_CHECKING:
     import folium
@@ -262,12 +261,12 @@ class Answers:
         Returns
         -------
         list of psd.query.explain.Explanation
-            In the order of the areas; each takes as long as some thousand answers.
+            In the order of the answers; each takes as long as some thousand answers.
 
         Raises
         ------
         ParameterError
-            If the areas are regions by name, or several time slices were answered.
+            If the areas are regions by name, or several time slices of a series were answered.
 
         Examples
         --------
@@ -281,10 +280,13 @@ class Answers:
         >>> found.remedies[["change", "error"]].round(1).values.tolist()[-1]
         ['cells half as wide at its edge', 2.0]
         """
-        from psd.query.explain import explain_areas
+        from psd.query.cubes import Windows
+        from psd.query.explain import explain_areas, explain_windows
 
         if self.time.cube is not None:
-            refuse_views(self.time.cube.record, "for explanations")
+            fit = self.time.cube.fit
+            windows = Windows.of_cells(self.time.windows, fit.record.sizes)
+            return explain_windows(fit, self.areas, windows)
         asked = self._one_window("explanations")
         assert isinstance(asked, QueryIndex)  # a cube is refused
         return explain_areas(asked.fit, self.areas)

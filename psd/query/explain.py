@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.accounting import rho_of
 from psd.errors import ParameterError
+from psd.estimation.cube import CubeFit
 from psd.estimation.fit import Fit, fit_least_squares, predicts_published
 from psd.estimation.least_squares import published_covariance
 from psd.estimation.nonuniformity import nonuniformity_variance
@@ -25,6 +26,7 @@ from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
 from psd.query.box_parts import box_fraction
 from psd.query.constants import FINER_SHIFT
+from psd.query.cubes import CubeBatch, Windows, cube_batches
 from psd.query.lines import Sides
 from psd.query.polygons import outline_sides, polygon_fraction
 from psd.query.totals import QueryTotals, query_totals
@@ -70,6 +72,92 @@ class Explanation:
     remedies: pandas.DataFrame
 
 
+def explain_windows(fit: CubeFit, areas: Areas, windows: Windows) -> list[Explanation]:
+    """One explanation for each area in each window of a cube, windows one after another.
+
+    ``inside`` has the cells of the layer over space and time, ``cut`` its leaves in part, with a
+    column for each further axis and ``in_window``, the share of its cells in the window. What
+    ``remedies`` leave out is one of the five parts of the error of `psd.query.cubes`.
+    """
+    found = {}
+    for start, begin, batch in cube_batches(fit, areas, windows):
+        of_joint = perturbation_variance(batch.traversal, fit.estimates)
+        for query in range(batch.traversal.queries):
+            area, window = divmod(query, len(batch.totals))
+            # Several slices have unbiased counts, as in `psd.query.cubes.cube_totals`.
+            is_one = windows.sizes[begin + window] == 1
+            count = fit.estimates.count if is_one else fit.estimates.signed
+            explained = _explain_in_window(fit, batch, (area, window), count, of_joint[query])
+            found[begin + window, start + area] = explained
+    return [found[key] for key in sorted(found)]
+
+
+def _explain_in_window(
+    fit: CubeFit, batch: CubeBatch, asked: tuple[int, int], count: Floats, of_joint: float
+) -> Explanation:
+    """Sources of the error of an area in a window of a batch.
+
+    count: (n,) float64, of the joint nodes; of_joint: variance by their noise.
+    """
+    import pandas as pd
+
+    area, window = asked
+    query, totals, axes = area * len(batch.totals) + window, batch.totals[window], fit.record.axes
+    noise = float(totals.noise_variance(predicts_published(fit.record.plane))[area])
+    uneven = float(totals.nonuniformity_variance[area])
+    of_plane = min(float(totals.perturbation_variance[area]) - of_joint, noise)
+
+    # What each leaf adds, in its time and by where its records lie in it.
+    leaves, parts = batch.leaves, batch.parts
+    at = np.flatnonzero(leaves.query == query)
+    node, time, space = leaves.node[at], leaves.of_time[at], leaves.of_space[at]
+    in_time = leaves.variances(fit)[at] * time * (1 - time) * space**2
+    pair = parts.find(np.full(len(at), area), fit.nodes[node], len(fit.plane.tree))
+    share, records = parts.share[pair], leaves.records[at] * time
+    moved = batch.spread[pair, window] * share * (1 - share)
+    moved = np.where(pair < 0, 0, moved * records / np.maximum(batch.in_cut[pair, window], _TINY))
+    rest = max(uneven - in_time.sum() - moved.sum(), 0.0)
+    changes = {
+        "as it is": (noise, uneven),
+        "without noise of cells of space and time": (of_plane, uneven),
+        "without noise of cells of space alone": (noise - of_plane, uneven),
+        "even in time inside cells": (noise, moved.sum() + rest),
+        "in the places of all time": (noise, in_time.sum() + rest),
+        "even inside cells of space": (noise, in_time.sum() + moved.sum()),
+    }
+
+    tree, sides = fit.tree, fit.plane.domain.from_lattice(fit.tree.boxes[node])
+    cut = pd.DataFrame(sides, columns=["west", "south", "east", "north"])
+    for number, axis in enumerate(axes):
+        spans = tree.spans[node, 2 * number : 2 * number + 2].tolist()
+        cut[axis.name] = [axis.label(first, stop) for first, stop in spans]
+    cut = cut.assign(
+        level=tree.level[node],
+        covered=np.where(pair < 0, 1.0, parts.area[pair]),
+        in_window=time,
+        estimate=count[node],
+        nonuniformity_error=np.sqrt(in_time + moved),
+    )
+    whole = [
+        level.node[(level.query == query) & (level.area == 1)] for level in batch.traversal.levels
+    ]
+    return Explanation(
+        noise_share=noise / (noise + uneven) if noise + uneven > 0 else 0.0,
+        inside=_by_level(tree, np.concatenate(whole), count),
+        cut=cut.iloc[np.argsort(-(in_time + moved), kind="stable")].reset_index(drop=True),
+        remedies=_remedies_table(changes),
+    )
+
+
+def _by_level(tree: Tree, node: Integers, count: Floats) -> pandas.DataFrame:
+    """Number of cells and their records on each level."""
+    import pandas as pd
+
+    table = pd.DataFrame({"level": tree.level[node], "estimate": count[node]})
+    by_level = table.groupby("level")["estimate"].agg(cells="size", estimate="sum")
+    return by_level.reset_index()
+
+
 def explain_areas(fit: Fit, areas: Areas) -> list[Explanation]:
     """One explanation for each area; see `psd.api.answers.Answers.explain`."""
     if isinstance(areas, PolygonAreas):
@@ -105,8 +193,6 @@ def explain_answer(
     query cuts is quartered and its epsilon goes to the quarters; points are assumed to be as uneven
     in them as in the leaf, and to lie along the same lines. A local release has neither remedy.
     """
-    import pandas as pd
-
     traversal = traverse(fit.tree, 1, fraction_of(fit))
     totals = query_totals(fit, traversal, box, sides)
     noise = float(totals.noise_variance(predicts_published(fit.record))[0])
@@ -128,11 +214,9 @@ def explain_answer(
     if finer is not None:
         changes["cells half as wide at its edge"] = finer
     node = np.concatenate([level.node[level.area == 1] for level in traversal.levels])
-    table = pd.DataFrame({"level": fit.tree.level[node], "estimate": fit.estimates.count[node]})
-    by_level = table.groupby("level")["estimate"].agg(cells="size", estimate="sum")
     return Explanation(
         noise_share=noise / (noise + uneven) if noise + uneven > 0 else 0.0,
-        inside=by_level.reset_index(),
+        inside=_by_level(fit.tree, node, fit.estimates.count),
         cut=_cut_cells(fit, traversal),
         remedies=_remedies_table(changes),
     )

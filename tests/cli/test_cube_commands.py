@@ -98,6 +98,20 @@ def test_nested_areas_in_a_window():
     assert found["ring"].tolist() == pytest.approx(made["ring"].tolist())
 
 
+def test_explanations_of_windows():
+    line = "query c --box 1 1 9 9 --when 2024-01-01 --when mondays --explain"
+    told = passes(line)
+    assert "2024-01-01 1: " in told
+    assert "mondays 1: " in told
+    assert "error without one of its parts" in told
+    assert "without noise of cells of space alone" in " ".join(told.split())
+    found = as_json(line)
+    made = psd.load("c").query([(1, 1, 9, 9)], when="mondays").explain()[0]
+    explained = found[1]["explanation"]
+    assert explained["noise_share"] == pytest.approx(made.noise_share)
+    assert [cell["time"] for cell in explained["cut"]] == made.cut["time"].tolist()
+
+
 def test_rows_of_each_slice():
     every = as_table(f"{ASK} --each slice")
     assert every["slice"].tolist() == list(SLICES.names)
@@ -171,7 +185,6 @@ WRONG_VIEWS = [
     (2, "map flat -o m.html --when mondays", "--when must be given with a cube"),
     (2, "info c --slice 2024-01-01T00", "--slice must be left out for a cube"),
     (2, "check evaluate c v.csv", "--time must name the column of times"),
-    (2, f"{ASK} --explain", "must not be a cube"),
     (2, f"{ASK} --box 0 0 4 4 --nested --when mondays --when tuesdays", "must be one window"),
     (2, "query c --top 3 --when mondays --when tuesdays", "--when must be one window"),
 ]

@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 
+import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 
 from psd.query.explain import refine_leaves
 from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import check_tree
+from support.cubes import cube
 from support.releases import changed
 from support.trees import random_queries, random_tree, release_of
 
@@ -43,6 +46,31 @@ def test_the_parts_are_those_of_the_answer():
                 inside += (found.cut["covered"] * found.cut["estimate"]).sum()
                 assert max(inside, 0) == pytest.approx(row["estimate"], rel=1e-9, abs=1e-9)
             assert found.cut["nonuniformity_error"].is_monotonic_decreasing
+
+
+def test_the_parts_of_answers_of_cubes():
+    release = cube()
+    windows = [None, "2024-01-01T07", "2024-01-02T06..2024-01-02T09", "2024-01-01"]
+    areas = [(1.3, 2.1, 7.7, 9.2), (4, 4, 8, 8), (0, 0, 16, 16)]
+    shapes = gpd.GeoSeries([shapely.Polygon([(2, 2), (9.5, 3), (6, 11)])], crs=release.domain.crs)
+    for asked in (areas, shapes):
+        answers = release.query(asked, when=windows[1:])
+        explained = answers.explain() + release.query(asked).explain()
+        rows = pd.concat([answers.table, release.query(asked).table])
+        for (_, row), found in zip(rows.iterrows(), explained, strict=True):
+            now, *others = found.remedies.to_dict("records")
+            for name in ("perturbation_error", "nonuniformity_error", "error"):
+                assert now[name] == pytest.approx(row[name], rel=1e-9, abs=1e-9)
+            # The five parts are all of the error: each is left out of one line.
+            left = sum(now["error"] ** 2 - other["error"] ** 2 for other in others)
+            assert left == pytest.approx(now["error"] ** 2, rel=1e-9)
+            assert all(other["error"] <= now["error"] * (1 + 1e-9) for other in others)
+            assert found.cut["nonuniformity_error"].is_monotonic_decreasing
+            assert (found.cut["covered"] * found.cut["in_window"] < 1).all()
+    whole = release.query([areas[2]]).explain()[0]
+    assert not len(whole.cut)
+    total = release.query([areas[2]])["estimate"][0]
+    assert whole.inside["estimate"].sum() == pytest.approx(total)
 
 
 def test_more_epsilon_is_a_release_of_more_epsilon():
