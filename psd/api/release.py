@@ -543,18 +543,20 @@ class Release(Publication):
         MissingExtraError
             If matplotlib is not installed.
         """
-        from psd.export._maps import MOST_MAPS, draw_release, draw_series
+        from psd.export._maps import MOST_MAPS, draw_release, draw_series, more_fonts
 
         drawn: dict[str, Any] = {"outline": outline, "threshold": threshold, "cmap": cmap}
         views: Iterable[Release] = [self]
         titles, common = [""], list[str]()
         if isinstance(self.record, CubeRecord):
             asked = self._asked_time(slices, each, of=category)
-            titles, views = (
-                [", ".join(label.values()) for label in asked.labels],
-                self._views_of(asked),
-            )
-            common = [text for name, text in asked.texts[0].items() if name not in asked.labels[0]]
+            titles = [", ".join(label.values()) for label in asked.labels]
+            views, axis = self._views_of(asked), self.record.category
+            common = [
+                text if axis is None or name != "category" else f"{axis.column}={text}"
+                for name, text in asked.texts[0].items()
+                if name not in asked.labels[0]
+            ]
         else:
             for name, value in (("category", category), ("each", each)):
                 if value is not None:
@@ -568,20 +570,27 @@ class Release(Publication):
         if titles == [""]:
             [view] = views
             cells = view.to_geopandas(level=level, threshold=threshold)
-            return draw_release(view.index.record, cells, kind, axes=ax, **drawn)
+            with more_fonts():
+                return draw_release(view.index.record, cells, kind, axes=ax, **drawn)
         if ax is not None:
             raise ParameterError("ax must be left out with time slices, each of which has one")
         if len(titles) > MOST_MAPS:
+            name, fewer = ("slices", "name those to draw")
+            if each is not None:
+                name, fewer = "each", "choose fewer with slices or category"
             raise ParameterError(
-                f"slices must be at most {MOST_MAPS} to be drawn together, got {len(titles):,}; "
-                "name those to draw"
+                f"{name} must be at most {MOST_MAPS} to be drawn together, got {len(titles):,}; "
+                + fewer,
+                name=name,
             )
         tables = {
             title: view.to_geopandas(level=level, threshold=threshold)
             for title, view in zip(titles, views, strict=True)
         }
         guarantee = self.record.guarantee_text
-        return draw_series(self._first, tables, kind, common=common, guarantee=guarantee, **drawn)
+        how = {**drawn, "common": common, "guarantee": guarantee}
+        with more_fonts():
+            return draw_series(self._first, tables, kind, **how)
 
     def map(
         self,

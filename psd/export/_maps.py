@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
 
 import numpy as np
 import shapely
@@ -294,7 +296,10 @@ def add_key(
     bar = figure.colorbar(shown, ax=axes, shrink=0.8, spacing="uniform", label=label)
     ticks = classes.edges if len(classes.edges) > 2 else (classes.edges[0], classes.edges[-1])
     percent = kind == "relative_error"
-    texts = [f"{each:.0%}" if percent else f"{each:,.6g}" for each in ticks[:-1]]
+    texts = [
+        f"{each:.0%}" if percent else f"{each:,.0f}" if each >= 1e6 else f"{each:,.6g}"
+        for each in ticks[:-1]
+    ]
     bar.set_ticks(ticks, labels=[*texts, "" if kind in KINDS else f"{ticks[-1]:,.6g}"])
 
 
@@ -358,6 +363,9 @@ MOST_MAPS = 48
 # Inches of a map, and of the title and the key.
 _SIZE, _ROOM = 2.3, 1.4
 
+# Letters of a line above a map, and lines; Chinese, Japanese and Korean letters are twice as wide.
+_LETTERS, _LINES = 26, 3
+
 _BELOW = 8
 
 
@@ -403,7 +411,7 @@ def draw_series(
     for axes, name, table in zip(grid.flat, cells, tables, strict=False):
         shown = fill_cells(axes, table, kind, classes)
         frame_map(axes, view, outline)
-        axes.set_title(picture_text(name), fontsize=9)
+        axes.set_title(_map_title(name), fontsize=9)
     for axes in grid.flat:
         axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
     for axes in grid.flat[len(cells) :]:
@@ -412,3 +420,32 @@ def draw_series(
     add_key(figure, grid, shown, classes, kind, reliability_limits(threshold))
     figure.suptitle(title_of(record, kind, guarantee, common), fontsize=10)
     return figure
+
+
+def _map_title(name: str) -> str:
+    """Name of a small map in lines that are not wider than it."""
+    wide = any(east_asian_width(letter) in "WF" for letter in name)
+    width = _LETTERS // (1 + wide)
+    lines = textwrap.wrap(name, width, max_lines=_LINES, placeholder=" …")
+    return picture_text("\n".join(lines))
+
+
+# Families of fonts of the usual systems, which have letters that those of matplotlib have not.
+_FAMILIES = (
+    "Noto Sans CJK KR",
+    "Noto Sans KR",
+    "Malgun Gothic",
+    "Apple SD Gothic Neo",
+    "NanumGothic",
+)
+
+
+def more_fonts() -> AbstractContextManager[None]:
+    """Draw letters that the chosen fonts have not in fonts of the system."""
+    require_matplotlib("a map")
+    import matplotlib as mpl
+    from matplotlib.font_manager import fontManager
+
+    known = set(fontManager.get_font_names())
+    more = [family for family in _FAMILIES if family in known]
+    return mpl.rc_context({"font.family": [*mpl.rcParams["font.family"], *more]})

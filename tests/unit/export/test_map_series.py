@@ -10,6 +10,7 @@ from matplotlib import pyplot as plt
 import psd
 from psd.errors import ParameterError
 from psd.export._maps import MOST_MAPS
+from support.cubes import cube, town
 from support.releases import as_drawn
 
 pytestmark = pytest.mark.deep
@@ -90,3 +91,78 @@ def test_slices_are_chosen():
         made.plot(slices=[])
     with pytest.raises(ParameterError, match=f"slices must be at most {MOST_MAPS}"):
         series(MOST_MAPS + 1).plot()
+
+
+LONG = "a label that says at length what the purpose of the trip was and who paid for it"
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    """A cube with categories, one of a long and one of a Korean name."""
+    table = town(1_000)
+    table["mode"] = np.random.default_rng(3).choice(["bus", LONG, "taxi"], len(table))
+    labels = {"public": "", "bus": "public", LONG: "public", "\ucd9c\ud1f4\uadfc \ubc84\uc2a4": ""}
+    return cube(data=table, category="mode", labels=labels, per="record")
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 12, 24])
+def test_views_of_a_cube_have_the_same_classes_and_one_key(labelled, number):
+    hours = "2024-01-01" if number == 24 else f"2024-01-01T00..2024-01-01T{number:02}"
+    names = list(labelled.slices)[:number]
+    figure = labelled.plot(slices=hours, each="slice", category="public")
+    shown = maps_of(figure)
+    assert [axes.get_title() for axes in shown] == names
+    assert len({tuple(axes.collections[0].norm.boundaries) for axes in shown}) == 1
+    title = figure.get_suptitle()
+    for words in (hours, "mode=public", labelled.record.guarantee_text):
+        assert words in title
+    wanted = labelled.view(names[-1], "public").to_geopandas()["density"].to_numpy()
+    drawn = np.asarray(shown[-1].collections[0].get_array())
+    assert drawn == pytest.approx(np.minimum(wanted, drawn.max()))
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # of a machine without fonts of Korean
+def test_titles_of_categories_fit_above_their_maps(labelled):
+    figure = labelled.plot(each="category", slices="mondays")
+    figure.canvas.draw()
+    shown = maps_of(figure)
+    titles = [axes.get_title() for axes in shown]
+    assert [title.replace("\n", " ")[:12] for title in titles] == [
+        name[:12] for name in labelled.record.category.names
+    ]
+    assert max(title.count("\n") for title in titles) == 2
+    assert titles[1].endswith("\u2026")
+    places = [axes.title.get_window_extent() for axes in shown]
+    assert not any(a.overlaps(b) for n, a in enumerate(places) for b in places[:n])
+    assert "mondays" in figure.get_suptitle()
+
+
+def test_one_window_and_one_label_are_one_map(labelled):
+    axes = labelled.plot(slices="mondays", category="bus")
+    assert "mondays, mode=bus" in axes.get_title()
+    figure = labelled.plot(slices=["mondays", "tuesdays"], category=["bus", "public"])
+    assert [each.get_title() for each in maps_of(figure)] == [
+        "mondays, bus", "mondays, public", "tuesdays, bus", "tuesdays, public",
+    ]  # fmt: skip
+
+
+def test_letters_are_looked_for_in_more_fonts(labelled, monkeypatch):
+    monkeypatch.setattr("psd.export._maps._FAMILIES", ("no such font", "DejaVu Serif"))
+    before = list(mpl.rcParams["font.family"])
+    axes = labelled.plot(category="bus")
+    assert axes.title.get_fontfamily() == [*before, "DejaVu Serif"]
+    assert mpl.rcParams["font.family"] == before
+
+
+def test_views_that_cannot_be_drawn_together(labelled):
+    refusals = {
+        "each must be at most 48 to be drawn together, got 192": {"each": ["slice", "category"]},
+        "category must be a label of mode": {"category": ["bus", "no"]},
+        "ax must be left out": {"each": "category", "ax": plt.subplots()[1]},
+    }
+    for words, asked in refusals.items():
+        with pytest.raises(ParameterError, match=words):
+            labelled.plot(**asked)
+    for asked in ({"each": "slice"}, {"category": "bus"}):
+        with pytest.raises(ParameterError, match=r"must be left out.*no cube"):
+            series().plot(**asked)
