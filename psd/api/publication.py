@@ -390,7 +390,7 @@ class Publication:
         >>> cube = psd.build(
         ...     data,
         ...     domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:3857"),
-        ...     crs="EPSG:3857",
+        ...     input_crs="EPSG:3857",
         ...     epsilon=1,
         ...     category="fare",
         ...     labels=["full", "low"],
