@@ -547,7 +547,7 @@ class Release(Publication):
 
         drawn: dict[str, Any] = {"outline": outline, "threshold": threshold, "cmap": cmap}
         views: Iterable[Release] = [self]
-        titles, common = [""], list[str]()
+        titles, common, columns = [""], list[str](), 0
         if isinstance(self.record, CubeRecord):
             asked = self._asked_time(slices, each, of=category)
             titles = [", ".join(label.values()) for label in asked.labels]
@@ -557,6 +557,8 @@ class Release(Publication):
                 for name, text in asked.texts[0].items()
                 if name not in asked.labels[0]
             ]
+            if len(asked.labels[0]) == 2:
+                columns = len({[*label.values()][-1] for label in asked.labels})
         else:
             for name, value in (("category", category), ("each", each)):
                 if value is not None:
@@ -588,7 +590,7 @@ class Release(Publication):
             for title, view in zip(titles, views, strict=True)
         }
         guarantee = self.record.guarantee_text
-        how = {**drawn, "common": common, "guarantee": guarantee}
+        how = {**drawn, "common": common, "columns": columns, "guarantee": guarantee}
         with more_fonts():
             return draw_series(self._first, tables, kind, **how)
 

@@ -375,6 +375,7 @@ def draw_series(
     kind: str,
     *,
     common: Sequence[str] = (),
+    columns: int = 0,
     guarantee: str,
     outline: Any,
     threshold: Threshold,
@@ -383,7 +384,8 @@ def draw_series(
     """Draw tables of cells, or of named regions, by slice; see `Release.plot`.
 
     The record is that of any slice, for the domain and the units; the guarantee is that of the
-    series, and `common` what all maps show.
+    series, and `common` what all maps show. Of maps of pairs, `columns` is the number of second
+    names: each has a column, unless there were twice as many rows, or half as many.
     """
     require_matplotlib("a map")
     check_kind(record, kind)
@@ -393,7 +395,8 @@ def draw_series(
         )
     from matplotlib import pyplot
 
-    columns = min(len(cells), ceil(sqrt(1.4 * len(cells))))
+    if not 4 * columns**2 >= 2 * len(cells) >= columns**2:
+        columns = min(len(cells), ceil(sqrt(1.4 * len(cells))))
     rows = ceil(len(cells) / columns)
     figure, grid = pyplot.subplots(
         rows,

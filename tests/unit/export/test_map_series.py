@@ -144,6 +144,9 @@ def test_one_window_and_one_label_are_one_map(labelled):
     assert [each.get_title() for each in maps_of(figure)] == [
         "mondays, bus", "mondays, public", "tuesdays, bus", "tuesdays, public",
     ]  # fmt: skip
+    first, second, third, _ = (each.get_position().x0 for each in maps_of(figure))
+    assert third == pytest.approx(first)
+    assert first < second
 
 
 def test_letters_are_looked_for_in_more_fonts(labelled, monkeypatch):

@@ -219,6 +219,7 @@ class MapAlgorithm(QgsProcessingAlgorithm):
         self.addParameter(QgsProcessingParameterFile("RELEASE", "Release"))
         labels = {"SLICE": "Time slice of a series", "LEVEL": "Level of cells"}
         labels["WHEN"] = "Window of a cube, such as weekdays 07-09; all time by default"
+        labels["CATEGORY"] = "Category of a cube, such as work; all of them by default"
         for name, label in labels.items():
             self.addParameter(QgsProcessingParameterString(name, label, optional=True))
         self.addParameter(
@@ -243,7 +244,7 @@ class MapAlgorithm(QgsProcessingAlgorithm):
                 f"the file must end in .gpkg, got {output}; it holds styles"
             )
         words = ["export", "--overwrite"]
-        for option in ("SLICE", "WHEN", "LEVEL"):
+        for option in ("SLICE", "WHEN", "CATEGORY", "LEVEL"):
             if text := self.parameterAsString(parameters, option, context).strip():
                 words.append(f"--{option.lower()}={text}")
         release = self.parameterAsFile(parameters, "RELEASE", context)
