@@ -62,6 +62,17 @@ class Query(NamedTuple):
     true: Floats
 
 
+def errors_of(release: psd.Release, one: Timed, query: Query) -> Floats:
+    """Relative errors of answers, of at least .001 of the records that a window has on the mean."""
+    firsts, at = np.unique(query.first, return_inverse=True)
+    windows = [",".join(one.slices.names[n : n + query.width]) for n in firsts.tolist()]
+    answers = release.query(query.boxes, when=windows).table.estimate.to_numpy()
+    found = answers.reshape(len(windows), -1)[at, np.arange(len(at))]
+    least = np.maximum(query.true, 0.001 * len(one.table) * query.width / len(one.slices))
+    errors: Floats = np.abs(found - query.true) / least
+    return errors
+
+
 def sets(options: argparse.Namespace) -> Iterator[Timed]:
     """The sets that the options name."""
     spec = importlib.util.spec_from_file_location("hours", ROOT / "data" / "hours" / "generate.py")

@@ -3,6 +3,8 @@
     python lab/gaussian.py [--slices 1,4,12,52] [--rows 1,4] [--epsilons .3,1,3]
         [--methods auto,quadtree] [--runs 3] [--delta 1e-6] [--jobs 2] [--kept rows.json]
         [--data FOLDER] [--sets A,B] [-o docs/measured/data/gaussian.csv]
+    python lab/gaussian.py --cubes [--records 60000] [--slices 56,168] [--epsilons .3,1,3]
+        [--runs 3] [-o docs/measured/data/gaussian-cubes.csv]
 
 Series of T slices with the rows of a public data set in each, where every user has at most m rows
 in a slice and T m in all. All slices have the same rows, and their noise is independent and of one
@@ -10,6 +12,10 @@ law. So a run draws one slice, with the budget and the sensitivity that `psd.pub
 it in a series of T slices. The score is the geometric mean of the relative errors of the eight
 classes of `psd/apps/evaluation/workload.py`. Builds that were measured are kept in a file and not
 measured again. Exits with 1 if a bar is missed.
+
+With ``--cubes`` it is one cube of T hours of made-up towns, whose users have k records in all and M
+in a slice. The score is the geometric mean over squares and windows of `lab/cube.py`. *Signal* is
+what `psd.publish.noise_choice` compares with a factor: Gaussian noise is chosen above it.
 """
 
 import argparse
@@ -23,17 +29,20 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from common import holds, means_by_class, study, whole_numbers, write_page
+from cube import Timed, errors_of, queries
 from data_sets import PointSet, add_sets, chosen_sets
 
 import psd
+from psd.accounting import PICO
 from psd.apps.evaluation.true_counts import TrueCounts
 from psd.apps.evaluation.true_errors import class_errors, geometric_mean
 from psd.privacy.budget import Budget
 from psd.privacy.loss import Loss, parse_delta, parse_epsilon
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import draw_release, slice_budgets, squared_of
-from psd.publish.noise_choice import NoisePlan, chosen_law
+from psd.publish.noise_choice import LEVEL_FACTORS, NoisePlan, chosen_law
 
 LAWS = ("laplace", "gaussian")
 
@@ -72,6 +81,22 @@ with auto (.75 at epsilon .3) and .40 with quadtree, and at T = 12 at most .85 w
 class 85 %.
 
 """
+
+OF_CUBES = """# Gaussian noise in cubes
+
+Made by `{command}` (psd {version}).
+
+Cubes of T hours and {records:,} records of made-up towns; every user has k records, M in a slice;
+delta {delta}, means of {runs} runs. The columns are those of series. *Signal* over epsilon is
+compared with {factor} by `--noise auto`.
+
+"""
+OF_USERS = ((4, 1), (16, 1), (16, 4), (None, 1))
+"""k and M of users; all slices without a k."""
+
+CUBE_HEADS = (
+    "T", "k", "M", "epsilon", "Laplace", "Gaussian", "ratio", "signal", "chosen", "over better",
+)  # fmt: skip
 
 HEADS = (
     "data", "method", "epsilon", "T", "m", "Laplace", "Gaussian", "ratio", "chosen", "over better",
@@ -199,6 +224,59 @@ def rows_of(options: argparse.Namespace, done: dict[str, dict[str, float]]) -> I
         ]  # fmt: skip
 
 
+def towns(records: int, k: int, most: int, slices: int) -> Timed:
+    """Records around the homes of users in 40 towns, in k / M hours each, with a daily peak."""
+    random = np.random.default_rng(1)
+    users, hours = records // k, min(k // most, slices)
+    center, weight = random.uniform(1, 15, (40, 2)), random.pareto(1.2, 40) + 0.2
+    home = center[random.choice(40, users, p=weight / weight.sum())]
+    home = home + random.normal(0, 0.4, (users, 2))
+    peak = 1 + 0.8 * np.sin(np.arange(slices) / 24 * 2 * np.pi)
+    # Of exponential times over their rates, the least ones are a draw without replacement.
+    order = np.argsort(random.exponential(size=(users, slices)) / peak, axis=1)[:, :hours]
+    user = np.repeat(np.arange(users), hours * most)
+    point = np.clip(home[user] + random.normal(0, 0.8, (len(user), 2)), 0, 15.99)
+    begin = np.datetime64("2024-01-01T00")
+    table = pd.DataFrame({
+        "lon": point[:, 0], "lat": point[:, 1], "user": user.astype(str),
+        "time": (begin + np.repeat(order.ravel(), most)).astype("datetime64[s]"),
+    })  # fmt: skip
+    names = psd.TimeSlices.parse("hour", f"{begin}..{begin + (slices - 1)}")
+    return Timed("towns", table, (0, 0, 16, 16), names, (1, slices // 7, slices))
+
+
+def rows_of_cubes(options: argparse.Namespace) -> Iterator[list[str]]:
+    """One row for each pair of laws of a cube."""
+    for slices, (records, most) in product(options.slices, OF_USERS):
+        k = slices if records is None else records
+        one = towns(options.records, k, most, slices)
+        classes = list(queries(one, 60))
+        for epsilon in options.epsilons:
+            scores: dict[str, float] = {}
+            for law in LAWS:
+                logs = []
+                for _ in range(options.runs):
+                    cube = psd.build(
+                        one.table, bounds=one.bounds, epsilon=epsilon, method="cube", noise=law,  # type: ignore[arg-type]
+                        delta=options.delta, slices=one.slices, time="time", user="user",
+                        max_contributions=k, max_per_slice=most,
+                    )  # fmt: skip
+                    logs += [np.log(errors_of(cube, one, query).mean()) for query in classes]
+                scores[law] = float(np.exp(np.mean(logs)))
+            plan = NoisePlan(
+                epsilon=parse_epsilon(epsilon), delta=parse_delta(options.delta),
+                contributions=k, per_question=most, slices=slices,
+            )  # fmt: skip
+            chosen = chosen_law(psd.decompositions.method("cube"), plan)
+            signal = 2 * (plan.rho / PICO * k / plan.of_axis) ** 0.5 / float(epsilon)
+            yield [
+                str(slices), str(k), str(most), epsilon,
+                *(f"{scores[law]:.4f}" for law in LAWS),
+                f"{scores['gaussian'] / scores['laplace']:.2f}", f"{signal:.2f}", chosen,
+                f"{scores[chosen] / min(scores.values()):.2f}",
+            ]  # fmt: skip
+
+
 def bar_of(method: str, epsilon: str, slices: int, rows: int) -> float | None:
     """Largest ratio of the laws in a row, or None without a bar."""
     for of_slices, of_method, of_epsilon, bar in BARS:
@@ -215,11 +293,20 @@ def marked(text: str, holds: bool) -> str:
 def main() -> int:
     parser = study(__doc__, methods="auto,quadtree", epsilons="0.3,1,3", runs=3, jobs=2)
     add_sets(parser, "seoul,city-towns")
-    parser.add_argument("--slices", type=whole_numbers, default=[1, 4, 12, 52])
+    parser.add_argument("--slices", type=whole_numbers, help="[1,4,12,52; of cubes 56,168]")
     parser.add_argument("--rows", type=whole_numbers, default=[1, 4], help="of a user in a slice")
     parser.add_argument("--delta", default="1e-6")
     parser.add_argument("--kept", type=Path, help="file of rows that were measured")
+    parser.add_argument("--cubes", action="store_true", help="cubes in place of series")
+    parser.add_argument("--records", type=int, default=60_000, help="of a cube")
     options = parser.parse_args()
+    options.slices = options.slices or ([56, 168] if options.cubes else [1, 4, 12, 52])
+    if options.cubes:
+        write_page(
+            options.output, OF_CUBES, CUBE_HEADS, rows_of_cubes(options), delta=options.delta,
+            runs=options.runs, records=options.records, factor=LEVEL_FACTORS["cube"],
+        )  # fmt: skip
+        return 0
     options.names = [one.name for one in chosen_sets(options)]
     rows = list(rows_of(options, measure_all(options)))
     write_page(options.output, INTRODUCTION, HEADS, rows, delta=options.delta, runs=options.runs)

@@ -120,6 +120,21 @@ class Made:
         """Rows of users."""
         return self._once(f"{rows}.{ending}", partial(make, rows=rows))
 
+    def timed(self, rows: int, slices: int) -> Path:
+        """Rows at times of some hours, more by day than by night."""
+
+        def write(path: Path) -> None:
+            random = np.random.default_rng(4)
+            lon, lat = towns(random, rows).T
+            busy = 1 + 0.8 * np.sin(np.arange(slices) / 24 * 2 * np.pi)
+            hour = np.repeat(np.arange(slices), random.multinomial(rows, busy / busy.sum()))
+            seconds = random.permutation(hour) * 3600 + random.integers(0, 3600, rows)
+            pq.write_table(
+                pa.table({"lon": lon, "lat": lat, "time": START.astype("M8[s]") + seconds}), path
+            )
+
+        return self._once(f"{rows}-{slices}.parquet", write)
+
     def release(self, nodes: int) -> Path:
         """A release of about a number of nodes."""
 
@@ -286,6 +301,7 @@ def rows_of(made: Made, size: Sizes) -> dict[str, Row]:
     """What is measured, peers last."""
     csv, large = f"{size.rows:,} rows of CSV", f"{size.large:,} rows of CSV"
     few, nodes = f"{size.few:,} rows of CSV", f"{size.nodes:,} nodes"
+    hours = f"{START}..{START + np.timedelta64(size.slices - 1, 'h')}"
     user, out = ("--user", "user_id", "--max-contributions", 10), made.folder / "out.psd.parquet"
 
     def series(slices: int) -> Callable[[], Cost]:
@@ -302,6 +318,9 @@ def rows_of(made: Made, size: Sizes) -> dict[str, Row]:
         rows: int, *words: object, ending: str = "csv", epsilon: float = 1
     ) -> Callable[[], Cost]:
         return lambda: build(made.rows(rows, ending), out, *words, epsilon=epsilon)
+
+    def of_hours(*words: object) -> Callable[[], Cost]:
+        return lambda: build(made.timed(size.rows, size.slices), out, *words)
 
     def with_regions(regions: int) -> Callable[[], Cost]:
         more = ("--region-id", "name")
@@ -345,6 +364,9 @@ def rows_of(made: Made, size: Sizes) -> dict[str, Row]:
         "parquet": Row(f"psd build, {size.rows:,} rows of Parquet",
                        built(size.rows, ending="parquet"), "wall <= 1.5 polars-parquet",
                        ("polars-parquet",)),
+        "hours": Row(f"psd build --method cube, {size.slices} hours, {size.rows:,} rows of Parquet",
+                    of_hours("--method", "cube", "--time", "time", "--slices", hours),
+                    "CPU <= 3 without-time; memory <= 1500 MB", ("without-time",)),
         "users": Row(f"psd build --user, {csv}", built(size.rows, *user), "CPU <= 2.8 scan",
                      ("scan",)),
         "csv-large": Row(f"psd build, {large}", built(size.large),
@@ -391,6 +413,7 @@ def rows_of(made: Made, size: Sizes) -> dict[str, Row]:
         "polars": Row("polars, group_by", counted(POLARS, size.rows), package="polars"),
         "polars-parquet": Row("polars, group_by", counted(POLARS, size.rows, "parquet"),
                               package="polars"),
+        "without-time": Row("without time", of_hours()),
         "opendp": Row("OpenDP, count_by_categories and laplace", counted(OPENDP, size.rows),
                       package="opendp"),
         "sjoin": Row("GeoPandas, sjoin", joined(size.regions)),
