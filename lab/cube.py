@@ -1,7 +1,8 @@
 """Errors of windows of a cube, beside those of a tree for each slice, and whether they are stated.
 
     python lab/cube.py [--sets city] [--epsilons .1,1] [--builds 4] [--queries 100]
-        [--records 418000] [--data FOLDER] [-o docs/measured/data/cube.csv]
+        [--records 418000] [--data FOLDER] [--slices 2019-01..2019-12]
+        [-o docs/measured/data/cube.csv]
 
 Sets: the made-up city of 504 hours of ``data/hours``; with ``--data FOLDER`` stops of London by day
 and contributions of Andorra by month. Queries are squares of .1, 1 and 10 % of the area, placed on
@@ -29,6 +30,7 @@ from psd.estimation.fit import predicts_published
 from psd.query.answer_table import answer_intervals
 from psd.query.areas import BoxAreas
 from psd.query.cubes import Windows, cube_totals
+from psd.space.time_slices import slices_from_text
 
 HEADER = ("data", "epsilon", "window", "squares")
 FIGURES = (
@@ -99,6 +101,16 @@ def sets(options: argparse.Namespace) -> Iterator[Timed]:
         inside = table.lon.between(bounds[0], bounds[2]) & table.lat.between(bounds[1], bounds[3])
         rows = pd.DataFrame({"lon": table.lon, "lat": table.lat, "time": time})[inside]
         yield Timed(name, rows, bounds, slices, tuple(w for w in widths if w <= len(slices)))
+
+
+def part(one: Timed, text: str) -> Timed:
+    """The records in some slices, asked in windows of one, a third and all of them."""
+    slices = slices_from_text(text, "UTC")
+    held = slices.index(one.table.time.to_numpy().astype("datetime64[us]")) >= 0
+    widths = sorted({1, max(2, len(slices) // 3), len(slices)})
+    return one._replace(
+        table=one.table[held].reset_index(drop=True), slices=slices, widths=tuple(widths)
+    )
 
 
 def queries(one: Timed, number: int) -> Iterator[Query]:
@@ -198,9 +210,11 @@ def main() -> None:
     parser.add_argument("--sets", default="city", help="city, london, andorra, with commas")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder of london and andorra")
     parser.add_argument("--queries", type=int, default=100, help="of each class")
+    parser.add_argument("--slices", help="of the sets, in place of all")
     parser.add_argument("--records", type=int, default=418_000, help="of the made-up city")
     options = parser.parse_args()
-    every = (row for one in sets(options) for row in rows(options, one))
+    chosen = (part(one, options.slices) if options.slices else one for one in sets(options))
+    every = (row for one in chosen for row in rows(options, one))
     write_table(options.output, HEADER + FIGURES, every)
 
 

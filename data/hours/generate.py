@@ -18,7 +18,7 @@ BOUNDS = (126.80, 37.45, 127.10, 37.69)
 
 
 def city(records: int = 418_000, seed: int = 1) -> pd.DataFrame:
-    """Longitude, latitude and time of records."""
+    """Longitude, latitude, time and kind of place of records."""
     rng = np.random.default_rng(seed)
     hour = np.arange(24)
     bump = lambda at, width: np.exp(-(((hour - at + 12) % 24 - 12) ** 2) / (2 * width**2))  # noqa: E731
@@ -54,6 +54,7 @@ def city(records: int = 418_000, seed: int = 1) -> pd.DataFrame:
             "lon": point[keep, 0].round(6),
             "lat": point[keep, 1].round(6),
             "time": pd.Timestamp(FIRST) + pd.to_timedelta(seconds[keep], unit="s"),
+            "kind": np.array(names)[kind[place[keep]]],
         }
     )
     return table.sort_values("time", ignore_index=True)

@@ -20,7 +20,7 @@ PATIENCE = 300_000  # ms, on a machine that is very busy
 NAMES = re.compile(r"^   (psd\.[\w.]+)$", re.M)
 LOOKED_AT = (
     "index", "guide/index", "guide/queries", "guide/gallery", "notebooks/districts",
-    "notebooks/fares",
+    "notebooks/fares", "notebooks/week",
     "reference/commands/build", "reference/api", "reference/api/psd.build", "measured/compared",
 )  # fmt: skip
 
@@ -60,10 +60,10 @@ def test_every_public_name_and_every_command_has_a_page(site):
 
 def test_every_notebook_ran_and_shows_what_it_drew(site):
     pages = {page.stem for page in (DOCS / "notebooks").glob("*.md")} - {"index"}
-    assert len(pages) == 6
+    assert len(pages) == 7
     for name in pages:
         assert 'class="cell_output' in text_of(site, f"notebooks/{name}")
-    for name in ("first-release", "districts", "fares", "maps"):
+    for name in ("first-release", "districts", "fares", "maps", "week"):
         assert "<img " in text_of(site, f"notebooks/{name}").partition("bd-article")[2]
 
 
