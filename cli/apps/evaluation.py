@@ -13,7 +13,7 @@ from psd._util.csv_text import csv_text
 from ..options.command import INTEGER, Command, parse_settings, split_commas
 from ..options.common import INPUTS, RELEASE, local_files, overwrite, read_slice_tally
 from ..options.fields import AREA, POINTS, field_options
-from ..options.time_slices import SLICE, compared_at, slice_at
+from ..options.time_slices import CATEGORY, SLICE, compared_at, is_cube, slice_at
 from ..output.tables import Column, print_columns, print_left_out
 from ..output.terminal import print_success, show_builds, show_stage
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     help="Window of a cube, in which all queries are answered; may be repeated; all time by "
     "default.",
 )
+@CATEGORY
 @INPUTS
 @click.option(
     "--boxes",
@@ -53,6 +54,7 @@ def run_evaluate(
     release: str,
     slice_name: str | None,
     when: tuple[str, ...],
+    categories: tuple[str, ...],
     inputs: tuple[str, ...],
     boxes: str | None,
     tally: str | None,
@@ -101,7 +103,7 @@ def run_evaluate(
     with show_stage() as stage:
         stage("reading")
         loaded = compared_at(release, slice_name, "--slice")
-        if report and loaded.slices is not None:
+        if report and is_cube(loaded):
             raise click.UsageError("--report must be left out for a cube; -o has every query")
         during = None if slice_name is None else slice_at(release, slice_name)
         private_tally = read_slice_tally(tally, loaded, release, slice_name) if tally else None
@@ -111,7 +113,7 @@ def run_evaluate(
         raster = RASTER if report else None
         data = inputs_of(inputs, table, query)
         private: dict[str, Any] = {"tally": private_tally, "raster": raster, "during": during}
-        private["when"] = list(when) or None
+        private |= {"when": list(when) or None, "category": list(categories) or None}
         evaluation = evaluate(loaded, data, boxes=queries, **read, **private)
     columns = []
     for name in evaluation.summary.columns:

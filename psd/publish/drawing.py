@@ -402,7 +402,9 @@ def slice_tally(counts: Tally, number: int) -> Tally:
 
 
 def rows_in_slices(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Batch]:
-    """Coordinates and times of the records that lie in any of the slices."""
+    """Coordinates, times and labels of the records that lie in any of the slices."""
+    import pyarrow as pa
+
     for batch in (batch.selected() for batch in batches):
         if batch.time is None:
             raise InputDataError(
@@ -410,4 +412,5 @@ def rows_in_slices(batches: Iterable[Batch], slices: TimeSlices) -> Iterator[Bat
                 "time=NAME"
             )
         inside = slices.index(batch.time) >= 0
-        yield Batch(x=batch.x[inside], y=batch.y[inside], time=batch.time[inside])
+        label = None if batch.label is None else batch.label.filter(pa.array(inside))
+        yield Batch(x=batch.x[inside], y=batch.y[inside], time=batch.time[inside], label=label)

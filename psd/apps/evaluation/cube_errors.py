@@ -14,16 +14,25 @@ from psd.estimation.least_squares import Estimates
 from psd.ingest.tally import Tally
 from psd.query.areas import BoxAreas
 from psd.query.cubes import Windows, cube_totals
+from psd.release.cube import CubeRecord
 from psd.space.box_tree import MAX_CHILDREN, Tree, locate
 from psd.space.cube_tree import CubeTree
 
-__all__ = ["exact_answers", "in_window"]
+__all__ = ["cells_of", "exact_answers", "in_window"]
 
 
-def in_window(counts: Tally, window: Integers) -> Tally:
-    """The part of a tally that is in some slices."""
-    assert counts.slice is not None  # of a cube
-    kept = np.isin(counts.slice, window)
+def cells_of(counts: Tally, record: CubeRecord) -> Integers:
+    """Number of the cell of all axes of each count, as windows number them; (n,) int64."""
+    numbers = np.zeros(len(counts.counts), np.int64) if counts.slice is None else counts.slice
+    if record.category is None:
+        return numbers
+    assert counts.region is not None  # counted by categories
+    return numbers * record.category.size + counts.region
+
+
+def in_window(counts: Tally, cells: Integers, window: Integers) -> Tally:
+    """The part of a tally that is in a window; cells: of all its counts."""
+    kept = np.isin(cells, window)
     return Tally(
         columns=counts.columns[kept],
         rows=counts.rows[kept],
@@ -36,10 +45,10 @@ def exact_answers(
     fit: CubeFit, counts: Tally, windows: Sequence[Integers], boxes: Floats, scale: int
 ) -> list[Floats]:
     """Answers of the cells of a cube in each window if their counts were exact, (boxes,) each."""
-    assert counts.slice is not None  # of a cube
-    plane = fit.plane
+    plane, sizes = fit.plane, fit.record.sizes
     of_plane = _summed(plane.tree, locate(plane.tree, counts.columns, counts.rows), counts) / scale
-    joint = _summed(fit.tree, _locate(fit.tree, counts), counts) / scale
+    numbers = np.unravel_index(cells_of(counts, fit.record), sizes)
+    joint = _summed(fit.tree, _locate(fit.tree, counts, numbers), counts) / scale
     known = replace(
         plane,
         estimates=_exact(plane.estimates, of_plane),
@@ -53,7 +62,7 @@ def exact_answers(
         published_covariance=fit.published_covariance,
     )
     areas = BoxAreas(given=boxes, boxes=boxes, ids=list(range(len(boxes))))
-    found = cube_totals(exact, areas, Windows.of_cells(windows, fit.record.sizes))
+    found = cube_totals(exact, areas, Windows.of_cells(windows, sizes))
     return [totals.estimate for totals in found]
 
 
@@ -71,20 +80,24 @@ def _summed(tree: Tree, leaf: Integers, counts: Tally) -> Floats:
     return exact
 
 
-def _locate(tree: CubeTree, counts: Tally) -> Integers:
-    """Leaf of each count in a tree over space and time; as `psd.space.box_tree.locate`."""
-    assert counts.slice is not None  # of a cube
+def _locate(tree: CubeTree, counts: Tally, numbers: tuple[Integers, ...]) -> Integers:
+    """Leaf of each count in a tree over space and further axes, as `psd.space.box_tree.locate`.
+
+    numbers: cell of each axis, (n,) int64 each.
+    """
     node = np.zeros(len(counts.counts), np.int64)
     moving = np.flatnonzero(~tree.is_leaf[node])
     while len(moving):
         above = node[moving]
-        column, row, number = counts.columns[moving], counts.rows[moving], counts.slice[moving]
+        column, row = counts.columns[moving], counts.rows[moving]
         for part in range(MAX_CHILDREN):
             child = tree.first_child[above] + np.minimum(part, tree.children[above] - 1)
             box, span = tree.boxes[child], tree.spans[child]
             inside = (column >= box[:, 0]) & (column < box[:, 2])
             inside &= (row >= box[:, 1]) & (row < box[:, 3])
-            inside &= (number >= span[:, 0]) & (number < span[:, 1])
+            for axis, number in enumerate(numbers):
+                first, stop = span[:, 2 * axis], span[:, 2 * axis + 1]
+                inside &= (number[moving] >= first) & (number[moving] < stop)
             node[moving[inside]] = child[inside]
         if (node[moving] == above).any():
             raise InternalError("a record lies in no child of its cell")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +34,20 @@ class PointRecorder:
         self._x: list[NDArray[np.float64]] = [np.empty(0)]
         self._y: list[NDArray[np.float64]] = [np.empty(0)]
         self._time: list[NDArray[np.datetime64]] = [np.empty(0, "datetime64[us]")]
+        self._label: list[Any] = []
 
     def record(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the records that are selected and store their points inside the bounds."""
+        import pyarrow as pa
+
         for batch in (batch.selected() for batch in batches):
             inside = self._domain.quantise(batch.x, batch.y)[2]
             self._x.append(batch.x[inside])
             self._y.append(batch.y[inside])
             if batch.time is not None:
                 self._time.append(batch.time[inside])
+            if batch.label is not None:
+                self._label.append(batch.label.filter(pa.array(inside)))
             yield batch
 
     @property
@@ -54,6 +59,13 @@ class PointRecorder:
     def times(self) -> NDArray[np.datetime64]:
         """Their local times, if batches have times."""
         return np.concatenate(self._time)
+
+    @property
+    def labels(self) -> Any:
+        """Their labels of a category as an Arrow array; None if batches have none."""
+        import pyarrow as pa
+
+        return pa.concat_arrays(self._label) if self._label else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

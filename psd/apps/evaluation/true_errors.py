@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psd._util.arrays import Integers
 from psd._util.declared_parameters import integer_between
 from psd._util.instances import check_instance, check_names
 from psd.api.release import Release
 from psd.apps.evaluation._constants import CONFIDENCE, MIN_CLASS_ERROR
-from psd.apps.evaluation.cube_errors import exact_answers, in_window
+from psd.apps.evaluation.cube_errors import cells_of, exact_answers, in_window
 from psd.apps.evaluation.true_counts import PointRecorder, Points, TrueCounts, true_counts
 from psd.apps.evaluation.workload import Workload, draw_workload
 from psd.errors import InputDataError, ParameterError
@@ -34,6 +33,7 @@ from psd.space.box_tree import locate
 if TYPE_CHECKING:
     import pandas
 
+    from psd.api.answers import Answers
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["CONFIDENCE"]
@@ -90,6 +90,7 @@ def evaluate(
     tally: Tally | None = None,
     raster: int | None = None,
     when: Any = None,
+    category: Any = None,
     **names: Unpack[PointArguments],
 ) -> Evaluation:
     """Compare the answers of a release with the data that it was built from. Private.
@@ -120,6 +121,9 @@ def evaluate(
         Columns and rows of a raster, 1 to 256, whose cells are evaluated as further queries.
     when : str, psd.space.time_slices.TimeWindow, or list of these, optional
         Windows of a cube, in each of which all queries are answered; all time by default.
+    category : str or list of str, optional
+        Labels of a cube with categories, for each of which all queries are answered, as in
+        `psd.Release.query`; all together by default.
     **names
         Where the points are, as in `psd.publish.request_values.PointArguments`.
 
@@ -161,19 +165,16 @@ def evaluate(
             "windows"
         )
     cube = release.record if isinstance(release.record, CubeRecord) else None
-    if cube is None and when is not None:
-        raise ParameterError("when must be left out unless the release is a cube", name="when")
+    for name, given in (("when", when), ("category", category)):
+        if cube is None and given is not None:
+            raise ParameterError(f"{name} must be left out unless the release is a cube", name=name)
     if cube is not None:
         for name, given in (("during", during), ("raster", raster)):
             if given is not None:
                 raise ParameterError(
                     f"{name} must be left out for a cube; when= names its windows", name=name
                 )
-        if cube.category is not None:
-            raise ParameterError(
-                "release must have no categories to be evaluated; build it without category="
-            )
-        if time is None:
+        if time is None and cube.slices is not None:
             raise ParameterError("time must name the column of times to evaluate a cube")
         during = cube.slices
     if time is not None and during is None:
@@ -181,7 +182,9 @@ def evaluate(
     if during is not None and time is None:
         raise ParameterError("time must name the column of times to evaluate a slice of a series")
     check_names("argument", names, PointArguments.__annotations__)
-    columns = Columns(time=time, **names)
+    of_category = None if cube is None else cube.category
+    labelled = None if of_category is None else of_category.column
+    columns = Columns(time=time, category=labelled, **names)
     # Coordinates of all records inside the bounds, and inside the slice if there is one.
     recorder = PointRecorder(release.domain)
     if during is None:
@@ -191,13 +194,23 @@ def evaluate(
         batches = rows_in_slices(read(data, columns, release.domain), during)
     for _ in recorder.record(batches):
         pass
-    points = recorder.points
+    points, times, labels = recorder.points, recorder.times, recorder.labels
+    if of_category is not None and labels is not None:
+        # Records of other labels are left out before anything is counted, if they are dropped.
+        kept = of_category.cells_of(labels) >= 0
+        points, times = (points[0][kept], points[1][kept]), times[kept] if len(times) else times
+        labels = labels.filter(kept)
     if not len(points[0]):
         raise InputDataError(
             "no record lies inside the bounds of the release; the data may be another file"
         )
-    times = None if cube is None else recorder.times
-    counts = _counted_tally(release, tally, points, times)
+    held = Batch(
+        x=points[0],
+        y=points[1],
+        time=times if cube is not None and cube.slices is not None else None,
+        label=labels,
+    )
+    counts = _counted_tally(release, tally, held)
     if boxes is None:
         queries = draw_workload(*points, release.domain.bounds)
     else:
@@ -209,9 +222,9 @@ def evaluate(
                 name="boxes",
             )
         queries = Workload(boxes=table, classes=np.full(len(table), "given"))
-    if cube is not None and cube.slices is not None and times is not None:
-        numbers = cube.slices.index(times)
-        answers = _evaluate_windows(release, cube, queries, points, numbers, counts, when)
+    if cube is not None:
+        asked = release.query(queries.boxes, when=when, category=category, confidence=CONFIDENCE)
+        answers = _evaluate_windows(asked, cube, queries, held, counts)
     else:
         answers = _evaluate_queries(release, queries, points, counts)
     cells = None
@@ -245,25 +258,26 @@ def class_errors(release: Release, truth: TrueCounts) -> NDArray[np.float64]:
     return np.array([relative[truth.queries.classes == name].mean() for name in classes])
 
 
-def _counted_tally(
-    release: Release, tally: Tally | None, points: Points, times: Any = None
-) -> Tally:
-    """Tally of the records that the release counts; of a cube with their slices."""
+def _counted_tally(release: Release, tally: Tally | None, held: Batch) -> Tally:
+    """Tally of the records that the release counts; of a cube with their slices and categories."""
     cube = release.record if isinstance(release.record, CubeRecord) else None
     if release.unit.kind == "record" and not release.record.boundary:
         if tally is not None:
             raise ParameterError("tally= must be absent: this release counts every record")
-        batch = Batch(x=points[0], y=points[1], time=times)
-        slices = None if cube is None else cube.slices
-        return tally_batches([batch], release.domain, slices=slices)
+        axes = {} if cube is None else {"slices": cube.slices, "strata": cube.category}
+        return tally_batches([held], release.domain, **axes)
     if tally is None:
         raise ParameterError(
             "the release dropped some records inside its bounds, so evaluating it needs tally=, "
             "the private tally of its build; rebuild with keep_tally= to store it"
         )
     check_instance("tally", tally, Tally, 'psd.build(observer={"private_tally": tallies.append})')
-    if cube is not None and tally.slice is None:
-        raise ParameterError("tally= must have the time slices of the cube, got one without")
+    for name, is_missing in (
+        ("time slices", cube is not None and cube.slices is not None and tally.slice is None),
+        ("categories", cube is not None and cube.category is not None and tally.region is None),
+    ):
+        if is_missing:
+            raise ParameterError(f"tally= must have the {name} of the cube, got one without")
     bounds = {release.unit.contributions}
     each = release.unit.max_per_slice
     if cube is not None and cube.slices is not None and each is not None:  # a bound of each slice
@@ -277,20 +291,21 @@ def _counted_tally(
 
 
 def _evaluate_windows(
-    release: Release,
-    cube: CubeRecord,
-    queries: Workload,
-    points: Points,
-    numbers: Integers,
-    counts: Tally,
-    when: Any,
+    asked: Answers, cube: CubeRecord, queries: Workload, held: Batch, counts: Tally
 ) -> pandas.DataFrame:
-    """True errors of a cube, window by window; numbers: (n,) int64, slices of the points."""
+    """True errors of a cube, window by window, each of some slices and categories."""
     import pandas as pd
 
-    is_bounded = release.unit.kind != "record" or cube.boundary
-    scale, tables = release.unit.scale, []
-    asked = release.query(queries.boxes, when=when, confidence=CONFIDENCE)
+    # Number of the cell of all axes of each record, and of each count.
+    numbers = np.zeros(len(held.x), np.int64)
+    if cube.slices is not None and held.time is not None:
+        numbers = cube.slices.index(held.time)
+    if cube.category is not None:
+        numbers = numbers * cube.category.size + cube.category.cells_of(held.label)
+    cells = cells_of(counts, cube)
+    unit = cube.plane.unit
+    is_bounded = unit.kind != "record" or cube.boundary
+    scale, tables = unit.scale, []
     windows, boxes = asked.time.windows, np.asarray(queries.boxes, np.float64)
     assert asked.time.cube is not None  # a cube was asked
     exact = exact_answers(asked.time.cube.fit, counts, windows, boxes, scale)
@@ -298,14 +313,13 @@ def _evaluate_windows(
         windows, asked.time.labels, asked.blocks, exact, strict=True
     ):
         during = np.isin(numbers, window)
-        inside = points[0][during], points[1][during]
-        held = in_window(counts, window)
-        named = [f"{each}, {label['when']}" if label else each for each in queries.classes]
+        inside = held.x[during], held.y[during]
+        named = [", ".join((each, *label.values())) for each in queries.classes]
         truth = true_counts(
             replace(queries, classes=np.array(named)),
             inside,
-            held,
-            release.domain,
+            in_window(counts, cells, window),
+            cube.plane.domain,
             bounded=is_bounded,
             scale=scale,
         )

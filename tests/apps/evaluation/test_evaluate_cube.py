@@ -75,6 +75,51 @@ def test_users_need_the_tally_with_slices():
         evaluate(made, data, boxes=BOXES, **HOW)
 
 
+def purposes(slices=SLICES, **how):
+    """A town whose records are of work, of play, or of neither, its cube and their labels."""
+    data = town(slices=slices or SLICES)
+    data["purpose"] = np.random.default_rng(3).choice(["work", "play", "else"], len(data))
+    time = {} if slices is None else {"slices": slices, "time": "time"}
+    made = psd.build(
+        data, domain=DOMAIN, input_crs="EPSG:3857", per="record", category="purpose",
+        labels=["work", "play"], **{"epsilon": 1, **time, **how},
+    )  # fmt: skip
+    return data, made
+
+
+@pytest.mark.parametrize("other", ["count", "drop"])
+def test_errors_in_categories(other):
+    data, made = purposes(other_labels=other)
+    labels, when = ["work", "play"], ["2024-01-01", "weekdays 07-09"]
+    answers = evaluate(made, data, boxes=BOXES, when=when, category=labels, **HOW).answers
+    assert list(dict.fromkeys(answers["class"])) == [
+        f"given, {window}, {label}" for window in when for label in labels
+    ]
+    assert answers["true_count"].tolist() == [
+        n
+        for window in when
+        for label in labels
+        for n in true_counts(data[data["purpose"] == label], window)
+    ]
+    asked = made.query(BOXES, when=when, category=labels).table
+    assert answers["estimate"].tolist() == pytest.approx(asked["estimate"].tolist())
+    parts = sum(answers[f"true_{name}_error"] for name in PARTS)
+    assert parts.tolist() == pytest.approx(answers["true_error"].tolist())
+    # Together they are all records that the release counts.
+    counted = data if other == "count" else data[data["purpose"] != "else"]
+    every = evaluate(made, data, boxes=[(0, 0, 16, 16)], **HOW).answers
+    assert every["true_count"].tolist() == [len(counted)]
+
+
+def test_without_noise_only_unevenness_is_left_in_categories_without_time():
+    data, made = purposes(slices=None, epsilon=1000)
+    box = [*BOXES, (0, 0, 16, 16)]
+    answers = evaluate(made, data, boxes=box, category="work", input_crs="EPSG:3857").answers
+    assert answers["true_perturbation_error"].abs().max() < 0.5
+    assert answers["true_count"].iloc[3] == (data["purpose"] == "work").sum()
+    assert abs(answers["true_error"].iloc[3]) < 0.5
+
+
 def test_what_is_refused(subtests):
     data = town(600)
     made = cube(data=data)
@@ -91,6 +136,10 @@ def test_what_is_refused(subtests):
     flat = psd.Release(made.record.plane)
     with pytest.raises(ParameterError, match="unless the release is a cube"):
         evaluate(flat, data, boxes=BOXES, when="mondays", input_crs="EPSG:3857")
+    with pytest.raises(ParameterError, match="category must be left out unless the release is"):
+        evaluate(flat, data, boxes=BOXES, category="work", input_crs="EPSG:3857")
+    with pytest.raises(ParameterError, match="category must be left out"):
+        evaluate(made, data, boxes=BOXES, category="work", **HOW)
 
 
 @pytest.fixture
