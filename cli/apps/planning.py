@@ -251,6 +251,13 @@ FORMATS = ("table", "csv", "json")
     "1,24,168; by default 1, about the root of all, and all.",
 )
 @click.option(
+    "--categories",
+    metavar="N|P%,Q%,...",
+    help="With --methods cube and --slices: number of labels of a category, or public parts of the "
+    "records with each. Queries are then of one label.",
+    **_RARE,
+)
+@click.option(
     "--density",
     default="uniform,clustered,coastal,places",
     show_default=True,
@@ -419,6 +426,11 @@ def run_plan(
     epsilon, sizes = options.pop("epsilon", None), split_commas(options.pop("sizes"))
     if "windows" in options:
         options["windows"] = [*map(_slices_of, split_commas(options["windows"]))]
+    if "categories" in options:
+        text = options["categories"]
+        options["categories"] = (
+            int(text) if text.isascii() and text.isdigit() else [*map(_share, split_commas(text))]
+        )
     with show_builds("simulating populations") as finished:
         result = plan(
             options.pop("count"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd._util.arrays import Floats
+from psd._util.arrays import Floats, Integers
 from psd._util.declared_parameters import integer_between
 from psd.apps.evaluation.true_counts import (
     cell_centres,
@@ -32,6 +32,7 @@ from psd.publish.drawing import draw_cube
 from psd.query.areas import BoxAreas
 from psd.query.cubes import Windows, cube_totals
 from psd.release.cube import CubeRecord
+from psd.space.categories import CategoryAxis
 from psd.space.time_slices import TimeSlices
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 
     from psd.apps.planning.simulation import PlanRequest
 
-__all__ = ["check_windows", "simulate_cube_errors"]
+__all__ = ["check_categories", "check_windows", "simulate_cube_errors"]
+
+MAX_PLANNED_LABELS = 100
 
 
 def check_windows(methods: Sequence[Any], slices: int, windows: Any) -> tuple[int, ...]:
@@ -73,6 +76,39 @@ def check_windows(methods: Sequence[Any], slices: int, windows: Any) -> tuple[in
     return tuple(dict.fromkeys(sizes))
 
 
+def check_categories(categories: Any, windows: tuple[int, ...]) -> tuple[float, ...]:
+    """Parts of the records with each label of a planned category; none without one.
+
+    Raises
+    ------
+    ParameterError
+        If they are not a number of labels, or parts that sum to 1, or there are no windows.
+    """
+    if categories is None:
+        return ()
+    if not windows:
+        raise ParameterError(
+            "categories must be left out without slices and method cube, which counts them; plan "
+            "methods=cube with slices",
+            name="categories",
+        )
+    if isinstance(categories, int):
+        number = integer_between(2, MAX_PLANNED_LABELS)("categories", categories)
+        return (1 / number,) * number
+    parts = [float(part) if isinstance(part, int | float) else -1.0 for part in categories]
+    if (
+        not 2 <= len(parts) <= MAX_PLANNED_LABELS
+        or not all(0 < part < 1 for part in parts)
+        or abs(sum(parts) - 1) > 1e-6
+    ):
+        raise ParameterError(
+            f"categories must be 2 to {MAX_PLANNED_LABELS} parts above 0 % that sum to 100 %, got "
+            f"{len(parts)} that sum to {100 * sum(parts):.4g} %",
+            name="categories",
+        )
+    return tuple(parts)
+
+
 def simulate_cube_errors(
     request: PlanRequest, density: AssumedDensity, random: np.random.Generator
 ) -> Iterator[pandas.DataFrame]:
@@ -93,6 +129,9 @@ def simulate_cube_errors(
     x, y, weight = cell_centres(request.domain, people)
     queries = draw_queries(request, x, y, weight, random)
     people = _in_time(people, slices, request, density, random)
+    parts, category = np.array(request.categories), None
+    if request.categories:
+        people, category = _labelled(people, parts, random), _axis_of(len(parts))
     x, y, weight = cell_centres(request.domain, people)
     assert people.slice is not None  # just drawn
     starts = [
@@ -100,11 +139,25 @@ def simulate_cube_errors(
         for size in request.windows
         for start in np.unique(random.integers(0, slices - size + 1, WINDOW_STARTS))
     ]
-    windows = [np.arange(start, start + size) for size, start in starts]
+    # Windows of the cells of all axes, and the part of the records that have their label.
+    asked: list[tuple[int, dict[str, float], Integers]]
+    asked = [(size, {}, np.arange(start, start + size)) for size, start in starts]
+    cell = people.slice
+    if people.region is not None:
+        cell = people.slice * len(parts) + people.region
+        asked = [
+            (
+                size,
+                {"category": part},
+                window * len(parts) + random.choice(np.flatnonzero(parts == part)),
+            )
+            for size, _, window in asked
+            for part in dict.fromkeys(request.categories)
+        ]
     boxes, extended = queries.boxes, extend_to_edges(queries.boxes, request.domain)
     true = []
-    for window in windows:
-        during = (people.slice >= window[0]) & (people.slice <= window[-1])
+    for _, _, window in asked:
+        during = np.isin(cell, window)
         true.append(count_in_boxes(x[during], y[during], weight[during], extended))
     hours = _hours(slices)
     areas = BoxAreas(given=boxes, boxes=boxes, ids=list(range(len(boxes))))
@@ -115,6 +168,7 @@ def simulate_cube_errors(
                     people,
                     request.domain,
                     hours,
+                    category=category,
                     budget=Budget(request.series.loss(epsilon, law)),
                     method=method,
                     unit=request.unit,
@@ -125,11 +179,11 @@ def simulate_cube_errors(
                     values=(),
                     sampler=None,
                 )
-                asked = Windows.of_cells(windows, [slices])
                 assert isinstance(release.record, CubeRecord)  # `draw_cube` makes one
-                found = cube_totals(fit_cube(release.record), areas, asked)
+                cells = Windows.of_cells([each for *_, each in asked], release.record.sizes)
+                found = cube_totals(fit_cube(release.record), areas, cells)
                 tables = []
-                for (size, _), totals, counts in zip(starts, found, true, strict=True):
+                for (size, of, _), totals, counts in zip(asked, found, true, strict=True):
                     off = np.abs(np.maximum(totals.estimate, 0.0) - counts)
                     tables.append(
                         pd.DataFrame(
@@ -139,15 +193,38 @@ def simulate_cube_errors(
                                 "noise": law,
                                 "density": density.kind,
                                 "window": size,
+                                **of,
                                 "centres": queries.kinds,
                                 "size_share": queries.sizes,
                                 "count": counts,
-                                "relative_error": off / relative_base(counts, request.count * size),
+                                "relative_error": off
+                                / relative_base(
+                                    counts, request.count * size * of.get("category", 1)
+                                ),
                                 "absolute_error": off,
                             }
                         )
                     )
                 yield pd.concat(tables)
+
+
+def _labelled(people: Tally, parts: Floats, random: np.random.Generator) -> Tally:
+    """Give synthetic records a label each, by its part of all, wherever and whenever they are."""
+    counts = random.multinomial(people.counts, parts)
+    row, label = np.nonzero(counts)
+    return Tally(
+        columns=people.columns[row],
+        rows=people.rows[row],
+        counts=counts[row, label],
+        slice=None if people.slice is None else people.slice[row],
+        region=label.astype(np.int32),
+        contributions=people.contributions,
+    )
+
+
+def _axis_of(labels: int) -> CategoryAxis:
+    """A public list of so many labels."""
+    return CategoryAxis("label", tuple(map(str, range(labels))), (-1,) * labels, has_other=False)
 
 
 def _hours(slices: int) -> TimeSlices:

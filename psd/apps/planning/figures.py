@@ -94,6 +94,8 @@ def _draw_figure(expected: Plan, kinds: list[str], mean_of: str = "") -> Figure:
                 names = names + ", " + rows["noise"]
             if "window" in rows:
                 names = names + ", " + rows["window"].map("{:,} slices".format)
+            if "category" in rows:
+                names = names + ", " + rows["category"].map("label with {:.3g} of all".format)
             for number, (name, errors) in enumerate(rows.groupby(names, sort=False)):
                 errors = errors.sort_values("size_km2")
                 sizes = errors["size_km2"]

@@ -31,7 +31,7 @@ from psd.apps.planning._constants import (
     RECORDS_IN_ALL_RUNS,
     SIMULATED_STEPS,
 )
-from psd.apps.planning.cube_plan import check_windows, simulate_cube_errors
+from psd.apps.planning.cube_plan import check_categories, check_windows, simulate_cube_errors
 from psd.apps.planning.population import (
     DENSITIES,
     AssumedDensity,
@@ -91,7 +91,8 @@ class Plan:
         ``size_km2``, ``size_share`` of the area, ``mean_count`` of the queries,
         ``mean_error``, ``median_error`` and ``error_90`` (90th percentile) of their relative
         errors, and ``mean_records_off``, the mean absolute error in records. A cube also has
-        ``window``, the number of slices that are answered as one. With values
+        ``window``, the number of slices that are answered as one, and with categories
+        ``category``, the part of the records that have the label that is asked about. With values
         ``mean_fare_off`` and ``sum_fare_off``, the mean absolute errors of means and sums.
     area_km2 : float
         Area of the domain.
@@ -135,7 +136,8 @@ class Plan:
     @property
     def ranges(self) -> pandas.DataFrame:
         """Smallest and largest value of each measure over the densities."""
-        keys = ["epsilon", "method", "noise", "window", "centres", "size_km2", "size_share"]
+        keys = ["epsilon", "method", "noise", "window", "category"]
+        keys += ["centres", "size_km2", "size_share"]
         keys = [key for key in keys if key in self.table]
         groups = self.table.groupby(keys, sort=False)[[*MEASURES, *value_measures(self.values)]]
         low, high = groups.min().add_suffix("_low"), groups.max().add_suffix("_high")
@@ -154,6 +156,7 @@ def plan(
     method: str | Decomposition | None = None,
     sizes: Sequence[float] = AREAS,
     windows: Sequence[int] | None = None,
+    categories: int | Sequence[float] | None = None,
     for_relative_error: float | None = None,
     density: str | Sequence[str] = DENSITIES,
     covariate: Covariate | None = None,
@@ -197,6 +200,10 @@ def plan(
     windows : sequence of int, optional
         With `slices` and a method that divides time, such as ``"cube"``: numbers of consecutive
         slices that are answered as one; by default 1, about the root of all, and all.
+    categories : int or sequence of float, optional
+        With windows: number of labels of a category, 2 to 100, of which each has as many records,
+        or public parts of the records that have each, which sum to 1. Queries are of one label.
+        The simulated labels do not depend on the place or the time.
     for_relative_error : float, optional
         With windows: mean relative error, in (0, 1], for which epsilon is solved, of queries of one
         size centred on data in one window, under the assumed density where it is largest.
@@ -278,6 +285,7 @@ def plan(
     series, bound = PlannedSeries.of(**users)
     resolved = resolve_methods(methods)
     lengths = check_windows(resolved, series.slices, windows)
+    parts = check_categories(categories, lengths)
     largest = None
     if for_relative_error is not None:
         if not lengths or len(lengths) > 1 or len(sizes) > 1:
@@ -321,6 +329,7 @@ def plan(
         series=series,
         values=check_values(given.get("values", ())),
         windows=lengths,
+        categories=parts,
     )
     if lengths and request.values:
         raise ParameterError("values must be left out of a plan of cubes", name="values")

@@ -180,6 +180,8 @@ class PlanRequest:
         Values of the simulated releases.
     windows : tuple of int, optional
         Numbers of slices of the windows of a method that divides time.
+    categories : tuple of float, optional
+        Parts of the records that have each label of a category.
     """
 
     domain: Domain
@@ -192,6 +194,7 @@ class PlanRequest:
     series: PlannedSeries = PlannedSeries()
     values: tuple[Value, ...] = ()
     windows: tuple[int, ...] = ()
+    categories: tuple[float, ...] = ()
 
     @property
     def unit(self) -> PrivacyUnit:
@@ -335,8 +338,8 @@ def summarise_errors(request: PlanRequest, errors: list[pandas.DataFrame]) -> pa
     """
     import pandas as pd
 
-    window = ["window"] if request.windows else []
-    keys = ["epsilon", "method", "noise", "density", *window, "centres", "size_share"]
+    axes = [name for name in ("window", "category") if name in errors[0]]
+    keys = ["epsilon", "method", "noise", "density", *axes, "centres", "size_share"]
     groups = pd.concat(errors).groupby(keys, sort=False)
     table = groups.agg(
         mean_count=("count", "mean"),

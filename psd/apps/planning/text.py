@@ -59,7 +59,8 @@ def plan_sentences(expected: Plan) -> list[str]:
     """Say for each epsilon and method from which size on the errors of queries are good."""
     ranges = expected.ranges
     people = ranges[ranges["centres"] == "on data"].sort_values("size_share")
-    keys = [key for key in ("epsilon", "method", "noise", "window") if key in ranges]
+    names = ("epsilon", "method", "noise", "window", "category")
+    keys = [key for key in names if key in ranges]
     groups = people.groupby(keys)
     builds = ranges[keys].drop_duplicates().to_numpy().tolist()
     sentences = [
@@ -121,6 +122,7 @@ def _size_sentence(
     method: str,
     noise: str | None = None,
     window: int | None = None,
+    category: float | None = None,
 ) -> str:
     """Smallest size from which on the mean error is good under every assumed density."""
     if noise is not None:
@@ -129,6 +131,8 @@ def _size_sentence(
     start = f"at epsilon {epsilon}, {method}: queries centred on people"
     if window is not None:
         start += " in one slice" if window == 1 else f" in windows of {window:,} slices"
+    if category is not None:
+        start += f", of a label with {percent_text(category)} of the records,"
     if not good.any():
         last = rows.iloc[-1]
         return (
@@ -189,7 +193,8 @@ def range_columns(expected: Plan) -> dict[str, list[str]]:
     ranges = expected.ranges
     noise = ["noise"] if "noise" in ranges else []
     window = ["window"] if "window" in ranges else []
-    keys = ["epsilon", "method", *noise, *window, "size_km2", "size_share"]
+    category = ["category"] if "category" in ranges else []
+    keys = ["epsilon", "method", *noise, *window, *category, "size_km2", "size_share"]
     on_data = ranges[ranges["centres"] == "on data"].set_index(keys)
     anywhere = ranges[ranges["centres"] == "anywhere"].set_index(keys).loc[on_data.index]
     index = on_data.index.to_frame()
@@ -198,6 +203,7 @@ def range_columns(expected: Plan) -> dict[str, list[str]]:
         "method": index["method"].tolist(),
         **{name: index[name].tolist() for name in noise},
         **{name: [f"{size:,}" for size in index[name]] for name in window},
+        **{name: [percent_text(part) for part in index[name]] for name in category},
         "query_size": [size_text(size) for size in index["size_km2"]],
         "% of_area": [percent_text(share) for share in index["size_share"]],
         "mean_error": _range_texts(on_data, "mean_error"),

@@ -38,6 +38,41 @@ def test_errors_of_areas_in_windows():
     assert "by itself a build chooses" in told
 
 
+def test_errors_of_labels():
+    found = small(windows=[24], categories=[0.5, 0.3, 0.2])
+    people = found.table[found.table["centres"] == "on data"]
+    assert people["category"].tolist() == [0.5, 0.3, 0.2]
+    counts = people["mean_count"].to_numpy()
+    assert counts / counts.sum() == pytest.approx([0.5, 0.3, 0.2], abs=0.05)
+    assert people["mean_error"].iloc[0] < people["mean_error"].iloc[2]
+    assert range_columns(found)["category"] == ["50 %", "30 %", "20 %"]
+    assert "in windows of 24 slices, of a label with 20 % of the records," in " ".join(
+        plan_sentences(found)
+    )
+    whole = small(epsilon=1000, sizes=[1.0], windows=[24], categories=4).table
+    assert whole["mean_records_off"].max() < 5
+    assert whole["mean_count"].tolist() == pytest.approx([1_800] * 2, rel=0.1)
+    told = as_json(
+        f"{LINE} --count 300 --epsilon 1 --windows 24 --categories 40%,60% --format json"
+    )
+    assert {row["category"] for row in told["expected"]} == {0.4, 0.6}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"categories": 1}, "categories must be between 2 and 100"),
+        ({"categories": [0.5, 0.4]}, "categories must be 2 to 100 parts above 0 % that sum to 100"),
+        ({"categories": [0.5, "0.5"]}, "categories must be 2 to 100 parts"),
+        ({"categories": 3, "methods": "auto"}, "categories must be left out without slices and"),
+        ({"categories": 3, "slices": 1}, "categories must be left out without slices and"),
+    ],
+)
+def test_labels_that_are_refused(arguments, told):
+    with pytest.raises(ParameterError, match=told):
+        small(**arguments)
+
+
 def test_all_of_everything_is_known_at_a_large_epsilon():
     found = small(epsilon=1000, sizes=[1.0], windows=[24]).table
     assert found["mean_records_off"].max() < 5
