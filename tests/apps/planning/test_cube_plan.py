@@ -52,9 +52,7 @@ def test_errors_of_labels():
     whole = small(epsilon=1000, sizes=[1.0], windows=[24], categories=4).table
     assert whole["mean_records_off"].max() < 5
     assert whole["mean_count"].tolist() == pytest.approx([1_800] * 2, rel=0.1)
-    told = as_json(
-        f"{LINE} --count 300 --epsilon 1 --windows 24 --categories 40%,60% --format json"
-    )
+    told = as_json(f"{LINE} --count 300 --epsilon 1 --windows 24 --categories 40%,60%")
     assert {row["category"] for row in told["expected"]} == {0.4, 0.6}
 
 
