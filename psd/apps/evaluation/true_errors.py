@@ -264,7 +264,9 @@ def _counted_tally(release: Release, tally: Tally | None, held: Batch) -> Tally:
     if release.unit.kind == "record" and not release.record.boundary:
         if tally is not None:
             raise ParameterError("tally= must be absent: this release counts every record")
-        axes = {} if cube is None else {"slices": cube.slices, "strata": cube.category}
+        axes: dict[str, Any] = {}
+        if cube is not None:
+            axes = {"slices": cube.slices, "strata": cube.category}
         return tally_batches([held], release.domain, **axes)
     if tally is None:
         raise ParameterError(

@@ -93,7 +93,7 @@ def check_categories(categories: Any, windows: tuple[int, ...]) -> tuple[float, 
             name="categories",
         )
     if isinstance(categories, int):
-        number = integer_between(2, MAX_PLANNED_LABELS)("categories", categories)
+        number: int = integer_between(2, MAX_PLANNED_LABELS)("categories", categories)
         return (1 / number,) * number
     parts = [float(part) if isinstance(part, int | float) else -1.0 for part in categories]
     if (
