@@ -264,10 +264,8 @@ def _counted_tally(release: Release, tally: Tally | None, held: Batch) -> Tally:
     if release.unit.kind == "record" and not release.record.boundary:
         if tally is not None:
             raise ParameterError("tally= must be absent: this release counts every record")
-        axes: dict[str, Any] = {}
-        if cube is not None:
-            axes = {"slices": cube.slices, "strata": cube.category}
-        return tally_batches([held], release.domain, **axes)
+        slices, category = (None, None) if cube is None else (cube.slices, cube.category)
+        return tally_batches([held], release.domain, slices=slices, strata=category)
     if tally is None:
         raise ParameterError(
             "the release dropped some records inside its bounds, so evaluating it needs tally=, "

@@ -93,8 +93,8 @@ def check_categories(categories: Any, windows: tuple[int, ...]) -> tuple[float, 
             name="categories",
         )
     if isinstance(categories, int):
-        number: int = integer_between(2, MAX_PLANNED_LABELS)("categories", categories)
-        return (1 / number,) * number
+        labels: int = integer_between(2, MAX_PLANNED_LABELS)("categories", categories)
+        return (1 / labels,) * labels
     parts = [float(part) if isinstance(part, int | float) else -1.0 for part in categories]
     if (
         not 2 <= len(parts) <= MAX_PLANNED_LABELS
