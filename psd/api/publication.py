@@ -341,45 +341,17 @@ class Publication:
         return iter(self._time())
 
     def __getitem__(self, name: Any) -> Self:
-        """Release of one time slice; of a cube a view of any window, such as ``"weekends"``.
+        """Release of one time slice; of a cube a view of a window of time, and of a category.
 
-        A view is asked, drawn and exported, and has the guarantee of its cube; it is no release of
-        its own, and cannot be saved.
-
-        Raises
-        ------
-        ParameterError
-            If the release has no such slice, or it is no window of the cube.
-        """
-        slices = self._time()
-        if isinstance(self.record, CubeRecord):
-            return self._view_of(self._asked_time(name, None))
-        if name not in slices.names:
-            raise ParameterError(
-                f"slice {name!r} is not in this series; it has {len(slices)}, from "
-                f"{slices.names[0]} to {slices.names[-1]}"
-            )
-        return self._releases[slices.names.index(name)]
-
-    def view(self, when: Any = None, category: str | None = None) -> Self:
-        """View of a cube in a window of time and a category: ``cube[when]`` has all categories.
-
-        A view is asked, drawn and exported, and has the guarantee of its cube; it is no release of
-        its own, and cannot be saved. The cells of a view have the answers of `Release.query` to
-        their boxes in this window and category.
-
-        Parameters
-        ----------
-        when : str, date or psd.space.time_slices.TimeWindow, optional
-            Window of time, such as ``"weekdays 07-09"``; all time by default.
-        category : str, optional
-            Label, such as ``"work"`` or ``"purpose=work"``, with all labels below it. All
-            categories by default.
+        ``cube["weekdays 07-09"]`` has all categories, ``cube["weekdays 07-09", "work"]`` one label
+        with all labels below it, and ``cube[:, "work"]`` all time. A view is asked, drawn and
+        exported, and has the guarantee of its cube; it is no release of its own, and cannot be
+        saved. Its cells have the answers of `Release.query` to their boxes.
 
         Raises
         ------
         ParameterError
-            If the release is no cube, or has no such window or label.
+            If the release has no such slice, or the cube no such window or label.
 
         Examples
         --------
@@ -396,18 +368,29 @@ class Publication:
         ...     labels=["full", "low"],
         ...     per="record",
         ... )
-        >>> low = cube.view(category="low")
+        >>> low = cube[:, "low"]
         >>> low.metadata["category"]
         'fare=low'
         >>> bool((low.to_geopandas()["estimate"] >= 0).all())
         True
         """
-        if not isinstance(self.record, CubeRecord):
+        if isinstance(self.record, CubeRecord):
+            is_pair = isinstance(name, tuple) and len(name) == 2
+            when, category = name if is_pair else (name, None)
+            when = None if isinstance(when, slice) and when == slice(None) else when
+            return self._view_of(self._asked_time(when, None, of=category))
+        if isinstance(name, tuple):
             raise ParameterError(
                 "release must be a cube to have views, got "
                 + ("a window of one" if isinstance(self.record, WindowRecord) else "another")
             )
-        return self._view_of(self._asked_time(when, None, of=category))
+        slices = self._time()
+        if name not in slices.names:
+            raise ParameterError(
+                f"slice {name!r} is not in this series; it has {len(slices)}, from "
+                f"{slices.names[0]} to {slices.names[-1]}"
+            )
+        return self._releases[slices.names.index(name)]
 
     def _view_of(self, asked: AskedTime) -> Self:
         """View of the one window that is asked about."""

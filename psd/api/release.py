@@ -777,7 +777,7 @@ class Release(Publication):
         from psd.export._cells import export_regions
         from psd.release.allow_list import check_shown
 
-        view = self if when is None and category is None else self.view(when, category)
+        view = self if when is None and category is None else self[when, category]
         if each is not None and not isinstance(self.record, CubeRecord):
             raise ParameterError(
                 f"each must be left out, got {shown(each)}; the release is no cube", name="each"

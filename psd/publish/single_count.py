@@ -55,7 +55,7 @@ _READING = tuple(
     each.name
     for each in FIELDS
     if each.name == "values"
-    or (each.group in ("Input", "Unit of privacy", "Time") and not each.private)
+    or (each.group in ("Input", "Unit of privacy", "Time") and each.of_records and not each.private)
 )
 
 

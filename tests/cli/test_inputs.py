@@ -51,10 +51,10 @@ REFUSED = [
         ("postgresql://h/db", "--table", "a", "--query", "SELECT 1"),
         "needs either --table",
     ),
-    (2, "a.parquet --time seen --time-zone KST", "Asia/Seoul"),
-    (8, "a.parquet --time id", "'id' holds text that is not a time"),
-    (8, "a.parquet --time when", "no column 'when'"),
-    (2, "a.parquet --time lon", "different columns"),
+    (2, "a.parquet --time seen --time-zone KST --slices 2024-01", "Asia/Seoul"),
+    (8, "a.parquet --time id --slices 2024-01", "'id' holds text that is not a time"),
+    (8, "a.parquet --time when --slices 2024-01", "no column 'when'"),
+    (2, "a.parquet --time lon --slices 2024-01", "different columns"),
     (8, "a.parquet --geometry place", "no column 'place'"),
     (8, "a.parquet a.parquet", "twice"),
     (8, "a.parquet *.parquet", "twice"),
@@ -66,7 +66,7 @@ def test_what_is_refused_and_that_times_are_read(subtests):
     ROWS.to_parquet("a.parquet")
     check_refusals(subtests, REFUSED, "build", "-o", "r.psd", *BUILD)
     assert "secret" not in fails(2, f"build {REFUSED[2][1]} -o r.psd", *BUILD)
-    passes("build a.parquet --time seen --time-zone Asia/Seoul -o r", *BUILD)
+    passes("build a.parquet --time seen --time-zone Asia/Seoul --slices 2024-01 -o r", *BUILD)
 
 
 def test_no_input_is_written_to_and_a_missing_driver_is_named(here, subtests, monkeypatch):

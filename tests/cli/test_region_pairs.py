@@ -13,13 +13,13 @@ from support.cli_runner import check_refusals, cli, passes, write_points
 BOUNDS = "--bounds -4 -4 4 4"
 REGIONS = "--regions wards.gpkg --region-id ward --gaps outside"
 BUILD = f"build points.csv -o r --epsilon 8 {REGIONS}"
-TIMED = f"{BUILD} --time time {BOUNDS}"
+BOUND = f"{BUILD} {BOUNDS}"
 
 # Options of the rows of the table that are "yes", and how a user is counted.
 GOES = {
     "users": "--user user --max-contributions 2",
     "counted users": "--user user --count users",
-    "slices": "--slices 2024-01..2024-02",
+    "slices": "--time time --slices 2024-01..2024-02",
     "boundary": "--boundary land.gpkg",
     "covariate": "--covariate land.gpkg",
     "ledger": "--ledger l.ledger --dataset d",
@@ -49,7 +49,7 @@ def check_build(*names):
         user = "--unit user --user user" if "--user" in options else ""
         passes("ledger create l.ledger")
         passes(f"ledger register l.ledger d --budget 9 {user}")
-    assert "wrote r: regions" in passes(f"{TIMED} {options}")
+    assert "wrote r: regions" in passes(f"{BOUND} {options}")
     answers = psd.load("r").query(each="slice" if "slices" in names else None).table
     assert answers["id"].tolist() == list("abcd") * (2 if "slices" in names else 1)
     assert np.isfinite(answers["estimate"]).all()
@@ -86,7 +86,7 @@ ASKED = (
 @pytest.mark.deep
 @pytest.mark.parametrize("name", [name for name in GOES if name not in ("ledger", "a recipe")])
 def test_each_question_goes_with_each_build(name, subtests):
-    passes(f"{TIMED} {GOES[name]}")
+    passes(f"{BOUND} {GOES[name]}")
     for line in ASKED:
         with subtests.test(line):
             option = "--slice" if line.startswith("export") else "--when"

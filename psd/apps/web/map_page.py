@@ -172,20 +172,20 @@ def map_page(
             windows = [] if when is None else _windows(cube, when, None)
             if isinstance(record, CubeRecord):
                 for each in windows or [None]:
-                    release.view(each, category)  # checks what is asked
+                    release[each, category]  # checks what is asked
             choices = cube_steps(record, windows, category)
             return _cube_page(release, cube, choices, regions, title, threshold)
     names: list[str] = [""] if release.slices is None else list(release)
     if isinstance(release.record, CubeRecord):
         of_steps = _windows(release.record, when, level)
-        first = release.view(of_steps[0], category)
+        first = release[of_steps[0], category]
         axis, label = release.record.category, ""
         if axis is not None and category is not None:
             label = f"{axis.column}={axis.label_named(category)}"
         times = ["" if window is None else window.name for window in of_steps]
         names = [", ".join(filter(None, [time, label])) for time in times]
         trees = [first.tree] * len(of_steps)
-        views = (release.view(window, category) for window in of_steps)
+        views = (release[window, category] for window in of_steps)
         steps: Iterable[Release] = [first] if len(of_steps) == 1 else views
     else:
         if isinstance(record, WindowRecord):

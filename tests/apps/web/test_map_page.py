@@ -221,7 +221,7 @@ def test_a_page_of_a_cube_has_its_tree_of_labels():
     ]  # fmt: skip
     assert stated["chosen"] is None
     assert Page(map_page(release, category="purpose=work")).data["cube"]["chosen"] == "work"
-    view = Page(map_page(release.view("mondays", "work"))).data["cube"]
+    view = Page(map_page(release["mondays", "work"])).data["cube"]
     assert [each["name"] for each in view["steps"]] == ["mondays, purpose=work"]
     assert view["steps"][0]["cells"] == [list(range(24)), [0, 1]]
     with pytest.raises(ParameterError, match="did you mean 'work'"):

@@ -22,7 +22,11 @@ def wanted(release, views, **choice):
     """Tables of views, one below the other, without their polygons."""
     parts = []
     for columns, asked in views:
-        cells = pd.DataFrame(release.view(**asked).to_geopandas(**choice).drop(columns="geometry"))
+        cells = pd.DataFrame(
+            release[asked.get("when"), asked.get("category")]
+            .to_geopandas(**choice)
+            .drop(columns="geometry")
+        )
         for place, (name, text) in enumerate(columns.items(), 2):
             cells.insert(place, name, text)
         parts.append(cells)
@@ -80,10 +84,10 @@ def test_a_file_of_views_states_what_is_common_and_the_guarantee(release, tmp_pa
 
 def test_one_view_is_exported_without_columns(release, tmp_path):
     release.export(tmp_path / "a.csv", when="mondays", category="bus")
-    release.view("mondays", "bus").export(tmp_path / "b.csv")
+    release["mondays", "bus"].export(tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     number = release.export(tmp_path / "p.csv", points=True, seed=1, category="bus")
-    assert number == len(release.view(category="bus").to_points(seed=1))
+    assert number == len(release[:, "bus"].to_points(seed=1))
 
 
 def test_what_is_refused(release, tmp_path, monkeypatch):

@@ -116,7 +116,7 @@ def test_views_of_a_cube_have_the_same_classes_and_one_key(labelled, number):
     title = figure.get_suptitle()
     for words in (hours, "mode=public", labelled.record.guarantee_text):
         assert words in title
-    wanted = labelled.view(names[-1], "public").to_geopandas()["density"].to_numpy()
+    wanted = labelled[names[-1], "public"].to_geopandas()["density"].to_numpy()
     drawn = np.asarray(shown[-1].collections[0].get_array())
     assert drawn == pytest.approx(np.minimum(wanted, drawn.max()))
 

@@ -149,7 +149,7 @@ def test_xarray_has_dimensions_of_time_and_categories(labelled):
     for hour, mode in ((8, "bus"), (19, "other")):
         moment = np.datetime64(f"2024-01-02T{hour:02}")
         found = dataset.sel(time=moment, category=mode)
-        raster = density_raster(labelled.view(f"2024-01-02T{hour:02}", mode).index.fit, 5, 3)
+        raster = density_raster(labelled[f"2024-01-02T{hour:02}", mode].index.fit, 5, 3)
         for name in ("count", "density", *ERRORS):
             assert (found[name].to_numpy() == getattr(raster, name)).all()
     boxes = [(16 / 5 * i, 16 / 3 * (2 - j), 16 / 5 * (i + 1), 16 / 3 * (3 - j))
@@ -164,7 +164,7 @@ def test_xarray_has_dimensions_of_time_and_categories(labelled):
 def test_xarray_of_windows_of_labels_and_of_a_series(labelled, tmp_path):
     dataset = labelled.to_xarray(4, 2, when=["mondays", "07-09"], category=["public", "bus"])
     assert dict(dataset.sizes) == {"when": 2, "category": 2, "y": 2, "x": 4}
-    expected = labelled.view("07-09", "bus").to_xarray(4, 2)
+    expected = labelled["07-09", "bus"].to_xarray(4, 2)
     assert dataset.sel(when="07-09", category="bus")["error"].equals(
         expected["error"].assign_coords(when="07-09", category="bus")
     )

@@ -71,7 +71,7 @@ def test_cells_of_a_category_have_its_answers(labelled, subtests):
     windows = [None] if labelled.slices is None else [None, *WINDOWS[:3]]
     for when in windows:
         for category in ("bus", "public", "mode=tram", "other", None):
-            table = labelled.view(when, category).to_geopandas(cells="all")
+            table = labelled[when, category].to_geopandas(cells="all")
             answers = of_cells(labelled, table, when=when, category=category)
             with subtests.test(f"{when} {category}"):
                 for name in ("estimate", *ERRORS):
@@ -81,10 +81,10 @@ def test_cells_of_a_category_have_its_answers(labelled, subtests):
 
 
 def test_views_of_a_category_are_asked_as_the_cube_is(labelled):
-    view = labelled.view(category="mode=public")
+    view = labelled[:, "mode=public"]
     assert view.query(BOXES).table.equals(labelled.query(BOXES, category="public").table)
     assert view.query(top=2).table.equals(labelled.query(top=2, category="public").table)
-    other = labelled.view(category="bus")
+    other = labelled[:, "bus"]
     found = view.query(BOXES, difference=other).table
     both = labelled.query(BOXES, category=["public", "bus"]).joint()
     for row in range(2):
@@ -94,18 +94,18 @@ def test_views_of_a_category_are_asked_as_the_cube_is(labelled):
     assert abs(len(view.to_points(seed=1)) - view.total) < 1
     assert view.total == pytest.approx(labelled.query([(0, 0, 16, 16)], category="public")[
         "estimate"][0])  # fmt: skip
-    assert labelled.view().total == labelled.total
+    assert labelled[:].total == labelled.total
 
 
 def test_a_view_of_a_category_states_it_and_the_guarantee_of_its_cube(labelled):
-    view = labelled.view(category="public")
+    view = labelled[:, "public"]
     time = {} if labelled.slices is None else {"when": "all time"}
     assert view.metadata == {**labelled.metadata, **time, "category": "mode=public"}
     assert view.to_geopandas().attrs["category"] == "mode=public"
     assert "mode=public" in repr(view)
     assert (view.epsilon, view.digest) == (labelled.epsilon, labelled.digest)
     assert view.record.guarantee_text == labelled.record.guarantee_text
-    assert "category" not in labelled.view().metadata
+    assert "category" not in labelled[:].metadata
 
 
 def test_views_that_are_refused(labelled, data):
@@ -116,14 +116,14 @@ def test_views_that_are_refused(labelled, data):
     }
     for words, asked in refusals.items():
         with pytest.raises(ParameterError, match=words):
-            labelled.view(**asked)
+            labelled[:, asked["category"]]
     with pytest.raises(ParameterError, match=r"category must be left out.*no categories"):
-        data.view(category="bus")
+        data[:, "bus"]
     with pytest.raises(ParameterError, match="when must be one window, got 2"):
-        data.view(["2024-01-01", "2024-01-02"])
+        data[["2024-01-01", "2024-01-02"]]
     with pytest.raises(ParameterError, match="must be a cube to have views, got a window"):
-        data.view("2024-01-01").view(category="bus")
-    record = labelled.view(category="bus").record
+        data["2024-01-01"][:, "bus"]
+    record = labelled[:, "bus"].record
     for other in ({"category": "tram"}, {"category": "no"}, {"window": all_time(labelled.record)}):
         with pytest.raises(ParameterError, match="of the category that it names"):
             replace(record, **other)

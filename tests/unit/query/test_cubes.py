@@ -181,7 +181,6 @@ REFUSED = {
     "slice": lambda release, path: release["2024-01-03"],
     "windows": lambda release, path: release[WINDOWS],
     "nested areas in windows": lambda release, path: release.query(BOXES, when=WINDOWS).nested(),
-    "explain": lambda release, path: release.query(BOXES).explain(),
     "difference of a window": lambda release, path: release.query(BOXES, difference=release),
     "difference of windows": lambda release, path: release.query(
         BOXES, when=WINDOWS, difference=release
