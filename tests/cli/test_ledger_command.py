@@ -242,7 +242,7 @@ REFUSED = [
     (2, f"{PEOPLE} --user id", "the column of user ids if and only if"),
     (2, f"{PEOPLE} --uzer id", "uzer"),
     (2, f"{PEOPLE} --read user=id", "is now --user"),
-    (2, "ledger spend city.ledger", "command 'ledger spend' does not exist; did you mean"),
+    (2, "ledger spend city.ledger", "ledger command 'spend' does not exist; use one of"),
     (6, "ledger create city.ledger", "exists"),
     (6, "ledger create nowhere/city.ledger", "does not exist"),
     (6, f"build points.csv -o city.ledger {SMALL} --overwrite {PAID}", "is never overwritten"),
