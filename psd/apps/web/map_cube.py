@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeWindow
 
 MAX_CUBE_NODES = 400_000
-"""Limit of the nodes of both layers of a cube whose page answers any window; about 6 MB."""
+"""Limit of the nodes of both layers of a cube whose page answers any window; about 8 MB."""
 
 
 def answers_windows(record: CubeRecord) -> bool:

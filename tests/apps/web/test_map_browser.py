@@ -356,14 +356,13 @@ def test_a_page_of_one_window_names_it_without_a_slider(opened):
     assert page.inner_text("#slice-text") == "mondays"
     for part in ("#slice", "#span-row", "#category-row"):
         assert not page.is_visible(part)
-    assert page.inner_text("#shown") == "Time: mondays"
+    assert page.inner_text("#shown") == "mondays"
+    assert page.inner_text("#slice-name") == "View"
 
 
 def rated(page):
     """Wait until the errors of all cells that are shown are computed."""
-    page.wait_for_function(
-        "document.getElementById('rating').hidden && psdMap.isRated()", timeout=PATIENCE * 1000
-    )
+    until(lambda: page.evaluate("psdMap.isRated()"), bool)
 
 
 def slid(page, slider, number):
@@ -432,6 +431,8 @@ def test_a_span_of_time_and_a_category_are_chosen_for_drawn_areas_of_a_cube(open
     # An end that passes the other one takes it along.
     slid(page, "#span-last", 2)
     assert page.inner_text("#slice-text") == "2024-01-01T02"
+    assert page.input_value("#slice") == "3"
+    assert page.inner_text("#span-last-text") == "2024-01-01T03"
     page.select_option("#category", "-1")
     assert agrees(when="2024-01-01T02")
     rated(page)

@@ -137,7 +137,8 @@
       const of = names ? [slices, chosen] : [chosen];
       const made = current.cube.window(sizes.map((size, axis) => (
         of[axis] ? mask(size, of[axis]) : new Uint8Array(size).fill(1))));
-      if (windows.size > 40) windows.delete(windows.keys().next().value);
+      // Samples of classes, and the windows looked at last.
+      if (windows.size > 20) windows.delete(windows.keys().next().value);
       windows.set(key, Object.assign(made, { key, ratings: null }));
     }
     return windows.get(key);
@@ -625,7 +626,7 @@
       list.append(item);
     };
     const { good, reliable } = data, time = timeName();
-    const parts = time ? [word("inWindow", time)] : [];
+    const parts = time ? [hasFixed ? time : word("inWindow", time)] : [];
     if (cube && cube.column && !hasFixed) {
       parts.push(word("inCategory", cube.column, categoryName()));
     }
@@ -642,6 +643,10 @@
       });
       entry(null, 1, word(value ? "poorMean" : "unreliable"), true);
       entry(colours()[3], ALPHA[1], word("faint"));
+    }
+    if (shownItems.length > 1 && shownItems.every(({ quality }) => quality === 2)) {
+      list.append(element("li", word(state.layer < 0 && state.level ? "allPoorCells" : "allPoor"),
+        { class: "warn" }));
     }
     const hasRest = state.layer >= 0 && data.groups[state.layer].rest !== null;
     if (hasRest) list.append(element("li", word("rest"), { class: "soft" }));
@@ -960,12 +965,21 @@
       const { all, cells } = steps[state.slice];
       const shown = all || !cells ? range(0, names.length) : cells[0];
       const [first, last] = state.span || [shown[0], shown[shown.length - 1]];
-      byId("span-first").value = first;
-      byId("span-last").value = last;
+      // Hours are named by when they begin, and a span of them ends when its last one does.
+      const texts = { first: names[first], last: (cube.ends || names)[last] };
       for (const [end, at] of [["first", first], ["last", last]]) {
-        byId(`span-${end}-text`).textContent = names[at];
-        byId(`span-${end}`).setAttribute("aria-valuetext", names[at]);
+        byId(`span-${end}`).value = at;
+        byId(`span-${end}`).setAttribute("aria-valuetext", texts[end]);
+        byId(`span-${end}-text`).textContent = texts[end];
       }
+      // The slider follows a span that is one of its steps, and else says nothing.
+      const isAll = first === 0 && last === names.length - 1, isStep = isAll || first === last;
+      if (state.span && !cube.steps.length && isStep) {
+        state.slice = isAll ? 0 : first + 1;
+        byId("slice").value = state.slice;
+      }
+      byId("slice").classList.toggle("aside", Boolean(state.span) && !(isStep
+        && !cube.steps.length));
     }
     if (!cube.column) return;
     byId("category-name").textContent = word("category", cube.column);
@@ -1141,6 +1155,7 @@
   state.level = deepest;
   setTheme(state.dark);
   byId("slice-row").hidden = !timeName();
+  if (hasFixed) byId("slice-name").dataset.word = "view";
   byId("slice").hidden = steps.length < 2;
   byId("slice").max = steps.length - 1;
   byId("span-row").hidden = !names || hasFixed;

@@ -4,11 +4,13 @@
 const psdWords = {
   en: {
     show: "Show", count: "Count", density: "Density", reliability: "Reliability",
-    cells: "Cells", cell: "Cell", regions: "Regions", level: "Level of cells", slice: "Time",
+    cells: "Cells", cell: "Cell", regions: "Regions", level: "Level of cells", slice: "Time", view: "View",
     allTime: "all time", span: "Choose a span of time", from: "From", until: "Until",
     category: "Category: {0}", allCategories: "all", otherCategory: "{0} (labels that are not listed)",
     drawApart: "Draw areas and read answers", inWindow: "Time: {0}", inCategory: "{0}: {1}",
     rating: "Computing the errors of the cells …",
+    allPoor: "All estimates shown are poor. Ask for a larger area or a longer time.",
+    allPoorCells: "All cells shown are poor. Lower the level of cells, or draw a larger area.",
     tooLarge: "This release has more than {0} cells: the page answers cells and regions at the steps "
       + "of its slider. Use psd query for other times and for drawn areas.",
     theme: "Dark or light",
@@ -63,11 +65,13 @@ const psdWords = {
   },
   ko: {
     show: "표시", count: "개수", density: "밀도", reliability: "신뢰도",
-    cells: "셀", cell: "셀", regions: "고를 구역", level: "셀 단계", slice: "시간",
+    cells: "셀", cell: "셀", regions: "고를 구역", level: "셀 단계", slice: "시간", view: "보기",
     allTime: "전체 시간", span: "기간 고르기", from: "시작", until: "끝",
     category: "분류: {0}", allCategories: "전체", otherCategory: "{0} (목록에 없는 값)",
     drawApart: "영역을 그려 묻기", inWindow: "시간: {0}", inCategory: "{0}: {1}",
     rating: "셀의 오차 계산 중 …",
+    allPoor: "보이는 추정값이 모두 나쁩니다. 더 넓은 영역이나 더 긴 시간을 물으십시오.",
+    allPoorCells: "보이는 셀이 모두 나쁩니다. 셀 단계를 낮추거나 더 넓은 영역을 그리십시오.",
     tooLarge: "이 공개 자료는 셀이 {0}개보다 많아, 이 페이지는 막대의 시간마다 셀과 구역에만 답합니다. "
       + "다른 시간과 그린 영역은 psd query로 물으십시오.",
     theme: "어둡게 또는 밝게",
