@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CEILING_ERRORS", "DENSITY_RASTER", "EMPTY_VARIANCE", "EVEN_SHARE", "SMOOTHING_PASSES"]
+__all__ = [
+    "CEILING_ERRORS",
+    "DENSITY_RASTER",
+    "EMPTY_VARIANCE",
+    "EVEN_SHARE",
+    "POOLING_PEERS",
+    "SMOOTHING_PASSES",
+]
 
 # --- how records lie inside cells ---------------------------------------------------------------
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.apps.web.map_arrays import Arrays, fit_arrays, fit_numbers, of_leaves, rounded
+from psd.apps.web.map_arrays import Arrays, fit_arrays, fit_numbers, of_leaves
+from psd.estimation.constants import POOLING_PEERS
+from psd.estimation.least_squares import measure_record
 from psd.release.cube import CubeRecord, WindowRecord
 
 if TYPE_CHECKING:
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
     from psd.query.answer_table import Threshold
     from psd.space.time_slices import TimeWindow
 
-MAX_CUBE_NODES = 400_000
-"""Limit of the nodes of both layers of a cube whose page answers any window; about 8 MB."""
+MAX_CUBE_NODES = 1_000_000
+"""Limit of the nodes of both layers of a cube whose page answers any window; about 9 MB."""
 
 
 def answers_windows(record: CubeRecord) -> bool:
@@ -35,23 +37,29 @@ def cube_arrays(fit: CubeFit) -> Arrays:
     Returns
     -------
     dict of str to ndarray
-        Of the joint layer ``children``, ``count``, ``signed``, ``slope`` and ``variance`` as of a
-        release; ``node``, of the plane, with the box of each node; of each axis ``first`` and
+        Of the joint layer ``children``; ``noisy`` counts, their variances ``measured``, and the
+        published ``count`` of the leaves unless it is that of least squares; ``node``, of the plane, with the box of each node; of each axis ``first`` and
         ``stop`` of the spans, less those of the parents, and ``profile``, the records of its cells;
         ``phi``, the overdispersion of windows, by their width along each axis and by level of the
         plane. ``outside`` says which leaves of the plane no record can lie in, if there are such.
     """
-    tree, estimates = fit.tree, fit.estimates
+    tree, estimates, record = fit.tree, fit.estimates, fit.record.joint
+    measured = measure_record(record)
+    value, variance = measured.value, measured.variance
+    outside = record.outside
+    if outside is not None:
+        variance[outside & tree.is_leaf] = 0.0
+    # Noisy counts are small integers, and few variances differ: the page makes estimates of them.
+    is_small = bool((np.abs(value) < 2**31).all() and (value == np.rint(value)).all())
     joint: Arrays = {
         "children": tree.children.astype(np.uint8),
-        "count": of_leaves(tree, estimates.count),
-        "slope": rounded(estimates.slope),
-        "variance": rounded(estimates.upward_variance),
+        "noisy": value.astype(np.int32) if is_small else value,
+        "measured": variance,
         "node": fit.nodes.astype(np.int32),
         "phi": _overdispersions(fit),
     }
     if fit.published_covariance is not estimates:
-        joint["signed"] = of_leaves(tree, estimates.signed)
+        joint["count"] = of_leaves(tree, estimates.count)
     offsets = tree.spans.copy()
     offsets[1:] -= tree.spans[tree.parent[1:]]
     for axis, profile in enumerate(fit.profiles):
@@ -68,7 +76,7 @@ def cube_numbers(fit: CubeFit, threshold: Threshold = 0.3) -> dict[str, Any]:
     levels = fit.tree.levels
     joint = {
         "sizes": list(fit.record.sizes),
-        "root": float(fit.estimates.variance[0]),
+        "peers": POOLING_PEERS,
         "signed": fit.published_covariance is fit.estimates,
         "lump": fit.cluster_size,
         # Of the nodes of each level that are more than one slice of one category.

@@ -93,6 +93,7 @@ ENGINE_SCRIPTS = (
     "map_walk.js",
     "map_intervals.js",
     "map_values.js",
+    "map_squares.js",
     "map_cubes.js",
     "map_engine.js",
 )

@@ -194,7 +194,7 @@ def test_a_page_of_a_cube_has_steps_of_time_and_all_cells():
     )  # fmt: skip
     assert data["digest"] == release.digest
     [one] = data["slices"]
-    assert {"joint.slope", "joint.node", "joint.phi"} <= {name for name, *_ in one["directory"]}
+    assert {"joint.noisy", "joint.node", "joint.phi"} <= {name for name, *_ in one["directory"]}
     # Without windows the page makes steps of all time and of each slice, by their names.
     every = Page(map_page(release)).data["cube"]
     assert (every["steps"], every["names"], every["labels"]) == ([], list(release), [])

@@ -3,6 +3,7 @@
 
 const psdCubes = (() => {
   const { finite, fromLeaves, fromParents, nodeVariances, publishedNoise, topology } = psdTrees;
+  const { leastSquares } = psdSquares;
   const { Walk } = psdWalk;
   const TINY = 1e-300;
 
@@ -13,12 +14,12 @@ const psdCubes = (() => {
       this.plane = plane;
       this.meta = meta.cube;
       Object.assign(this, topology(own("children")));
-      this.count = fromLeaves(this, own("count"));
-      this.signed = own("signed") ? fromLeaves(this, own("signed")) : this.count;
+      const noise = leastSquares(this, own("noisy"), own("measured"), this.meta.peers);
+      this.signed = noise.signed;
+      this.count = own("count") ? fromLeaves(this, own("count")) : this.signed;
       this.node = own("node"); // of the plane, with the box of each node
       this.spans = this.meta.sizes.map((_, axis) => (
         ["first", "stop"].map((end) => fromParents(this, own(`${end}${axis}`)))));
-      const noise = { slope: own("slope"), variance: own("variance"), root: this.meta.root };
       this.noise = { ...noise, variance: finite(noise.variance) };
       this.whole = nodeVariances(this, this.noise);
       this.published = this.meta.signed ? this.noise
