@@ -162,9 +162,9 @@ def fit_arrays(fit: Fit) -> Arrays:
         "children": tree.children.astype(np.uint8),
         "offsets": _offsets(tree),
         "count": of_leaves(tree, estimates.count),
-        "slope": rounded(estimates.slope),
+        "slope": _rounded(estimates.slope),
         "variance": estimates.upward_variance,
-        "whole": rounded(estimates.variance),
+        "whole": _rounded(estimates.variance),
         "spread": fit.dispersion.overdispersion,
     }
     if fit.record.post_processing.estimate != "signed":
@@ -201,9 +201,9 @@ def _cut_arrays(release: Release, level: int) -> Arrays:
         "children": children.astype(np.uint8),
         "offsets": _offsets(tree).reshape(4, -1)[:, upper].ravel(),
         "count": estimates.count[upper],
-        "slope": rounded(estimates.slope[upper]),
+        "slope": _rounded(estimates.slope[upper]),
         "variance": estimates.upward_variance[upper],
-        "whole": rounded(estimates.variance[upper]),
+        "whole": _rounded(estimates.variance[upper]),
         "spread": fit.dispersion.overdispersion[upper],
         "ground": _ground_scales(fit, upper.stop),
     }
@@ -280,7 +280,7 @@ def of_leaves(tree: Tree, values: Floats) -> Floats:
     return values[tree.is_leaf] if is_sum else values
 
 
-def rounded(values: Floats) -> Floats:
+def _rounded(values: Floats) -> Floats:
     """Values without the digits that are rounding errors."""
     finite = np.where(np.isfinite(values) & (values != 0), values, 1.0)
     scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.abs(finite))))
@@ -289,7 +289,7 @@ def rounded(values: Floats) -> Floats:
 
 def _line_shares(deviation: Floats, count: Floats) -> Floats:
     """Deviations of cuts per record, and of empty nodes as they are, shape (2, nodes)."""
-    return rounded(deviation / np.where(count > 0, count, 1.0))
+    return _rounded(deviation / np.where(count > 0, count, 1.0))
 
 
 def release_numbers(

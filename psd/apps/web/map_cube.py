@@ -38,10 +38,11 @@ def cube_arrays(fit: CubeFit) -> Arrays:
     -------
     dict of str to ndarray
         Of the joint layer ``children``; ``noisy`` counts, their variances ``measured``, and the
-        published ``count`` of the leaves unless it is that of least squares; ``node``, of the plane, with the box of each node; of each axis ``first`` and
-        ``stop`` of the spans, less those of the parents, and ``profile``, the records of its cells;
-        ``phi``, the overdispersion of windows, by their width along each axis and by level of the
-        plane. ``outside`` says which leaves of the plane no record can lie in, if there are such.
+        published ``count`` of the leaves unless it is that of least squares; ``node``, of the
+        plane, with the box of each node; of each axis ``first`` and ``stop`` of the spans, less
+        those of the parents, and ``profile``, the records of its cells; ``phi``, the overdispersion
+        of windows, by their width along each axis and by level of the plane; ``outside``, which
+        leaves of the plane no record can lie in, if there are such.
     """
     tree, estimates, record = fit.tree, fit.estimates, fit.record.joint
     measured = measure_record(record)
