@@ -208,8 +208,8 @@ CUBE_TIME_OFFSET: Final = 4
 """Halvings by which time is ahead of space below that, and by which categories are."""
 
 CUBE_CATEGORY_TIME_OFFSET: Final = 2
-"""Halvings by which time is ahead of space in a cube with categories; `lab/categories.py`. With one,
-made-up cities gain as much again, but months of Andorra, which are uneven, have a third more error.
+"""Halvings by which time is ahead of space in a cube with categories; `lab/categories.py`. With one
+categories by place in made-up cities gain a tenth more, but months of Andorra lose up to a fourth.
 """
 
 CUBE_TIME_BITS: Final = 7
