@@ -70,7 +70,7 @@ def run_region_plan(
     epsilons = [] if stated is None else split_commas(stated)
     source = click.get_current_context().get_parameter_source("methods")
     if source is not ParameterSource.DEFAULT and len(methods) > 1:
-        raise click.UsageError("--methods must be one of auto, cascade and none with --regions")
+        raise click.UsageError("--methods must be one of auto, cascade, none, cube with --regions")
     targets = {
         "for_relative_error": for_relative_error,
         "for_mean_error": for_mean_error,
@@ -90,6 +90,8 @@ def run_region_plan(
     for name in ("for_mean_error", "for_sum_error"):
         if (pair := targets[name]) is not None:
             target[name] = (pair[0], parse_number(pair[1]))
+    if options["windows"] is not None:
+        target["windows"] = [_slices_of(text) for text in split_commas(options["windows"])]
     if plot:
         check_plan_plot(Path(plot))
     with show_stage() as stage:
@@ -235,7 +237,7 @@ FORMATS = ("table", "csv", "json")
     show_default=True,
     metavar="A,B,...",
     help="Methods, separated by commas; `psd methods` lists all. With --regions what is inside the "
-    "lowest regions: auto, cascade or none; by default auto.",
+    "lowest regions: auto, cascade or none; by default auto. Or cube, with --slices.",
 )
 @click.option(
     "--sizes",
@@ -347,7 +349,7 @@ def run_plan(
 
     With --regions the plan is of named regions: the error of each level, and the number of regions
     of each quality, for their public populations; with --slices in one slice, as in a release of
-    weekly wards. Epsilon is shared out as the build does. The
+    weekly wards, or with --methods cube in --windows. Epsilon is shared out as the build does. The
     simulated people of a region follow --covariate and are inside --boundary.
     --for-relative-error, --for-mean-error and --for-sum-error solve for epsilon.
 

@@ -33,13 +33,14 @@ from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import NANO, LossMeasure
 from psd.privacy.values import count_factor, part_factor
-from psd.space.box_tree import Tree
+from psd.space.axes import REGION
+from psd.space.box_tree import MAX_CHILDREN, Tree
 from psd.space.cube_tree import SliceCap, noises_by
 from psd.space.domain import Domain
 from psd.space.grids import BinGrid
 from psd.space.growing_tree import Cells, GrowingTree
 from psd.space.hilbert import MAX_ORDER, lattice_codes
-from psd.space.region_tree import region_frame
+from psd.space.region_tree import PAIRS, region_frame
 
 if TYPE_CHECKING:
     from psd.curator.candidate_scores import CandidateScores
@@ -60,6 +61,7 @@ _FILLED_IN = ("scores", "epsilon", "sensitivity", "is_monotone")
 
 # Further axes of one curator, by name.
 _AXES = (["time"], ["category"], ["time", "category"])
+_AXES_OF_REGIONS = (["time", REGION],)
 
 # Keeps products of two numbers of bins within 64 bits.
 _MAX_BINS = 2**10
@@ -159,6 +161,13 @@ class Curator:
     charged to the pairs of its last cell alone, even though boxes of different regions overlap. A
     cell that does not meet its region has no pair that a record can have, in any data set.
 
+    With time and regions, the last axis is the order of the lowest regions: a cell of the layer
+    over both is a span of slices and one of lowest regions, which are disjoint from those of its
+    siblings. A record has one slice and one lowest region, so it is on one path of this layer and
+    on one of the layer over regions alone, and layers add up as above. A unit may have records in
+    many regions. In epsilon each of them costs what it costs alone; in rho, the slices of a cell
+    bound them, whatever regions it has.
+
     References
     ----------
     .. [1] M. Bun, T. Steinke, "Concentrated Differential Privacy", TCC 2016, arXiv:1605.02065.
@@ -183,8 +192,10 @@ class Curator:
         cap: SliceCap | None = None,
     ) -> None:
         names = [axis.name for axis in axes]
-        if axes and (regions is not None or names not in _AXES):
-            raise ParameterError("axes must be time, category or both in this order, no regions")
+        if axes and names not in (_AXES if regions is None else _AXES_OF_REGIONS):
+            raise ParameterError(
+                "axes must be time, category or both in this order, or time and the regions"
+            )
         for axis in axes:
             codes = tally.sliced_codes(QuadrantOrder(domain.lattice))
             if codes is not None and axis.name == "time" and codes.slices == axis.size:
@@ -341,7 +352,9 @@ class Curator:
             raise ParameterError("only the root of a layer can be cut into regions")
         with self._lock:
             growing, points = self._layer_of(root)
-            frame = region_frame(self.regions, self.domain.lattice)
+            # A further layer over regions is cut at one line after another.
+            fan = PAIRS if self.axes else MAX_CHILDREN
+            frame = region_frame(self.regions, self.domain.lattice, fan)
             growing.cut_regions(self.regions, frame)
             points.cut_regions(frame)
         return tuple(growing.cells(frame.named(tier)) for tier in range(len(self.regions.levels)))
@@ -775,7 +788,7 @@ def _noise_of(tally: Tally, measure: LossMeasure, squared_sensitivity: int | Non
 
 
 def _cells_of(tally: Tally, axis: Axis) -> NDArray[np.integer] | None:
-    """Cell of each count of a tally on an axis, private; a category is a stratum."""
+    """Cell of each count of a tally on an axis, private; labels and regions are strata."""
     return tally.slice if axis.name == "time" else tally.region
 
 

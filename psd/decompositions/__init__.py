@@ -136,8 +136,8 @@ def as_method(value: Any) -> Decomposition:
     return decomposition
 
 
-def as_region_method(value: Any) -> Regions:
-    """Return a method for regions, or make it by the name of what is inside them.
+def as_region_method(value: Any) -> Decomposition:
+    """Return a method for regions, or make it by its name or that of what is inside them.
 
     Raises
     ------
@@ -150,26 +150,28 @@ def as_region_method(value: Any) -> Regions:
     ('auto', 'cascade')
     """
     from psd.decompositions._regions import Regions
+    from psd.decompositions.cube import Cube
 
-    if isinstance(value, Regions):
-        return value
+    if isinstance(value, Regions | Cube):
+        found: Decomposition = value
+        return found
     if isinstance(value, str):
         return region_method(value)
     raise ParameterError(
-        "method must be auto, cascade, none or a psd.decompositions.Regions with regions, "
+        "method must be auto, cascade, none, cube or a psd.decompositions.Regions with regions, "
         f"got {type_text(value)}"
     )
 
 
-def region_method(name: object, settings: Mapping[str, str] | None = None) -> Regions:
+def region_method(name: object, settings: Mapping[str, str] | None = None) -> Decomposition:
     """Make the method by the name of what is inside the lowest regions, and texts of parameters.
 
     Parameters
     ----------
     name : object
-        ``"regions"``, or a value of `Regions.inside`. Public.
+        ``"regions"``, or a value of `Regions.inside`; or ``"cube"``. Public.
     settings : mapping, optional
-        Parameters of `Regions` as text.
+        Parameters of `Regions`, or of `Cube`, as text.
 
     Raises
     ------
@@ -182,19 +184,22 @@ def region_method(name: object, settings: Mapping[str, str] | None = None) -> Re
     '1,4'
     """
     from psd.decompositions._regions import INSIDE, Regions
+    from psd.decompositions.cube import Cube
 
     stated = dict(settings or {})
+    if name == Cube.name:
+        return method(Cube.name, stated)
     if name != Regions.name:
         if name not in INSIDE:
+            names = ", ".join((*INSIDE, Regions.name, Cube.name))
             raise ParameterError(
-                f"method must be one of {', '.join((*INSIDE, Regions.name))} with regions, got "
-                f"{str(name)[:80]!r}",
+                f"method must be one of {names} with regions, got {str(name)[:80]!r}",
                 name="method",
             )
         if "inside" in stated:
             raise ParameterError(f"inside must be left out with method {name}", name="inside")
         stated["inside"] = str(name)
-    regions: Regions = from_settings(Regions, stated)
+    regions: Decomposition = from_settings(Regions, stated)
     return regions
 
 

@@ -36,10 +36,12 @@ from psd.decompositions._constants import (
     CUBE_TIME_OFFSET,
     TOTAL_SHARE,
 )
+from psd.decompositions._region_cube import count_levels, divide_regions
 from psd.decompositions.cascade import Cascade, family_roughness
 from psd.errors import ParameterError
 from psd.privacy.budget import share, split_total
 from psd.release.post_processing import PostProcessing
+from psd.space.axes import REGION
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
@@ -121,7 +123,7 @@ class Cube:
     )
 
     name: ClassVar[str] = "cube"
-    axes: ClassVar[tuple[str, ...]] = ("time", "category")
+    axes: ClassVar[tuple[str, ...]] = ("time", "category", REGION)
     post_processing: ClassVar[PostProcessing] = PostProcessing(
         estimate="posterior", density="smooth"
     )
@@ -149,27 +151,41 @@ class Cube:
             return curator.tree()
 
         # The share of the plane by the records of a slice.
-        slices = int(np.prod([axis.size for axis in curator.axes]))
+        slices = int(np.prod([axis.size for axis in curator.axes if axis.name != REGION]))
         of_slice = noise.signal_to_noise(total, left) / slices
         least, most = CUBE_PLANE_SHARE
         part = CUBE_PLANE_MEAN * (CUBE_PLANE_SIGNAL / max(of_slice, 1e-9)) ** (1 / 3)
         plane = max(int(left * Fraction(round(min(max(part, least), most), 3))), 1)
         curator.declare("plane_share", f"{min(max(part, least), most):.3f}")
         if left > plane:
-            self._divide_plane(curator, root, totals, plane)
+            lowest = self._divide_plane(curator, root, totals, plane)
             joint = curator.root([axis.name for axis in curator.axes])
-            self._divide(curator, joint, totals, left - plane)
+            if lowest is None:
+                self._divide(curator, joint, totals, left - plane)
+            else:
+                divide_regions(
+                    curator,
+                    joint,
+                    totals,
+                    left - plane,
+                    signal=self._signal(curator, totals, left - plane),
+                    slice_share=self.total_share,
+                    lowest=lowest,
+                )
         else:  # a loss of a part or two
             curator.count(curator.root([axis.name for axis in curator.axes]), left)
         return curator.tree(1)
 
     def _divide_plane(
         self, curator: Curator, root: Cells, totals: NDArray[np.int64], loss: int
-    ) -> None:
-        """Divide the plane by a cascade."""
+    ) -> NDArray[np.int64] | None:
+        """Divide the plane by a cascade, or into regions; counts of the lowest of these."""
+        if curator.regions is not None:
+            return count_levels(curator, root, loss)
         Cascade(signal=self._signal(curator, totals, loss)).descend(
             curator, root, totals=totals, loss=loss
         )
+        return None
 
     def _signal(self, curator: Curator, totals: NDArray[np.int64], loss: int) -> int:
         """Records of a finished cell over their noise, so that cells are not too many."""

@@ -35,6 +35,7 @@ from psd.estimation.posterior import posterior_counts
 from psd.release.cube import CubeRecord
 from psd.release.post_processing import WITH_PRIOR
 from psd.space.cube_tree import CubeTree
+from psd.space.region_tree import RegionTree
 
 __all__ = ["CubeFit", "fit_cube"]
 
@@ -73,6 +74,8 @@ class CubeFit:
     def ground(self) -> Floats:
         """Area of the nodes of the plane where records can lie, (cells,) float64."""
         cells, outside = self.record.cells, self.plane.record.outside
+        if isinstance(cells, RegionTree):
+            return cells.clipped_area
         ground = cells.area.astype(np.float64)
         if outside is not None:
             ground[outside | ~cells.is_leaf] = 0.0
@@ -111,7 +114,8 @@ class CubeFit:
             for parents in family_batches(tree)
         ]
         moments = join_parts(Moments, parts)
-        divided = moments.across == 0  # along neither x nor y
+        # Those that divide time or categories alone, no place.
+        divided = self.nodes[tree.first_child[moments.node]] == self.nodes[moments.node]
         excess = moments.excess - self.cluster_size * moments.parts * moments.count
         values = (excess, moments.parts * moments.square, np.ones(len(excess)))
         phi = overdispersion_of_leaves(
@@ -237,7 +241,7 @@ class CubeFit:
         divides = np.bincount(owner, self.nodes[child] != above, len(parents)) > 1
         used = (divides & np.isfinite(sum_by(owner, variance, len(parents))))[owner]
         child = child[used]
-        spans = tree.spans[child].astype(np.int64)
+        spans = tree.window_spans[child].astype(np.int64)
         return self.nodes[child], above[used], spans, estimates.upward[child], variance[used]
 
 

@@ -34,6 +34,7 @@ from psd.release.record import CountSource, ReleaseRecord
 from psd.release.series import SeriesRecord
 from psd.space.axes import TimeAxis
 from psd.space.cube_tree import SliceCap
+from psd.space.region_axis import RegionAxis
 
 if TYPE_CHECKING:
     from psd.privacy.loss import LossMeasure
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from psd.space.categories import CategoryAxis
     from psd.space.covariate import Covariate
     from psd.space.domain import Domain
+    from psd.space.region_tree import Regions
     from psd.space.time_slices import TimeSlices
 
 __all__ = [
@@ -177,7 +179,9 @@ def _draw_layers(
     published = domain
 
     # An adaptive method does not divide the blocks of the smallest cell, so it sees them as points.
-    blocks = None if hasattr(method, "step") or domain.cell_step == (1, 1) else domain.blocks
+    # Regions have outlines, which no block follows.
+    is_fine = hasattr(method, "step") or regions is not None or domain.cell_step == (1, 1)
+    blocks = None if is_fine else domain.blocks
     if blocks is not None:
         counts, domain = counts.in_blocks(blocks), domain.in_blocks(blocks)
         weights = None if weights is None else replace(weights, blocks=blocks)
@@ -240,6 +244,7 @@ def draw_cube(
     slices: TimeSlices | None,
     *,
     category: CategoryAxis | None = None,
+    regions: RegionHierarchy | None = None,
     scope: ContributionScope = "series",
     budget: Budget,
     unit: PrivacyUnit,
@@ -263,9 +268,10 @@ def draw_cube(
             f"unit must be that of the tally, {counts.contributions} contributions, got "
             f"{unit.contributions}"
         )
-    whole, terms = cube_terms(unit, scope, slices, budget.measure, category)
+    whole, terms = cube_terms(unit, scope, slices, budget.measure, category, regions)
     counts = counts.with_contributions(whole.contributions)
-    plane, joint = _draw_layers(counts, domain, budget=budget, unit=whole, **terms, **common)
+    common |= {"budget": budget, "unit": whole, "regions": regions}
+    plane, joint = _draw_layers(counts, domain, **terms, **common)
     return Release(CubeRecord(slices=slices, category=category, joint=joint, plane=plane))
 
 
@@ -275,12 +281,14 @@ def cube_terms(
     slices: TimeSlices | None,
     measure: LossMeasure,
     category: CategoryAxis | None = None,
+    regions: Regions | None = None,
 ) -> tuple[PrivacyUnit, dict[str, Any]]:
     """Unit of a cube, and arguments of its curator: axes and how its noise follows from slices.
 
     Without slices it is the noise of one release, whatever categories there are.
     """
-    axes = () if category is None else (category,)
+    axes: tuple[Axis, ...] = () if category is None else (category,)
+    axes = axes if regions is None else (*axes, RegionAxis(regions))
     if slices is None:
         squared = None if measure.is_pure else squared_sensitivity(unit, scope, 1)
         return unit, {"axes": axes, "cap": None, "squared_sensitivity": squared}

@@ -584,7 +584,7 @@ FIELDS: Final = (
           help="Public regions that are counted by name; records in none of them are dropped. "
                "Polygons of the lowest regions, or a file of each level, top first. Or cells: "
                "grid-cells=1km,10km, h3=5..9, tiles=8..14. --method is then what is inside the "
-               "lowest regions: auto, cascade or none."),
+               "lowest regions: auto, cascade or none; or cube, with slices."),
     Field(name="region_id", group="Regions", private=False, form="COLUMN", is_list=True,
           parse=_parse_texts, is_everyday=True,
           value_of=_of_region_files(lambda files: _shortened(files.ids)),

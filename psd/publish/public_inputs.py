@@ -28,7 +28,7 @@ from psd.space.regions import repair_polygons
 if TYPE_CHECKING:
     import geopandas
 
-__all__ = ["PublicInputs", "resolve_public_inputs"]
+__all__ = ["PublicInputs", "resolve_post_processing", "resolve_public_inputs"]
 
 
 RASTERS = (".npy", ".asc", ".tif", ".tiff")
@@ -240,9 +240,10 @@ def default_density(
     """
     if covariate is not None or boundary is not None:
         return "covariate"
-    if regions is None and isinstance(domain, Domain):
-        return "covariate" if beyond_the_world(domain.bounds, domain.crs) else None
-    return None
+    if regions is not None:
+        return "uniform"
+    is_beyond = isinstance(domain, Domain) and beyond_the_world(domain.bounds, domain.crs)
+    return "covariate" if is_beyond else None
 
 
 def default_post_processing(method: object) -> PostProcessing:

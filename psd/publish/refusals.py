@@ -137,7 +137,7 @@ def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) 
     layers: dict[str, Any] = {"squared_sensitivity": squared}
     if request.is_cube:
         stated = (request.contribution_scope, request.slices, budget.measure, request.category)
-        unit, layers = cube_terms(request.unit, *stated)
+        unit, layers = cube_terms(request.unit, *stated, regions)
         counts = replace(counts, contributions=unit.contributions)
     elif request.slices is not None:
         shares = (len(request.slices), request.unit, request.contribution_scope)

@@ -41,6 +41,7 @@ from psd.regions.hierarchy import RegionHierarchy
 from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import About, about_from_mapping
 from psd.release.post_processing import PostProcessing
+from psd.space.axes import REGION
 from psd.space.boundary import Boundary
 from psd.space.bounds import check_ground
 from psd.space.categories import CategoryAxis
@@ -251,11 +252,19 @@ class BuildTerms:
                 "after the first reading"
             )
 
-        # Regions are of the same domain, and counted by their own method.
-        if (self.regions is not None) != isinstance(self.method, Regions):
+        # Regions are of the same domain, and counted by their own method, or with time by a cube.
+        is_own = isinstance(self.method, Regions)
+        is_axis = self.regions is not None and REGION in getattr(self.method, "axes", ())
+        if (self.regions is not None) != (is_own or is_axis):
             raise ParameterError(
-                "method must be regions if and only if regions are given, got "
-                f"{self.method.name}; regions= has the public hierarchy"
+                "method must be regions, or cube with slices, if and only if regions are given, "
+                f"got {self.method.name}; regions= has the public hierarchy"
+            )
+        if is_axis and self.slices is None:
+            raise ParameterError(
+                f"slices must be given with regions of method {self.method.name}, got none; other "
+                "methods count regions without time",
+                name="slices",
             )
         if self.regions is not None:
             check_instance("regions", self.regions, RegionHierarchy, "psd.regions.RegionHierarchy")
@@ -306,6 +315,17 @@ class BuildTerms:
         check_instance(
             "post_processing", self.post_processing, PostProcessing, "psd.PostProcessing()"
         )
+        made: Any = self.post_processing
+        if is_axis and made.estimate == "integer":  # refused before the charge
+            raise ParameterError(
+                f"estimate must not be integer with method {self.method.name}, whose layers are "
+                "not rounded together",
+                name="estimate",
+            )
+        if is_axis and made.density == "smooth":
+            raise ParameterError(
+                "density must be uniform or covariate with regions, got smooth", name="density"
+            )
 
     @property
     def _default_cube(self) -> Cube | None:
@@ -324,6 +344,8 @@ class BuildTerms:
         axes: tuple[str, ...] = getattr(self.method, "axes", ())
         if self.category is not None:
             return "category" in axes and self.regions is None
+        if self.regions is not None and REGION not in axes:
+            return False
         return self.slices is not None and "time" in axes
 
     @property

@@ -27,7 +27,7 @@ from psd.query.answer_table import COLUMNS
 from psd.query.boxes import are_boxes_outside, checked_totals, parse_boxes
 from psd.query.index import QueryIndex
 from psd.query.region_nodes import TOLERANCE, NamedQueries, find_named_regions, union_traversal
-from psd.query.totals import QueryTotals, query_totals
+from psd.query.totals import QueryTotals, WindowFit, query_totals
 from psd.space.region_tree import RegionTree
 from psd.space.regions import check_box_crs, is_region, regions_table, to_release_crs
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.domain import Domain
 
-__all__ = ["SLIVER", "BoxAreas"]
+__all__ = ["SLIVER", "BoxAreas", "named_areas"]
 
 # How WKT, EWKT and GeoJSON begin.
 _GEOMETRY = re.compile(
@@ -221,6 +221,8 @@ class NamedAreas:
         tree = index.record.tree  # of a series, that of each slice
         if not isinstance(tree, RegionTree):
             raise ParameterError(_NO_REGIONS)
+        if isinstance(index.fit, WindowFit):
+            return index.fit.of_areas(self)
         return query_totals(index.fit, union_traversal(tree, self.queries))
 
     def overlaps(self, fit: Fit) -> Regions:
@@ -423,6 +425,11 @@ def _polygon_areas(given: Any, domain: Domain, crs: Any, outside: str) -> Polygo
         numbers=kept + 1,
         outside=Outside(skipped=int(lost.sum())),
     )
+
+
+def named_areas(tree: Tree, level: str) -> NamedAreas:
+    """All regions of a level, in the order of the hierarchy."""
+    return _named_areas(None, tree, level, None)
 
 
 def _named_areas(given: Any, tree: Tree, level: int | str | None, column: str | None) -> NamedAreas:

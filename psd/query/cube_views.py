@@ -14,11 +14,13 @@ import numpy as np
 from psd._util.arrays import Floats
 from psd.estimation.cube import CubeFit, window_counts, window_estimates
 from psd.estimation.fit import Fit, predicts_published
-from psd.query.areas import BoxAreas
+from psd.query.areas import Areas, BoxAreas, NamedAreas
 from psd.query.cubes import Windows, cube_totals
 from psd.query.index import CubeIndex, CubeWindow, QueryIndex
+from psd.query.region_nodes import NamedQueries
 from psd.query.totals import QueryTotals, WindowFit
 from psd.release.cube import WindowRecord, window_record
+from psd.space.region_tree import RegionTree
 from psd.space.time_slices import TimeWindow
 
 
@@ -34,16 +36,32 @@ def window_index(cube: CubeIndex, record: WindowRecord) -> QueryIndex:
     """Index of the cells of a cube in a window, with the answers to their boxes."""
     windows = Windows.of_cells([record.window.numbers], record.cube.sizes)
 
-    def totals(boxes: Floats) -> QueryTotals:
-        areas = BoxAreas(given=None, boxes=boxes, ids=list(range(len(boxes))))
+    def of_areas(areas: Areas) -> QueryTotals:
         [found] = cube_totals(cube.fit, areas, windows)
         return found
 
-    cells = totals(record.domain.from_lattice(record.tree.boxes.astype(np.float64)))
+    def totals(boxes: Floats) -> QueryTotals:
+        return of_areas(BoxAreas(given=None, boxes=boxes, ids=list(range(len(boxes)))))
+
+    tree = record.tree
+    if isinstance(tree, RegionTree):  # boxes around regions overlap
+        cells = of_areas(every_node(tree))
+    else:
+        cells = totals(record.domain.from_lattice(tree.boxes.astype(np.float64)))
     variance = cells.noise_variance(predicts_published(record))
     estimates = window_estimates(cube.fit, record.window.numbers, variance)
     facts = _facts(cube.fit, record) | {"estimates": estimates, "published_covariance": estimates}
-    return _index_of(cube.fit, WindowFit(**facts, cells=cells, totals=totals))
+    return _index_of(cube.fit, WindowFit(**facts, cells=cells, totals=totals, of_areas=of_areas))
+
+
+def every_node(tree: RegionTree) -> NamedAreas:
+    """The regions of each node of a tree that has no cells inside them, as areas."""
+    ends = zip(tree.frame.first.tolist(), tree.frame.stop.tolist(), strict=True)
+    rows = tuple(tuple(range(first, stop)) for first, stop in ends)
+    queries = NamedQueries(
+        tier=len(tree.regions.levels) - 1, rows=rows, labels=tuple(map(str, range(len(tree))))
+    )
+    return NamedAreas(given=None, tree=tree, queries=queries)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ Boxes and polygons differ only in how a part of a leaf is measured.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from psd.errors import InternalError, ParameterError
 from psd.query.box_parts import box_fraction
 from psd.query.lines import line_matrix, side_matrix
 from psd.query.polygons import outline_sides, traverse_polygons
+from psd.query.region_nodes import NamedUnions
 from psd.query.traversal import Traversal, traverse
 
 if TYPE_CHECKING:
@@ -186,14 +187,25 @@ class Polygons:
 
 
 def common_regions(regions: Regions, pairs: Integers) -> Regions:
-    """What two boxes, or two polygons, have in common; pairs: (n, 2) int64, that overlap."""
+    """What two boxes, polygons or unions of regions have in common.
+
+    pairs: (n, 2) int64, that overlap.
+    """
     first, second = pairs.T
+    if isinstance(regions, NamedUnions):
+        rows, labels = regions.queries.rows, regions.queries.labels
+        queries = replace(
+            regions.queries,
+            rows=tuple(tuple(sorted({*rows[a]} & {*rows[b]})) for a, b in pairs.tolist()),
+            labels=tuple(labels[a] for a in first.tolist()),
+        )
+        return NamedUnions(tree=regions.tree, queries=queries)
     if isinstance(regions, Boxes):
         return Boxes(
             fit=regions.fit, sides=_intersection(regions.sides[first], regions.sides[second])
         )
     if not isinstance(regions, Polygons):
-        raise InternalError("only boxes and polygons have parts in common")
+        raise InternalError("only boxes, polygons and unions have parts in common")
     import shapely
 
     common = shapely.intersection(regions.shapes[first], regions.shapes[second])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,7 @@ class WindowFit(Fit):
 
     cells: QueryTotals  # of every cell
     totals: Callable[[Floats], QueryTotals]  # of boxes in the CRS of the release, (n, 4) float64
+    of_areas: Callable[[Any], QueryTotals]  # of `psd.query.areas.Areas`, such as named regions
 
 
 def query_totals(

@@ -32,6 +32,7 @@ from psd.space.categories import CategoryAxis
 from psd.space.covariate import Covariate
 from psd.space.cube_tree import CubeTree, SliceCap
 from psd.space.domain import Domain
+from psd.space.region_axis import RegionAxis
 from psd.space.region_tree import RegionTree
 from psd.space.time_slices import TimeSlices
 
@@ -130,7 +131,7 @@ def check_cube_record(record: CubeRecord) -> None:
     if type(tree.spans) is not np.ndarray or tree.spans.dtype != "int32":
         raise ParameterError("spans of the tree must be an array of int32")
     for axis in tree.axes:
-        _check_exact("axis", axis, (TimeAxis, CategoryAxis))
+        _check_exact("axis", axis, (TimeAxis, CategoryAxis, RegionAxis))
     _check_exact("cap", tree.cap, (SliceCap, NoneType))
 
 

@@ -1,4 +1,7 @@
-"""The record of a cube: a tree over space, time and categories, and one over space alone."""
+"""The record of a cube: a tree over space, time and categories, and one over space alone.
+
+Space is the plane, or the regions of a hierarchy.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ from psd.privacy.values import Value
 from psd.release.post_processing import PostProcessing
 from psd.release.record import CountSource, ReleaseRecord
 from psd.release.series import SeriesRecord
-from psd.space.axes import Axis, TimeAxis
+from psd.space.axes import REGION, Axis, TimeAxis
 from psd.space.box_tree import Tree
 from psd.space.categories import CategoryAxis
 from psd.space.cube_tree import CubeTree
 from psd.space.growing_tree import refine_plane
+from psd.space.region_axis import RegionAxis
+from psd.space.region_tree import PAIRS, RegionTree
 from psd.space.time_slices import TimeSlices, TimeWindow
 
 __all__ = [
@@ -47,7 +52,8 @@ class CubeRecord:
     plane or lies in one of its leaves; `cells` has them all.
     """
 
-    slices: TimeSlices | None  # cells of the axis of time, if there is one
+    # Cells of the axis of time, if there is one. Regions are those of the tree of the plane.
+    slices: TimeSlices | None
     category: CategoryAxis | None = None  # axis of a category, if there is one
     joint: ReleaseRecord  # over space and the axes, with a `psd.space.cube_tree.CubeTree`
     plane: ReleaseRecord  # over space alone
@@ -61,8 +67,10 @@ class CubeRecord:
     def __post_init__(self) -> None:
         """Check that the layers fit together."""
         tree, plane = self.joint.tree, self.plane.tree
-        if not isinstance(tree, CubeTree) or type(plane) is not Tree:
+        if not isinstance(tree, CubeTree) or type(plane) not in (Tree, RegionTree):
             raise ParameterError("a cube must have a layer over space and time and one over space")
+        if isinstance(plane, RegionTree) and plane.fan != PAIRS:
+            raise ParameterError("the regions of a cube must be divided into pairs")
         if not tree.axes or tree.axes != self.axes:
             raise ParameterError("the axes of a cube must be its time slices and its category")
         for name in _SHARED:
@@ -86,19 +94,26 @@ class CubeRecord:
             raise ParameterError("a cube must state its axes, by which its guarantee reads")
         if first.local is not None or first.values:
             raise ParameterError("a cube must have no reports of devices and no values")
-        for name, value in zip(("cells", "kept", "nodes"), refine_plane(tree, plane), strict=True):
+        cells = (
+            _region_nodes(tree, plane)
+            if isinstance(plane, RegionTree)
+            else refine_plane(tree, plane)
+        )
+        for name, value in zip(("cells", "kept", "nodes"), cells, strict=True):
             object.__setattr__(self, name, value)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """Time and category, as far as there are these."""
+        """Time, category and regions, as far as there are these."""
         time: tuple[Axis, ...] = () if self.slices is None else (TimeAxis(self.slices),)
-        return time if self.category is None else (*time, self.category)
+        axes = time if self.category is None else (*time, self.category)
+        plane = self.plane.tree
+        return (*axes, RegionAxis(plane.regions)) if isinstance(plane, RegionTree) else axes
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of cells of each axis."""
-        return tuple(axis.size for axis in self.axes)
+        """Number of cells of each axis that windows are of, all but that of regions."""
+        return tuple(axis.size for axis in self.axes if axis.name != REGION)
 
     def cells_in(self, window: TimeWindow) -> TimeWindow:
         """A window of slices with the numbers of its cells of all axes, of all categories.
@@ -190,6 +205,15 @@ class CubeRecord:
     def bound_text(self) -> str:
         """Words after a contribution bound that holds in each slice; none."""
         return ""
+
+
+def _region_nodes(
+    tree: CubeTree, plane: RegionTree
+) -> tuple[RegionTree, NDArray[np.int64], NDArray[np.int64]]:
+    """As `refine_plane`: every node of a layer over regions is one of the tree of regions."""
+    axis = tree.axes[-1]
+    assert isinstance(axis, RegionAxis)  # `CubeRecord` compares the axes
+    return plane, np.arange(len(plane)), axis.nodes_of(tree.spans[:, -2], tree.spans[:, -1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

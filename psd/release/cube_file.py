@@ -36,6 +36,7 @@ from psd.release.file import (
     file_footer,
     read_footer,
     read_release,
+    regions_footer,
     schema_of,
     series_digest,
     stating_path,
@@ -54,9 +55,11 @@ from psd.release.record import ReleaseRecord
 from psd.release.schema import FORMAT, check_format, record_fields, record_header
 from psd.release.series import SeriesRecord
 from psd.release.series_file import read_series
-from psd.space.axes import Axis, TimeAxis
+from psd.space.axes import REGION, Axis, TimeAxis
 from psd.space.categories import CategoryAxis
 from psd.space.cube_tree import CubeTree, SliceCap
+from psd.space.region_axis import RegionAxis
+from psd.space.region_tree import PAIRS, named_tree
 from psd.space.time_slices import TimeSlices
 
 __all__ = [
@@ -121,6 +124,7 @@ def encode_cube(cube: CubeRecord) -> bytes:
     check_cube_record(cube)
     header = _header(cube)
     _cube_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
+    regions = regions_footer(cube.plane)
     schema, tables = schema_of_axes(*(axis.name for axis in cube.axes)), []
     for number, record in enumerate((cube.plane, cube.joint)):
         tree = record.tree
@@ -129,7 +133,7 @@ def encode_cube(cube: CubeRecord) -> bytes:
         layer = pa.array(np.full(len(tree), number, np.int32))
         columns = [layer, *(to_arrow(edge) for edge in spans.T), *columns_of(tree)]
         tables.append(pa.Table.from_arrays(columns, schema=schema))
-    footer = {CUBE_KEY: canonical_json(header)}
+    footer = {CUBE_KEY: canonical_json(header), **regions}
     return encode_tables(
         tables, schema, file_footer(footer, _digest(header, cube), cube.plane.covariate)
     )
@@ -187,14 +191,18 @@ def decode_cube(
         axes: tuple[Axis, ...] = () if slices is None else (TimeAxis(slices),)
         axes = axes if category is None else (*axes, category)
         names = tuple(axis.name for axis in axes)
+        names = names if fields["regions"] is None else (*names, REGION)
         if not file.schema_arrow.remove_metadata().equals(schema_of_axes(*names)):
             raise ReleaseFormatError("the columns are not those of a cube")
         check_size(file, content, **NODES, row=NODE_BYTES)
-        unpack_fields(fields, footer)
+        regions = unpack_fields(fields, footer)
+        axes = axes if regions is None else (*axes, RegionAxis(regions))
         noise = fields.pop("noise")
         (plane, whole), (joint, spans) = read_layers(file, noise, 2, names)
         if not (whole == _whole(axes)).all():
-            raise ReleaseFormatError("a node of the plane is not of all slices and categories")
+            raise ReleaseFormatError(
+                "a node of the plane is not of all slices, categories and regions"
+            )
         if noise.factor != 1:
             raise ReleaseFormatError("the counts of a cube are drawn, so their noise has factor 1")
         cap = None
@@ -208,6 +216,7 @@ def decode_cube(
             raise ReleaseFormatError("its noise is not that of its unit")
         nodes: dict[str, Any] = {each.name: getattr(joint, each.name) for each in fields_of(joint)}
         tree = CubeTree(**nodes, spans=spans, axes=axes, cap=cap)
+        plane = plane if regions is None else named_tree(plane, regions, PAIRS)
         cube = CubeRecord(
             slices=slices,
             category=category,
@@ -242,6 +251,8 @@ def _cube_fields(header: Any) -> tuple[TimeSlices | None, CategoryAxis | None, d
         labels, parents = (tuple(own[name]) for name in lists)
         category = CategoryAxis(own["column"], labels, parents, own["other"])
     fields = record_fields(header["release"])
-    if fields["regions"] is not None or fields["values"] or fields["local"] is not None:
-        raise ReleaseFormatError("a cube has no regions, values or reports")
+    if fields["values"] or fields["local"] is not None:
+        raise ReleaseFormatError("a cube has no values or reports")
+    if fields["regions"] is not None and stated != _OF_TIME:
+        raise ReleaseFormatError("a cube has regions with slices alone, without categories")
     return slices, category, fields

@@ -24,7 +24,7 @@ _ROWS_PER_BATCH = 2**16
 
 _SIDES = ("x0", "y0", "x1", "y1")
 
-SPANS: Final = {"time": ("t0", "t1"), "category": ("c0", "c1")}
+SPANS: Final = {"time": ("t0", "t1"), "category": ("c0", "c1"), "region": ("r0", "r1")}
 """Names of the columns of the spans of each further axis."""
 
 SUMS = ("upper", "lower")

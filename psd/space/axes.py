@@ -16,6 +16,9 @@ from psd._util.arrays import Integers
 from psd.errors import ParameterError
 from psd.space.time_slices import TimeSlices
 
+REGION = "region"
+"""Name of the axis of regions, which are places: windows are of the other axes."""
+
 
 class Axis(Protocol):
     """A public list of cells in an order, beside the two axes of the plane.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers, read_only_copy
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import PrivacyUnit
-from psd.space.axes import Axis
+from psd.space.axes import REGION, Axis
 from psd.space.box_tree import Tree, box_rules, refuse_broken
 
 __all__ = ["CubeTree", "SliceCap", "check_cube", "divide_cells", "filled_parts", "noises_by"]
@@ -95,7 +95,8 @@ class CubeTree(Tree):
     spans : ndarray, shape (n, 2 A), int32
         First cell of each of the A axes, and the one after the last, axis by axis.
     axes : tuple of Axis
-        The further axes. Public.
+        The further axes. Public. The last one may be that of regions, which are places: then no
+        node divides the plane.
     cap : SliceCap, optional
         Of noise in rho, by which the noise of a node depends on its slices; `noise` is then that
         of a cell of all slices, and time is the first axis. Other axes change no noise.
@@ -111,14 +112,26 @@ class CubeTree(Tree):
         object.__setattr__(self, "spans", read_only_copy(self.spans, "int32"))
 
     @property
+    def has_regions(self) -> bool:
+        """Whether the last axis is that of regions."""
+        return self.axes[-1].name == REGION
+
+    @property
+    def window_spans(self) -> NDArray[np.int32]:
+        """Spans of the axes that windows are of, all but that of regions, shape (n, 2 A)."""
+        return self.spans[:, :-2] if self.has_regions else self.spans
+
+    @property
     def lengths(self) -> NDArray[np.int64]:
-        """Cells of each axis in each node, shape (n, A)."""
-        return np.subtract(self.spans[:, 1::2], self.spans[:, 0::2], dtype=np.int64)
+        """Cells of each of these axes in each node, shape (n, A)."""
+        spans = self.window_spans
+        return np.subtract(spans[:, 1::2], spans[:, 0::2], dtype=np.int64)
 
     @cached_property
     def volume(self) -> Floats:
-        """Lattice cells times cells of the axes in each node, shape (n,)."""
-        volume: Floats = self.area.astype(np.float64) * self.lengths.prod(axis=1)
+        """Lattice cells, or regions, times cells of the axes in each node, shape (n,)."""
+        places = self.spans[:, -1] - self.spans[:, -2] if self.has_regions else self.area
+        volume: Floats = places.astype(np.float64) * self.lengths.prod(axis=1)
         return volume
 
     def _noises(self) -> Iterator[tuple[CountNoise, Integers]]:
@@ -171,7 +184,7 @@ def _rules(tree: CubeTree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool
     yield "its spans are not those of the axes", tree.spans.shape == (len(tree), 2 * len(tree.axes))
     whole = [edge for axis in tree.axes for edge in (0, axis.size)]
     yield "the root is not all of each axis", tree.spans[0].tolist() == whole
-    yield "a span is empty", bool((tree.lengths > 0).all())
+    yield "a span is empty", bool((tree.spans[:, 0::2] < tree.spans[:, 1::2]).all())
     yield "the children of a node do not tile it", _children_tile(tree)
 
 

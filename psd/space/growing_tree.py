@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psd.errors import ParameterError
 from psd.privacy.count_noise import CountNoise
-from psd.space.box_tree import Tree, quadrants
+from psd.space.box_tree import MAX_CHILDREN, Tree, quadrants
 from psd.space.cube_tree import CubeTree, SliceCap, divide_cells, filled_parts
 from psd.space.region_tree import RegionTree
 
@@ -177,6 +177,7 @@ class GrowingTree:
             [[edge for axis in axes for edge in (0, axis.size)]], np.int32
         )
         self.regions: Regions | None = None
+        self._fan = MAX_CHILDREN  # most children of nodes of regions
         # Shares inside the region, of the nodes for which they were computed; else NaN.
         self._inside = np.array([np.nan])
         self._is_cut = np.array([False])
@@ -283,7 +284,7 @@ class GrowingTree:
         self._append_to_regions(spans[1:], np.full(len(spans) - 1, np.nan))
         # Regions above the lowest have their parts already; the lowest may be cut into cells.
         self._is_cut[: frame.lowest[0]] = True
-        self.regions = regions
+        self.regions, self._fan = regions, frame.fan
 
     def _append(
         self,
@@ -391,9 +392,9 @@ class GrowingTree:
         }
         if self.axes:
             return CubeTree(**arrays | {"spans": spans}, axes=self.axes, cap=cap)
-        return (
-            Tree(**arrays) if self.regions is None else RegionTree(**arrays, regions=self.regions)
-        )
+        if self.regions is None:
+            return Tree(**arrays)
+        return RegionTree(**arrays, regions=self.regions, fan=self._fan)
 
     @property
     def rank(self) -> NDArray[np.int64]:

@@ -32,8 +32,10 @@ from psd.space.box_tree import (
 )
 from psd.space.cube_tree import CubeTree, check_cube
 
-__all__ = ["ELSEWHERE", "RegionTree", "region_frame"]
+__all__ = ["ELSEWHERE", "PAIRS", "RegionTree", "region_frame"]
 
+PAIRS = 2
+"""Most children of a node of regions in a cube, whose cuts have one line."""
 
 ELSEWHERE = "elsewhere"
 """Id of the region of what lies in no other one, in each level."""
@@ -97,6 +99,7 @@ class RegionFrame:
     index: Integers  # (n,) int64; index of a named node in its level; -1 for others
     first: Integers  # (n,) int64; lowest regions of each node: first to stop - 1
     stop: Integers
+    fan: int = MAX_CHILDREN  # most children of a node
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -111,10 +114,12 @@ class RegionFrame:
         return np.flatnonzero(self.tier == tier)
 
 
-def region_frame(regions: Regions, lattice: tuple[int, int]) -> RegionFrame:
+def region_frame(
+    regions: Regions, lattice: tuple[int, int], fan: int = MAX_CHILDREN
+) -> RegionFrame:
     """Make the frame of a hierarchy.
 
-    P1. No node has more than four children. All regions of a level are on one level of the tree.
+    P1. No node has more than `fan` children. All regions of a level are on one level of the tree.
 
     P2. The lowest regions below any node are neighbours in the order of the hierarchy.
     """
@@ -132,7 +137,7 @@ def region_frame(regions: Regions, lattice: tuple[int, int]) -> RegionFrame:
         if (size == 0).any():
             raise ParameterError(f"every region above level {level.name!r} must have a part in it")
 
-        steps, child = _virtual_steps(size, above, nodes)
+        steps, child = _virtual_steps(size, above, nodes, fan)
         for owner in steps:
             parents.append(owner)
             nodes += len(owner)
@@ -156,11 +161,12 @@ def region_frame(regions: Regions, lattice: tuple[int, int]) -> RegionFrame:
         index=np.concatenate(indices),
         first=first,
         stop=stop,
+        fan=fan,
     )
 
 
 def _virtual_steps(
-    size: NDArray[np.int64], node: NDArray[np.int64], nodes: int
+    size: NDArray[np.int64], node: NDArray[np.int64], nodes: int, fan: int
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
     """Parents of the nodes of every step from families down to their members, and the members.
 
@@ -168,10 +174,10 @@ def _virtual_steps(
     """
     steps: list[NDArray[np.int64]] = []
     room = 1  # members below a node of the next step
-    while room * MAX_CHILDREN < int(size.max()):
-        room *= MAX_CHILDREN
+    while room * fan < int(size.max()):
+        room *= fan
     while True:
-        # Each node gets an even part of its family, so none has more than four children.
+        # Each node gets an even part of its family, so none has more than `fan` children.
         parts = -(-size // room)
         owner = np.repeat(np.arange(len(size)), parts)
         number = ranges(np.zeros_like(parts), parts)
@@ -181,7 +187,7 @@ def _virtual_steps(
         size, nodes = edges[1] - edges[0], nodes + len(owner)
         if room == 1:
             return steps, node
-        room //= MAX_CHILDREN
+        room //= fan
 
 
 def _extents(
@@ -217,11 +223,13 @@ class RegionTree(Tree):
     """
 
     regions: Regions  # hierarchy of the named nodes
+    fan: int = MAX_CHILDREN  # most children of a node above the lowest regions
 
     @cached_property
     def frame(self) -> RegionFrame:
         """The upper nodes: those of the tree that come first."""
-        return region_frame(self.regions, (int(self.boxes[0, 2]), int(self.boxes[0, 3])))
+        lattice = int(self.boxes[0, 2]), int(self.boxes[0, 3])
+        return region_frame(self.regions, lattice, self.fan)
 
     @cached_property
     def region(self) -> NDArray[np.int32]:
@@ -277,10 +285,10 @@ class RegionTree(Tree):
         return self.frame.named(tier)
 
 
-def named_tree(tree: Tree, regions: Regions) -> RegionTree:
+def named_tree(tree: Tree, regions: Regions, fan: int = MAX_CHILDREN) -> RegionTree:
     """Make a tree of regions of the nodes of a file; `check_cells` checks it."""
     nodes: dict[str, Any] = {field.name: getattr(tree, field.name) for field in fields(tree)}
-    return RegionTree(**nodes, regions=regions)
+    return RegionTree(**nodes, regions=regions, fan=fan)
 
 
 def check_cells(tree: Tree, lattice: tuple[int, int]) -> None:

@@ -140,7 +140,7 @@ def test_without_slices_it_is_a_release():
 def test_wrong_builds(subtests):
     table = [
         (2, "--value lon 0 16", "--value must be left out with slices of method cube"),
-        (2, "--regions r.geojson --region-id id", "--method must be one of"),
+        (2, "--regions r.geojson --region-id id", "--regions must cover the bounds"),
     ]
     check_refusals(subtests, table, *f"{BUILD} -o d --epsilon 1 {TIMES}".split())
     told = "--epsilon must be at least 0.000000002 with slices of method cube"

@@ -174,6 +174,10 @@ def evaluate(
                 raise ParameterError(
                     f"{name} must be left out for a cube; when= names its windows", name=name
                 )
+        if release.levels:
+            raise ParameterError(
+                "release must have no regions to be evaluated as a cube; another method counts them"
+            )
         if time is None and cube.slices is not None:
             raise ParameterError("time must name the column of times to evaluate a cube")
         during = cube.slices

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,13 @@ if TYPE_CHECKING:
 
     from psd.apps.planning.simulation import PlanRequest
 
-__all__ = ["check_categories", "check_windows", "simulate_cube_errors"]
+__all__ = [
+    "check_categories",
+    "check_windows",
+    "hours_of",
+    "simulate_cube_errors",
+    "spread_in_time",
+]
 
 MAX_PLANNED_LABELS = 100
 
@@ -159,7 +166,7 @@ def simulate_cube_errors(
     for _, _, window in asked:
         during = np.isin(cell, window)
         true.append(count_in_boxes(x[during], y[during], weight[during], extended))
-    hours = _hours(slices)
+    hours = hours_of(slices)
     areas = BoxAreas(given=boxes, boxes=boxes, ids=list(range(len(boxes))))
     for epsilon in request.epsilons:
         for method in request.methods:
@@ -227,7 +234,7 @@ def _axis_of(labels: int) -> CategoryAxis:
     return CategoryAxis("label", tuple(map(str, range(labels))), (-1,) * labels, has_other=False)
 
 
-def _hours(slices: int) -> TimeSlices:
+def hours_of(slices: int) -> TimeSlices:
     """A public list of so many slices."""
     first = np.datetime64("2000-01-01T00", "h")
     return TimeSlices.parse("hour", f"{first}..{first + np.timedelta64(slices - 1, 'h')}")
@@ -240,42 +247,54 @@ def _in_time(
     density: AssumedDensity,
     random: np.random.Generator,
 ) -> Tally:
-    """Give synthetic records a time slice each.
-
-    With an even density all slices are alike. Otherwise shares of halves of time are random, of all
-    places alike and beside this of each block of them, as mornings are where people live.
-    """
-    group = -(-request.count * slices // MAX_GROUPS)
-    parts = -(-people.counts // group)
-    cell = np.repeat(np.arange(len(parts)), parts)
-    last = np.cumsum(parts) - 1
-    counts = np.full(len(cell), group)
-    counts[last] = people.counts - group * (parts - 1)
-    if density.kind == "uniform":
-        number = random.integers(0, slices, len(cell))
-    else:
+    """Give synthetic records a time slice each; with an even density all slices are alike."""
+    block = None
+    if density.kind != "uniform":
         columns, rows = (
             each.astype(np.int64) * TIME_BLOCKS // size
             for each, size in zip(
                 (people.columns, people.rows), request.domain.lattice, strict=True
             )
         )
-        block = (rows * TIME_BLOCKS + columns)[cell]
-        common = _time_shares(slices, random)
-        number = np.empty(len(cell), np.int64)
-        for each in np.unique(block).tolist():
-            at = np.flatnonzero(block == each)
+        block = rows * TIME_BLOCKS + columns
+    return spread_in_time(people, slices, request.count * slices, block, random)
+
+
+def spread_in_time(
+    people: Tally,
+    slices: int,
+    number: int,
+    block: Integers | None,
+    random: np.random.Generator,
+) -> Tally:
+    """Give synthetic records, about a number of them, a time slice each.
+
+    block: (cells,), place of each cell; None if all slices are alike. Shares of halves of time are
+    random, of all places alike and beside this of each one, as mornings are where people live.
+    """
+    group = -(-number // MAX_GROUPS)
+    parts = -(-people.counts // group)
+    cell = np.repeat(np.arange(len(parts)), parts)
+    last = np.cumsum(parts) - 1
+    counts = np.full(len(cell), group)
+    counts[last] = people.counts - group * (parts - 1)
+    if block is None:
+        when = random.integers(0, slices, len(cell))
+    else:
+        common, place = _time_shares(slices, random), block[cell]
+        when = np.empty(len(cell), np.int64)
+        for each in np.unique(place).tolist():
+            at = np.flatnonzero(place == each)
             shares = common * _time_shares(slices, random)
-            number[at] = random.choice(slices, len(at), p=shares / shares.sum())
-    made = Tally(columns=people.columns[cell], rows=people.rows[cell], counts=counts, slice=number)
-    merged = add_tallies([made])
-    return Tally(
-        columns=merged.columns,
-        rows=merged.rows,
-        counts=merged.counts,
-        slice=merged.slice,
-        contributions=people.contributions,
+            when[at] = random.choice(slices, len(at), p=shares / shares.sum())
+    made = Tally(
+        columns=people.columns[cell],
+        rows=people.rows[cell],
+        counts=counts,
+        slice=when,
+        region=None if people.region is None else people.region[cell],
     )
+    return replace(add_tallies([made]), contributions=people.contributions)
 
 
 def _time_shares(slices: int, random: np.random.Generator) -> Floats:

@@ -200,7 +200,7 @@ def _draw_region_figure(expected: RegionPlan) -> Figure:
 
     table = expected.table
     levels = list(dict.fromkeys(table["level"]))
-    keys = [name for name in ("epsilon", "noise") if name in table]
+    keys = [name for name in ("epsilon", "noise", "window") if name in table]
     builds = [rows for _, rows in table.groupby(keys, sort=False)]
     figure = Figure(figsize=(max(4.5, 1.3 * len(levels) + 2), 3.9), layout="constrained")
     axes = figure.subplots()
@@ -211,6 +211,8 @@ def _draw_region_figure(expected: RegionPlan) -> Figure:
         colour, marker = LINES[number % len(LINES)], MARKERS[number % len(MARKERS)]
         low, high = 100 * rows["median_error"], 100 * rows["error_90"]
         noise = f", {NOISE_NAMES[rows['noise'].iloc[0]]} noise" if "noise" in rows else ""
+        if "window" in rows:
+            noise += f", {rows['window'].iloc[0]:,} slices"
         axes.vlines(x, low, high, color=colour, alpha=0.4, linewidth=4)
         axes.plot(
             x,

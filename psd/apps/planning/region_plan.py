@@ -19,7 +19,9 @@ from psd._util.declared_parameters import integer_between
 from psd._util.instances import check_choice
 from psd.apps.evaluation.workload import Epsilon, parse_epsilons
 from psd.apps.planning._constants import MAX_PLAN_EPSILON, SOLVE_STEPS
+from psd.apps.planning.cube_plan import check_windows
 from psd.apps.planning.plan import MAX_RECORDS
+from psd.apps.planning.region_cube_plan import in_slices, window_errors
 from psd.apps.planning.region_population import (
     Populations,
     draw_region_population,
@@ -27,7 +29,7 @@ from psd.apps.planning.region_population import (
     region_populations,
 )
 from psd.apps.planning.simulation import PlannedSeries, UserArguments, with_values
-from psd.decompositions import Regions, as_region_method
+from psd.decompositions import Decomposition, Regions, as_region_method
 from psd.errors import ParameterError
 from psd.estimation.fit import fit_least_squares
 from psd.privacy.budget import Budget
@@ -38,7 +40,11 @@ from psd.publish.area import with_stated_crs
 from psd.publish.drawing import draw_release, squared_of
 from psd.publish.fields import check_known, refuse_tables
 from psd.publish.insecure import SeededSampler
-from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
+from psd.publish.public_inputs import (
+    PublicInputs,
+    resolve_post_processing,
+    resolve_public_inputs,
+)
 from psd.publish.request_values import (
     boundary_from_values,
     hierarchy_from_values,
@@ -77,7 +83,8 @@ class RegionPlan:
     ----------
     table : DataFrame
         One row per epsilon and level, and with a delta per law of noise: ``epsilon`` as text,
-        ``noise`` ("laplace" or "gaussian") with a delta, ``level``, ``regions``,
+        ``noise`` ("laplace" or "gaussian") with a delta, of a cube ``window``, the number of slices
+        that are answered as one, ``level``, ``regions``,
         ``mean_population``; ``error``, the root mean square over the regions of the predicted
         standard deviation, in records; ``mean_error``, ``median_error`` and ``error_90`` (90th
         percentile) of the relative errors, error / population, of regions with a population; and
@@ -95,7 +102,7 @@ class RegionPlan:
     inside : str
         What is inside the lowest regions.
     series : PlannedSeries
-        Time slices, of which one is planned, and delta.
+        Time slices, of which one is planned, or windows of a cube, and delta.
     chosen : mapping
         With a delta, the law that a build chooses for each pair of epsilon and method.
     values : tuple of Value
@@ -119,12 +126,13 @@ class _Request:
     hierarchy: RegionHierarchy
     expected: Floats
     people: Tally
-    method: Regions
+    method: Regions | Decomposition
     inputs: PublicInputs
     unit: PrivacyUnit
     series: PlannedSeries
     seed: int
     values: tuple[Value, ...] = ()
+    windows: tuple[int, ...] = ()  # of a cube
 
     def chosen(self, epsilon: int) -> Law:
         """Law that a build chooses by itself."""
@@ -145,7 +153,8 @@ def plan_regions(
     domain: Domain | tuple[float, float, float, float] | None = None,
     population: Populations = None,
     count: int | None = None,
-    method: str | Regions = "auto",
+    method: str | Regions | Decomposition = "auto",
+    windows: Sequence[int] | None = None,
     for_relative_error: float | None = None,
     values: Any = None,
     for_mean_error: tuple[str, float] | None = None,
@@ -181,11 +190,15 @@ def plan_regions(
         Expected number of records, 1 to 10^11, to which populations are scaled; by default their
         sum. With slices, in one of them. Public: a guess or a published figure, never counted in
         the data.
-    method : {"auto", "cascade", "none"} or Regions
-        What is inside the lowest regions, and how epsilon is shared out.
+    method : {"auto", "cascade", "none", "cube"} or Regions or Decomposition
+        What is inside the lowest regions, and how epsilon is shared out; or with slices a cube.
+    windows : sequence of int, optional
+        With slices and method ``"cube"``: numbers of consecutive slices that are answered as one;
+        by default 1, about the root of all, and all.
     for_relative_error : float, optional
         Mean relative error of the regions of a level for which epsilon is solved, above 0 and at
-        most 1. The plan is then of this epsilon. With a delta, of the law that a build chooses.
+        most 1, in one window of a cube. The plan is then of this epsilon. With a delta, of the law
+        that a build chooses.
     values : mapping of str to pair of float, optional
         Values of the release with their public bounds, as in `psd.build`.
     for_mean_error, for_sum_error : tuple of str and float, optional
@@ -216,7 +229,9 @@ def plan_regions(
     Records are spread in each lowest region evenly, or as the covariate says. The real method
     shares epsilon out and divides the regions; the error of a region is the standard deviation of
     its least-squares estimate in that tree. With slices it is that of one slice; a sum over n
-    slices has sqrt(n) times this error. The errors of bounding contributions are not predicted.
+    slices has sqrt(n) times this error. Of a cube it is that of an answer, by the noise and by
+    uneven cells, in windows of slices whose shares differ from region to region. The errors of
+    bounding contributions are not predicted.
 
     Examples
     --------
@@ -250,10 +265,17 @@ def plan_regions(
     source, limits = regions_from_values(given), boundary_from_values(given)
     area = public_domain_from_values(given, domain, limits, source)
     check_ground(area.bounds, area.crs)
+    series, k = PlannedSeries.of(**users)
     method = as_region_method(method)
-    inputs = resolve_public_inputs(
-        area, method.post_processing, covariate=covariate, boundary=limits
-    )
+    is_cube = not isinstance(method, Regions)
+    if is_cube and series.slices == 1:
+        raise ParameterError(
+            f"slices must be given with method {method.name}, which counts regions in time",
+            name="slices",
+        )
+    lengths = check_windows([method], series.slices, windows)
+    own = resolve_post_processing(method, estimate=None, density="uniform")
+    inputs = resolve_public_inputs(area, own, covariate=covariate, boundary=limits)
     hierarchy = hierarchy_from_values(source, given, area, inputs.boundary)
     if isinstance(population, str):
         if isinstance(source, RegionHierarchy):
@@ -262,22 +284,33 @@ def plan_regions(
     if count is not None:
         count = integer_between(1, MAX_RECORDS)("count", count)
     expected = region_populations(hierarchy, population, count)
-    series, k = PlannedSeries.of(**users)
     unit = PrivacyUnit()
     if k is not None:
         limit = series.max_per_slice
         unit = PrivacyUnit(kind="user", max_contributions=k, max_per_slice=limit)
     seed = integer_between(0, 2**32 - 1)("seed", seed)
     of_values = check_values(given.get("values", ()))
+    if is_cube and of_values:
+        raise ParameterError("values must be left out of a plan of cubes", name="values")
+    number = float(expected.sum()) * (series.slices if is_cube else 1)
+    if number > MAX_RECORDS:
+        raise ParameterError(
+            f"count must be at most {MAX_RECORDS // series.slices:,} in each of "
+            f"{series.slices:,} slices",
+            name="count",
+        )
     # One population for all epsilons, so that errors differ by the epsilons alone.
+    random = np.random.default_rng(seed)
     people = draw_region_population(
         hierarchy,
-        expected,
-        np.random.default_rng(seed),
+        expected * series.slices if is_cube else expected,
+        random,
         unit.contributions,
         covariate=inputs.covariate,
         area=inputs.boundary,
     )
+    if is_cube:
+        people = in_slices(people, series.slices, random)
     request = _Request(
         hierarchy=hierarchy,
         expected=expected,
@@ -288,6 +321,7 @@ def plan_regions(
         unit=unit,
         series=series,
         seed=seed,
+        windows=lengths,
     )
     names = [each.name for each in hierarchy.levels]
     if level is not None:
@@ -310,6 +344,10 @@ def plan_regions(
                 f"{len(largest)}",
                 name="epsilon",
             )
+        if len(lengths) > 1:
+            raise ParameterError(
+                f"windows must be one with {kind}, got {len(lengths)}", name="windows"
+            )
         goal = _goal(request, kind, targets[kind], tier)
         solved = _solve(request, goal, largest[0])
     nanos = parse_epsilons(epsilon) if solved is None else (solved,)
@@ -318,7 +356,7 @@ def plan_regions(
         count=float(expected.sum()),
         max_contributions=unit.contributions,
         solved=None if solved is None else Decimal(epsilon_text(solved)),
-        inside=request.method.inside,
+        inside=getattr(method, "inside", "none"),
         series=series,
         chosen={}
         if series.delta is None
@@ -338,8 +376,10 @@ class _Goal:
 
     def error(self, request: _Request, epsilon: int) -> float:
         """Error at an epsilon, under the law that a build chooses."""
-        population = _populations_of(request, self.tier)
-        errors, parts = _predict(request, epsilon, request.chosen(epsilon))[self.tier]
+        [window] = request.windows or (1,)
+        population = _populations_of(request, self.tier) * window
+        [levels] = _predict(request, epsilon, request.chosen(epsilon))
+        errors, parts = levels[self.tier]
         if self.value is None:
             return float(relative_to(population, errors)[population > 0].mean())
         of_value = _value_errors(self.value, population, parts)
@@ -388,12 +428,27 @@ def _value_errors(value: Value, population: Floats, parts: Floats) -> dict[str, 
     return {"mean": float(np.sqrt(np.mean(means**2))), "sum": float(np.sqrt(np.mean(sums**2)))}
 
 
-def _predict(request: _Request, epsilon: int, law: Law) -> list[tuple[Floats, Floats]]:
-    """Predicted standard deviations of the regions of each level, in one slice.
+def _predict(request: _Request, epsilon: int, law: Law) -> list[list[tuple[Floats, Floats]]]:
+    """Predicted standard deviations of the regions of each level, in one slice or each window.
 
     Those of counts, and those of both counts of weights of a value, which are alike; 0 without.
     """
     budget = Budget(request.series.loss(epsilon, law))
+    if request.windows:
+        of_windows = window_errors(
+            request.people,
+            request.hierarchy,
+            request.series.slices,
+            request.windows,
+            budget=budget,
+            method=request.method,
+            unit=request.unit,
+            post_processing=request.inputs.post_processing,
+            covariate=request.inputs.covariate,
+            boundary=request.inputs.boundary,
+            sampler=SeededSampler(request.seed),
+        )
+        return [[(each, np.zeros(len(each))) for each in levels] for levels in of_windows]
     release = draw_release(
         request.people,
         request.hierarchy.domain,
@@ -417,7 +472,7 @@ def _predict(request: _Request, epsilon: int, law: Law) -> list[tuple[Floats, Fl
         parts = np.sqrt(fit_least_squares(part).variance)
     # Virtual nodes between the levels have no name and no row.
     tiers = [tree.named(tier) for tier in range(len(request.hierarchy.levels))]
-    return [(errors[nodes], parts[nodes]) for nodes in tiers]
+    return [[(errors[nodes], parts[nodes]) for nodes in tiers]]
 
 
 def _populations_of(request: _Request, tier: int) -> Floats:
@@ -477,9 +532,16 @@ def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
 
     limits = reliability_limits(0.3)
     rows = []
-    for nano, law in product(nanos, request.series.laws):
-        for tier, (error, parts) in enumerate(_predict(request, nano, law)):
-            population = _populations_of(request, tier)
+    builds = [
+        (nano, law, window, levels)
+        for nano, law in product(nanos, request.series.laws)
+        for window, levels in zip(
+            request.windows or (1,), _predict(request, nano, law), strict=True
+        )
+    ]
+    for nano, law, window, levels in builds:
+        for tier, (error, parts) in enumerate(levels):
+            population = _populations_of(request, tier) * window
             relative = relative_to(population, error)
             rank = judge_estimates(relative, population, limits).rank
             # A region without people has no relative error.
@@ -488,6 +550,7 @@ def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
                 {
                     "epsilon": epsilon_text(nano),
                     "noise": law,
+                    **({"window": window} if request.windows else {}),
                     "level": request.hierarchy.levels[tier].name,
                     "regions": len(error),
                     "mean_population": float(population.mean()),

@@ -251,7 +251,11 @@ def region_sentences(expected: RegionPlan) -> list[str]:
             "errors of means and sums are root mean squares over regions with a population; those "
             "of means hold near a bound, and are 0.71 times as large in the middle of the bounds",
         ]
-    if expected.series.slices > 1:
+    if "window" in expected.table:
+        sentences.append(
+            "the shares of slices differ from region to region, by up to a factor of about e"
+        )
+    elif expected.series.slices > 1:
         sentences.append(
             "errors are those of one slice; a sum over n slices has sqrt(n) times the error, and "
             "1 / sqrt(n) of the relative error"
@@ -270,6 +274,7 @@ def region_columns(expected: RegionPlan) -> dict[str, list[str]]:
     return {
         "epsilon": table["epsilon"].tolist(),
         **{name: table[name].tolist() for name in ("noise",) if name in table},
+        **{name: [f"{v:,}" for v in table[name]] for name in ("window",) if name in table},
         "level": table["level"].tolist(),
         "regions": [f"{value:,.0f}" for value in table["regions"]],
         "mean_population": [f"{value:,.0f}" for value in table["mean_population"]],

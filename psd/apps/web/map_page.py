@@ -162,6 +162,11 @@ def map_page(
     """
     record = release.record
     is_cube = isinstance(record, CubeRecord | WindowRecord)
+    if is_cube and release.levels:
+        raise ParameterError(
+            "release must not be a cube with regions for a map page; psd plot and psd export show "
+            "its windows"
+        )
     if not isinstance(record, CubeRecord):
         for name, value in (("when", when), ("category", category)):
             if value is not None:

@@ -20,7 +20,7 @@ _MODULES = {
     "Values": ("values",),
     "Tallies and merging": ("tallies",),
     "Time slices": ("slices",),
-    "Cubes": ("cubes", "categories"),
+    "Cubes": ("cubes", "categories", "region_cubes"),
     "Streams": ("streams",),
     "Regions": ("regions",),
     "Ledger": ("ledger",),
