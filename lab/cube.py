@@ -30,6 +30,7 @@ from psd.estimation.fit import predicts_published
 from psd.query.answer_table import answer_intervals
 from psd.query.areas import BoxAreas
 from psd.query.cubes import Windows, cube_totals
+from psd.query.index import QueryIndex, fitted
 from psd.space.time_slices import slices_from_text
 
 HEADER = ("data", "epsilon", "window", "squares")
@@ -137,13 +138,24 @@ def queries(one: Timed, number: int) -> Iterator[Query]:
             yield Query(width, share, boxes, first, true)
 
 
-def of_slices(release: psd.Release, slices: psd.TimeSlices, query: Query) -> Floats:
-    """Estimates of a release for each slice; all windows at once, so that each is fitted once."""
-    firsts, at = np.unique(query.first, return_inverse=True)
-    windows = [",".join(slices.names[first : first + query.width]) for first in firsts.tolist()]
-    answers = release.query(query.boxes, when=windows).table.estimate.to_numpy()
-    number = len(query.boxes)
-    found: Floats = answers.reshape(len(windows), number)[at, np.arange(number)]
+def of_slices(release: psd.Release, classes: list[Query]) -> list[Floats]:
+    """Estimates of a release for each slice, by class; each slice is fitted once.
+
+    As windows of a series are: one slice has its published answer, several the unbiased ones.
+    """
+    boxes = np.concatenate([query.boxes for query in classes])
+    areas = BoxAreas(given=None, boxes=boxes, ids=list(range(len(boxes))))
+    records = release.record.releases  # type: ignore[union-attr]
+    slices = fitted([QueryIndex(record=record, is_kept=False) for record in records])
+    totals = [areas.totals(index) for index in slices]
+    signed = np.concatenate([np.zeros((1, len(boxes))), np.cumsum([t.signed for t in totals], 0)])
+    found, at = [], 0
+    for query in classes:
+        column = np.arange(at, at := at + len(query.boxes))
+        sums = signed[query.first + query.width, column] - signed[query.first, column]
+        if query.width == 1:
+            sums = np.stack([t.estimate for t in totals])[query.first, column]
+        found.append(np.maximum(sums, 0.0))
     return found
 
 
@@ -178,9 +190,9 @@ def rows(options: argparse.Namespace, one: Timed) -> Iterator[tuple[str, ...]]:
         for _ in range(options.builds):
             release = psd.build(one.table, method="auto", **how)
             cube = psd.build(one.table, method="cube", **how)
-            for number, query in enumerate(classes):
-                apart[number].append(of_slices(release, one.slices, query))
-                together[number].append(of_cube(cube, query))
+            for number, found in enumerate(of_slices(release, classes)):
+                apart[number].append(found)
+                together[number].append(of_cube(cube, classes[number]))
         means, held = [], []
         for query, series, cubes in zip(classes, apart, together, strict=True):
             floor = 0.001 * len(one.table) * query.width / len(one.slices)
