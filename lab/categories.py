@@ -67,11 +67,11 @@ def questions(one: Timed, category: Integers, number: int) -> Iterator[pd.DataFr
                 np.hstack([corner, corner + side]), columns=["west", "south", "east", "north"]
             ).assign(first=first, category=category[at], width=width, share=share)
             true = []
-            for row in asked.itertuples():
-                kept = (slice_ >= row.first) & (slice_ < row.first + width)
-                inside = point[kept & (category == row.category)]
-                box = np.array([row.west, row.south, row.east, row.north])
-                true.append(int(((inside >= box[:2]) & (inside < box[2:])).all(axis=1).sum()))
+            for box_low, start, label in zip(corner, first, category[at], strict=True):
+                kept = (slice_ >= start) & (slice_ < start + width)
+                inside = point[kept & (category == label)]
+                is_met = (inside >= box_low) & (inside < box_low + side)
+                true.append(int(is_met.all(axis=1).sum()))
             yield asked.assign(true=true)
 
 
@@ -80,12 +80,14 @@ def answers(
 ) -> pd.DataFrame:
     """Answers to questions, of one cube or of a release for each category."""
     found = []
-    for (first, category), rows in asked.groupby(["first", "category"]):
+    pairs: list[list[int]] = asked[["first", "category"]].drop_duplicates().values.tolist()
+    for first, category in pairs:
+        rows = asked[(asked["first"] == first) & (asked["category"] == category)]
         names = slices.names[first : first + rows.width.iloc[0]]
-        how = {"category": LABELS[category]} if len(releases) == 1 else {}
-        release = releases[0 if how else category]
+        label = LABELS[category] if len(releases) == 1 else None
+        release = releases[0 if label else category]
         boxes = rows[["west", "south", "east", "north"]].to_numpy()
-        table = release.query(boxes, when=",".join(names), **how).table
+        table = release.query(boxes, when=",".join(names), category=label).table
         found.append(table[["estimate", "error", "lower", "upper"]].set_index(rows.index))
     return pd.concat(found).sort_index()
 
@@ -115,8 +117,8 @@ def rows(options: argparse.Namespace, one: Timed, kind: str) -> Iterator[tuple[s
                     error = (np.abs(found.estimate - asked.true) / least).mean()
                     off[number][which] += float(error) / options.builds
                 cubes[number].append(found.assign(true=asked.true))
-        for asked, errors, found in zip(classes, off, cubes, strict=True):
-            every = pd.concat(found)
+        for asked, errors, frames in zip(classes, off, cubes, strict=True):
+            every = pd.concat(frames)
             holds = (every.lower <= every.true) & (every.true <= every.upper)
             ratio = np.sqrt((every.error**2).mean() / ((every.estimate - every.true) ** 2).mean())
             yield (
