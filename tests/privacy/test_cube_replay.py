@@ -9,13 +9,14 @@ k min(k, M t), k being the records of a user and M those in one slice.
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
 
 from psd.apps.auditing.bounds import transcript_rho
 from psd.curator.curator import Curator
+from psd.curator.points import SlicedNodes
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
@@ -81,16 +82,27 @@ def test_no_answer_of_a_few_pairs_tells_more_than_the_loss(method, loss, unit):
     check_pairs(Space(SIDE[method], 2, *UNITS[unit], loss), METHODS[method], 2, sets=2, users=6)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_no_answer_about_records_in_a_fine_lattice_tells_more_than_the_loss(method, monkeypatch):
+    """Records that are codes have ranges of ranks, and no cells, until lines are asked for."""
+    ranges = Mock(side_effect=SlicedNodes)
+    monkeypatch.setattr("psd.curator.points.SlicedNodes", ranges)
+    for name, loss in (("two in two slices", LOSS), ("one in each slice", NANO)):
+        space = Space(SIDE[method], 2, *UNITS[name], loss, has_codes=True)
+        check_pairs(space, METHODS[method], 2, sets=2, users=6)
+    assert ranges.call_count >= 24
+
+
 @DEEP
+@pytest.mark.parametrize("has_codes", [False, True], ids=["cells", "codes"])
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("loss", [NANO, LOSS], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("method", METHODS)
-def test_no_answer_tells_more_than_the_loss(method, loss, unit):
+def test_no_answer_tells_more_than_the_loss(method, loss, unit, has_codes):
     """A part of the pairs of each case, beside up to three records: thousands in all."""
     users = 8 if unit == "one" else 11
-    check_pairs(
-        Space(SIDE[method], 2, *UNITS[unit], loss), METHODS[method], 3, sets=18, users=users
-    )
+    space = Space(SIDE[method], 2, *UNITS[unit], loss, has_codes)
+    check_pairs(space, METHODS[method], 3, sets=18, users=users)
 
 
 @DEEP

@@ -9,6 +9,7 @@ from psd.space.cube_tree import noises_by
 
 REPLAY = "tests/privacy/test_cube_replay.py::"
 PLACEMENTS = REPLAY + "test_users_of_all_placements_cost_rho_and_no_more"
+FINE = REPLAY + "test_no_answer_about_records_in_a_fine_lattice_tells_more_than_the_loss"
 PAIRS = REPLAY + "test_no_answer_of_a_few_pairs_tells_more_than_the_loss"
 CAP = "the bound of one slice taken for that of a cell of several"
 
@@ -69,3 +70,18 @@ def records_of_a_cube_in_all_slices(original, self, axes=()):
     root = original(self, axes)
     self._tally = sound
     return root
+
+
+@planted(
+    test=REPLAY + "test_no_answer_about_records_in_a_fine_lattice_tells_more_than_the_loss[levels]"
+)
+@like("cumulative counts given out as counts of their parts")
+@around("psd.curator.points.SlicedNodes.cut")
+def part_after_a_line_of_time_has_what_was_before(original, self, cut):
+    """Where codes are divided in time, the later part has the records of the earlier too."""
+    number = original(self, cut)
+    before, after = cut.child[:, 0], cut.child[:, 4]
+    if number is not None and (both := (before >= 0) & (after >= 0)).any():
+        first = cut.child[cut.child >= 0].min()
+        number[after[both] - first] += number[before[both] - first]
+    return number

@@ -13,6 +13,7 @@ import numpy as np
 
 from psd.curator.curator import Curator
 from psd.decompositions.cube import Cube
+from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Tally
 from psd.ingest.tally_builder import tally_batches
 from psd.privacy.budget import Budget
@@ -49,6 +50,15 @@ def cube_tally(points, side, k=1):
         slice=pairs[:, 0],
         contributions=k,
     )
+
+
+def coded(tally, side, slices):
+    """The same records as codes with their slices, one for each record."""
+    order = QuadrantOrder((side, side))
+    codes = order.codes(tally.columns, tally.rows) + (tally.slice << 2 * order.levels)
+    codes = np.sort(np.repeat(codes, tally.counts))
+    made = replace(QuadrantCodes.of_ascending(order, codes, None), slices=slices)
+    return Tally.of_codes(made, contributions=tally.contributions, report={})
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,7 @@ class Space:
     unit: PrivacyUnit = ROW_OF_A_USER
     scope: str = "series"
     loss: int | Loss = NANO
+    has_codes: bool = False  # whether records are codes in quadrant order, as of a fine lattice
 
     @property
     def whole(self):
@@ -101,6 +112,8 @@ class Space:
             self.unit, self.scope, days(self.slices), Budget(self.loss).measure
         )
         tally = cube_tally(points, self.side, whole.contributions)
+        if self.has_codes:
+            tally = coded(tally, self.side, self.slices)
         options = {"budget": Budget(self.loss), "sampler": noise, **terms, **changes}
         noise.curator = curator = Curator(tally, square(self.side), **options)
         return curator
