@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "CATEGORY",
     "SLICE",
     "VIEWED_CATEGORY",
     "VIEWED_EACH",
     "compared_at",
+    "is_cube",
     "release_at",
     "release_or_series_at",
     "release_viewed",

@@ -33,7 +33,6 @@ from psd.space.box_tree import locate
 if TYPE_CHECKING:
     import pandas
 
-    from psd.api.answers import Answers
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["CONFIDENCE"]
@@ -295,7 +294,7 @@ def _counted_tally(release: Release, tally: Tally | None, held: Batch) -> Tally:
 
 
 def _evaluate_windows(
-    asked: Answers, cube: CubeRecord, queries: Workload, held: Batch, counts: Tally
+    asked: Any, cube: CubeRecord, queries: Workload, held: Batch, counts: Tally
 ) -> pandas.DataFrame:
     """True errors of a cube, window by window, each of some slices and categories."""
     import pandas as pd
