@@ -23,7 +23,7 @@ def layer_of_regions_not_charged(original, self, kind, cells, loss):
 @planted(test=REPLAY + "test_counts_are_those_of_brute_force[flat]")
 @like("a record that one layer counts in several disjoint cells")
 @around("psd.curator.curator.Curator.root")
-def record_in_two_regions(original, self, axes=()):
+def record_of_a_cube_in_two_regions(original, self, axes=()):
     """A record of any region is counted in the first one too, in the layer over time."""
     sound = self._tally
     if "region" in axes:
