@@ -326,7 +326,9 @@ class SlicedNodes:
         assert codes.slices is not None
         self._order, self._codes = codes.order, codes.codes
         self._total = None if codes.counts is None else _running_total(codes.counts)
-        ends = self._ranks(np.arange(codes.slices + 1) * 4**self._order.levels)
+        # The end of the last slice may be one more than what a code can be.
+        begin = self._ranks(np.arange(codes.slices) * 4**self._order.levels)
+        ends = np.append(begin, len(self._codes))
         filled = np.flatnonzero(np.diff(ends))
         # Of each range: its slice, its node, which has not been cut, and its ends.
         self._slice, self._node = filled.astype(np.int32), np.zeros(len(filled), np.int32)

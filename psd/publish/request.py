@@ -293,11 +293,13 @@ class BuildTerms:
             )
         if self.is_cube:
             loss, bound = self.loss, self.unit.max_contributions
-            if min(loss.epsilon, loss.epsilon if loss.is_pure else loss.rho) < 2:
+            # The total, the joint layer, and regions of all time, which are counted in any case.
+            least = 2 if self.regions is None else 3
+            if min(loss.epsilon, loss.epsilon if loss.is_pure else loss.rho) < least:
                 raise ParameterError(
-                    f"epsilon must be at least {epsilon_text(2)} with {axis} of method "
-                    f"{self.method.name}, which counts two trees, and allow a rho of 2e-12 if it "
-                    f"has a delta, got {epsilon_text(loss.epsilon)}",
+                    f"epsilon must be at least {epsilon_text(least)} with {axis} of method "
+                    f"{self.method.name}, which counts two trees, and allow a rho of {least}e-12 "
+                    f"if it has a delta, got {epsilon_text(loss.epsilon)}",
                     name="epsilon",
                 )
             number = 1 if self.slices is None else len(self.slices)

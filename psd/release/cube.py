@@ -213,6 +213,8 @@ def _region_nodes(
     """As `refine_plane`: every node of a layer over regions is one of the tree of regions."""
     axis = tree.axes[-1]
     assert isinstance(axis, RegionAxis)  # `CubeRecord` compares the axes
+    if len(plane) != len(plane.frame) or (tree.boxes != tree.boxes[0]).any():
+        raise ParameterError("the regions of a cube must be divided into slices and regions alone")
     return plane, np.arange(len(plane)), axis.nodes_of(tree.spans[:, -2], tree.spans[:, -1])
 
 

@@ -85,3 +85,13 @@ def part_after_a_line_of_time_has_what_was_before(original, self, cut):
         first = cut.child[cut.child >= 0].min()
         number[after[both] - first] += number[before[both] - first]
     return number
+
+
+@planted(test="tests/unit/curator/test_points.py::test_the_last_slice_ends_with_the_records")
+@like("a number one beyond the largest of its type, which is 0 again")
+@around("psd.curator.points.SlicedNodes.__init__")
+def last_slice_ends_at_the_first_code(original, self, codes):
+    """Codes of 32 bits have 0 for the end of the last slice, which loses all records before it."""
+    original(self, codes)
+    if codes.codes.dtype == np.uint32 and codes.slices * 4**codes.order.levels == 2**32:
+        self._stop[-1] = 0

@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import psd
 from psd.curator import points as module
 from psd.curator.points import Points
 from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder
-from psd.ingest.tally import Tally
+from psd.ingest.tally import Batch, Tally
+from psd.ingest.tally_builder import TallyBuilder
+from psd.privacy.unit import PrivacyUnit
 from psd.space.axes import TimeAxis
 from psd.space.grids import cut_grids
 from psd.space.growing_tree import Cells, GrowingTree
@@ -344,6 +347,32 @@ def test_nodes_of_slices_count_their_records_and_other_cuts_may_follow(lattice, 
         cut = tree.cut(cells, {"time": cells.spans.mean(axis=1).astype(int)}, x=x)
         points.cut(cut)
         assert counted(points, tree) == by_spans(tree, tally)
+
+
+def test_the_last_slice_ends_with_the_records():
+    """Codes of 32 bits have no number for the end of 16 slices of 4^14 cells."""
+    side, days = 2**14, TimeSlices.parse("day", "2024-01-01..2024-01-16")
+    domain = psd.Domain(bounds=(0, 0, side, side), crs="EPSG:3857", lattice=(side, side))
+    builder = TallyBuilder(
+        domain, unit=PrivacyUnit(), slices=days, step=domain.cell_step, is_cube=True
+    )
+    day = np.repeat([0, 2, 15], [5, 4, 3])
+    place = np.linspace(0, side - 1, len(day))
+    time = np.datetime64("2024-01-01", "us") + day * np.timedelta64(1, "D")
+    builder.add_batch(Batch(x=place, y=place, user=None, time=time))
+    order = QuadrantOrder(domain.blocks.coarse_lattice)
+    tally = builder.build(bytes(16)).in_blocks(domain.blocks)
+    codes = tally.sliced_codes(order)
+    assert (codes.codes.dtype, codes.slices * 4**order.levels) == (np.uint32, 2**32)
+    tree = GrowingTree(order.lattice, axes=(TimeAxis(days),))
+    points, cells = Points(tally, order, codes=codes), tree.root()
+    assert points.count(cells.nodes).tolist() == [12]
+    for line in (8, 12, 14, 15):
+        cut = tree.cut(cells[-1:], {"time": np.array([line])})
+        points.cut(cut)
+        cells = cut.cells
+        assert points.count(cells.nodes).tolist() == [9 * (line == 8), 3]
+    assert counted(points, tree) == by_spans(tree, tally)
 
 
 def test_questions_about_lines_of_slices_do_not_depend_on_the_form_of_a_tally():

@@ -246,3 +246,45 @@ def test_what_a_cube_of_regions_does_not_count_is_refused(change, message):
     how = {name: value for name, value in how.items() if value is not None}
     with pytest.raises(ParameterError, match=message):
         psd.build(town(100), **how)
+
+
+def test_the_smallest_loss_is_one_part_for_the_total_and_for_each_layer():
+    made = region_cube(data=town(50), epsilon="3e-9")
+    assert made.record.plane.tree.max_path_loss + made.record.joint.tree.max_path_loss == 3
+    assert len(made.query(level="ward", when=DAYS[0]).table) == 16
+    with pytest.raises(ParameterError, match="epsilon must be at least 0.000000003"):
+        region_cube(data=town(50), epsilon="2e-9")
+
+
+@pytest.mark.parametrize("layer", ["joint", "plane"])
+def test_cells_inside_a_region_are_refused(release, layer):
+    """A region of a cube has no cells, in no layer: halves would be taken for all of it."""
+    record = release.record
+    tree = getattr(record, layer).tree
+    leaf = np.flatnonzero(tree.is_leaf & (tree.level == tree.level.max()))[-1]
+    west, south, east, north = tree.boxes[leaf]
+    middle = (west + east) // 2
+    halves = np.array([[west, south, middle, north], [middle, south, east, north]])
+    more = {
+        "boxes": halves.astype(tree.boxes.dtype), "parent": [leaf] * 2, "count": [1, 1],
+        "loss": [1, 1], "level": [tree.level[leaf] + 1] * 2,
+    }  # fmt: skip
+    if layer == "joint":
+        more["spans"] = tree.spans[[leaf, leaf]]
+    divided = replace(
+        tree,
+        **{
+            name: np.concatenate([getattr(tree, name), np.asarray(new, getattr(tree, name).dtype)])
+            for name, new in more.items()
+        },
+    )
+    layers = {
+        name: replace(
+            getattr(record, name),
+            epsilon=record.epsilon + 1,
+            tree=divided if name == layer else getattr(record, name).tree,
+        )
+        for name in ("joint", "plane")
+    }
+    with pytest.raises(ParameterError, match="into slices and regions alone"):
+        CubeRecord(slices=record.slices, **layers)
