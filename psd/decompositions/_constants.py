@@ -207,11 +207,6 @@ would take 1.8 GB, and a larger file than slices."""
 CUBE_TIME_OFFSET: Final = 4
 """Halvings by which time is ahead of space below that, and by which categories are."""
 
-CUBE_CATEGORY_TIME_OFFSET: Final = 2
-"""Halvings by which time is ahead of space in a cube with categories; `lab/categories.py`. With one
-categories by place in made-up cities gain a tenth more, but months of Andorra lose up to a fourth.
-"""
-
 CUBE_TIME_BITS: Final = 7
 """Largest number of halvings of time alone in one tier. With more slices, another tier before tells
 which times have few records, whose slices are better counted together."""

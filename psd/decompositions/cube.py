@@ -23,7 +23,6 @@ from psd.decompositions._constants import (
     CASCADE_LAST_LEVELS,
     CASCADE_SIGNAL,
     CASCADE_STEP_SHARE,
-    CUBE_CATEGORY_TIME_OFFSET,
     CUBE_CELLS,
     CUBE_FIRST_BITS,
     CUBE_LAST_BITS,
@@ -64,8 +63,7 @@ class Cube:
     decides again. A halving of time costs one, and one of both sides of a cell two. They go to the
     axis that is longest beside the whole domain, and time is ahead by four halvings. Categories are
     ahead by as many, are divided between labels of one level, and only where n e / signal is two or
-    more, as their division has two parts. With them time is ahead of space by two halvings: the
-    plane does not say where records of one category lie, so their own cells must.
+    more, as their division has two parts.
 
     Without categories, if the slices of a node have many records beside their noise, it is divided
     into slices first, and each slice as a `Cascade` divides it. Where there are many slices,
@@ -298,11 +296,7 @@ class _Schedule:
         price = np.array([1] * len(sizes) + [2])
         least = np.array([0.5 if axis.name == "time" else 1.0 for axis in curator.axes] + [1.0])
         halves, quads = np.zeros(lengths.shape, np.int64), np.zeros(len(cells), np.int64)
-        # Categories lie in other places than the plane says: with them places wait less for time.
-        names = [axis.name for axis in curator.axes]
-        of_time = CUBE_CATEGORY_TIME_OFFSET if "category" in names else CUBE_TIME_OFFSET
-        ahead_by = [of_time if name == "time" else CUBE_TIME_OFFSET for name in names]
-        offset = np.where(is_first[:, None], np.inf, np.array(ahead_by, np.float64))
+        offset = np.where(is_first, np.inf, CUBE_TIME_OFFSET)[:, None]
         while True:
             ahead = np.where(lengths > 1, np.log2(lengths / sizes) + offset, -np.inf)
             is_wide = (sides >= 2 * step).any(axis=1)

@@ -61,19 +61,6 @@ def test_the_share_of_the_plane_follows_the_records_of_a_slice(records, expected
     assert float(release.record.plane.parameters["plane_share"]) == expected
 
 
-def test_with_categories_places_wait_less_for_time():
-    apart = {"category": "kind", "labels": ["a"], "other_labels": "drop"}
-    hours, area = [], []
-    for more in ({}, apart):
-        tree = cube(seed=3, data=town().assign(kind="a"), **more).record.joint.tree
-        leaf = np.flatnonzero(tree.is_leaf & (tree.count > 0))
-        hours.append(np.average(tree.lengths[leaf, 0], weights=tree.count[leaf]))
-        area.append(np.median(tree.area[leaf]))
-    # Time is cut less far, and each side of a place a level further at least.
-    assert hours[1] > 1.1 * hours[0]
-    assert area[1] <= area[0] / 4
-
-
 @pytest.mark.parametrize(
     "options",
     [

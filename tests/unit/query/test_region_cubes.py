@@ -252,7 +252,7 @@ def test_the_smallest_loss_is_one_part_for_the_total_and_for_each_layer():
     made = region_cube(data=town(50), epsilon="3e-9")
     assert made.record.plane.tree.max_path_loss + made.record.joint.tree.max_path_loss == 3
     assert len(made.query(level="ward", when=DAYS[0]).table) == 16
-    with pytest.raises(ParameterError, match="epsilon must be at least 0.000000003"):
+    with pytest.raises(ParameterError, match=r"epsilon must be at least 0\.000000003"):
         region_cube(data=town(50), epsilon="2e-9")
 
 
