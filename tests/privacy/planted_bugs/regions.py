@@ -23,9 +23,9 @@ def record_in_two_regions(original, self, frame):
 @planted(test=REPLAY + "test_levels_that_cost_more_than_epsilon_together_are_refused[1]")
 @like("families that overlap, accounted as if they were disjoint")
 @around("psd.curator.curator.region_frame")
-def levels_of_regions_beside_each_other(original, regions, lattice):
+def levels_of_regions_beside_each_other(original, *args):
     """The levels of regions are accounted beside each other, each with all of epsilon."""
-    frame = original(regions, lattice)
+    frame = original(*args)
     parent = np.minimum(frame.parent, 0)
     return replace(frame, parent=parent, level=parent + 1)
 
