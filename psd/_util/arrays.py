@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -161,3 +163,19 @@ def from_arrow(column: Any) -> NDArray[Any]:
     """Wrap an Arrow array without nulls as a numpy array that shares its memory; read-only."""
     column = column.combine_chunks() if hasattr(column, "chunks") else column
     return np.from_dlpack(column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Arrays of equal length by name, of a dataclass that inherits from this: its rows."""
+
+    def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Self:
+        return type(self)(**{each.name: getattr(self, each.name)[which] for each in fields(self)})
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Concatenate rows."""
+        names = [each.name for each in fields(cls)]
+        return cls(
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        )

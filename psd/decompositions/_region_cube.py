@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Rows
 from psd.decompositions._constants import (
     CASCADE_STEP_SHARE,
     CUBE_FIRST_BITS,
@@ -224,7 +225,7 @@ class _Schedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Plan:
+class _Plan(Rows):
     """For each open cell: halvings to its next tier, the loss of that tier, and the rest."""
 
     time: NDArray[np.int64]
@@ -233,28 +234,6 @@ class _Plan:
     now: NDArray[np.int64]
     later: NDArray[np.int64]
     owner: NDArray[np.int64]  # number of the cell of the tier above
-
-    def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> _Plan:
-        return _Plan(
-            time=self.time[which],
-            region=self.region[which],
-            tier=self.tier[which],
-            now=self.now[which],
-            later=self.later[which],
-            owner=self.owner[which],
-        )
-
-    @staticmethod
-    def join(plans: list[_Plan]) -> _Plan:
-        """Concatenate plans."""
-        return _Plan(
-            time=np.concatenate([plan.time for plan in plans]),
-            region=np.concatenate([plan.region for plan in plans]),
-            tier=np.concatenate([plan.tier for plan in plans]),
-            now=np.concatenate([plan.now for plan in plans]),
-            later=np.concatenate([plan.later for plan in plans]),
-            owner=np.concatenate([plan.owner for plan in plans]),
-        )
 
 
 def _spans(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Rows
 from psd._util.declared_parameters import check_parameters, integer_between, public_field
 from psd.decompositions._constants import (
     CASCADE_LAST_LEVELS,
@@ -315,7 +316,7 @@ class _Schedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Plan:
+class _Plan(Rows):
     """For each open cell: halvings to its next tier, the loss of that tier, and the rest."""
 
     halves: NDArray[np.int64]  # (n, A), of further axes
@@ -323,26 +324,6 @@ class _Plan:
     now: NDArray[np.int64]
     later: NDArray[np.int64]
     owner: NDArray[np.int64]  # number of the cell of the tier above
-
-    def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> _Plan:
-        return _Plan(
-            halves=self.halves[which],
-            quads=self.quads[which],
-            now=self.now[which],
-            later=self.later[which],
-            owner=self.owner[which],
-        )
-
-    @staticmethod
-    def join(plans: list[_Plan]) -> _Plan:
-        """Concatenate plans."""
-        return _Plan(
-            halves=np.concatenate([plan.halves for plan in plans]),
-            quads=np.concatenate([plan.quads for plan in plans]),
-            now=np.concatenate([plan.now for plan in plans]),
-            later=np.concatenate([plan.later for plan in plans]),
-            owner=np.concatenate([plan.owner for plan in plans]),
-        )
 
 
 def _divide_tier(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, _Plan]:
