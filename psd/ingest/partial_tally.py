@@ -27,6 +27,9 @@ EMPTY = "empty"
 PART = "part "
 """Begins the name that the caller gave a part; other names are digests of its files."""
 
+MOST_WEIGHT = 2**62
+"""Limit of the weights of all records, so that sums of counts are exact."""
+
 # Fields that must be equal in all tallies, and their names in messages.
 _RULES = {
     "domain": "bounds, CRS, lattice or coordinate resolution",
@@ -244,7 +247,12 @@ def merge(tallies: Sequence[PartialTally], *, on_copy: OnCopy = refuse_copy) -> 
             raise InputDataError(
                 f"the contribution limits of the tallies must sum to at most {MAX_CONTRIBUTIONS:,}"
             )
-        counts = add_tallies([tally.counts for tally in tallies if isinstance(tally.counts, Tally)])
+        parts = [tally.counts for tally in tallies if isinstance(tally.counts, Tally)]
+        if sum(int(part.counts.sum()) * part.record_weight for part in parts) >= MOST_WEIGHT:
+            raise InputDataError(
+                "the tallies hold more records than a computer can count; is one of them made up?"
+            )
+        counts = add_tallies(parts)
     return PartialTally(rules=first.rules, origins=origins, counts=counts)
 
 

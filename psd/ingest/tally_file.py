@@ -28,9 +28,16 @@ from psd.errors import (
     ReleaseFormatError,
     ResourceError,
 )
-from psd.ingest.columns import is_reading
+from psd.ingest.columns import Columns, is_reading, reading_of
 from psd.ingest.contribution_bounding import number_slices, number_units, rows_per_unit
-from psd.ingest.partial_tally import CountedRegions, CountingRules, PartialTally, PartOrigin, merge
+from psd.ingest.partial_tally import (
+    MOST_WEIGHT,
+    CountedRegions,
+    CountingRules,
+    PartialTally,
+    PartOrigin,
+    merge,
+)
 from psd.ingest.row_hash import PRIME
 from psd.ingest.sources import OnCopy, refuse_copy
 from psd.ingest.tally import Tally, split_columns, widen_columns
@@ -134,7 +141,7 @@ def rules_of(header: dict[str, Any]) -> CountingRules:
     bounds, lattice, step = (tuple(header[name]) for name in ("bounds", "lattice", "step"))
     expect(all(type(number) is int for number in (*lattice, *step, header["weight"])))
     expect(len(step) == 2 and all(1 <= a <= b for a, b in zip(step, lattice, strict=True)))
-    expect(0 <= header["weight"] < 2**31)
+    expect(header["weight"] in (0, WEIGHT))
     zone, names = header["time_zone"], header["slices"]
     expect(all(text is None or isinstance(text, str) for text in (zone, header["boundary"])))
     has_days = header["unit"] == "user-day"
@@ -176,6 +183,10 @@ def origins_of(header: dict[str, Any]) -> tuple[PartOrigin, ...]:
         origin.max_per_slice is not None or origin.clock is not None for origin in origins
     )
     expect(len(origins) > 0 and (header["slices"] is not None or not has_slices))
+    # A ledger compares what was read with what it registers.
+    names = tuple(value["name"] for value in header.get(_VALUES, ()))
+    read = reading_of(Columns(values=names)).get("values")
+    expect(read is None or all(origin.reading.get("values") == read for origin in origins))
     return origins
 
 
@@ -396,7 +407,7 @@ def _counts_of(table: pa.Table, rules: CountingRules) -> Tally:
     if rules.values:
         sums = [table[field.name].to_numpy() for field in _weight_fields(len(rules.values))]
         values, weight = np.stack(sums, axis=1), 1 if rules.unit.weight else WEIGHT
-        expect(float(counts.max(initial=0)) * weight < 2**62)  # before the product
+        expect(float(counts.max(initial=0)) * weight < MOST_WEIGHT)  # before the product
         expect(bool(((values >= 0) & (values <= counts[:, None] * weight)).all()))
     return Tally(
         columns=columns.astype(np.int32),
@@ -452,7 +463,7 @@ def _check(tally: PartialTally) -> None:
         _check_user_rows(counts, tally)
         return
     total = counts.counts.sum(dtype=float) * counts.record_weight
-    expect(bool((counts.counts > 0).all()) and total < 2**62)
+    expect(bool((counts.counts > 0).all()) and total < MOST_WEIGHT)
     slices = _slices_of(counts)
     number = 1 if rules.slices is None else len(rules.slices)
     expect(bool(((slices >= 0) & (slices < number)).all()))

@@ -6,6 +6,7 @@ epsilon would not hold for the people behind a row of such a file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,9 +17,8 @@ __all__ = ["refuse_tally_columns"]
 _MARK = b"PRIVATE"
 """First bytes of a key in the footer of each private file of `psd`, of any version."""
 
-_TALLY_COLUMNS = (
-    ("slice", "column", "row", "count"),
-    ("user", "row_hash", "column", "row", "time"),
+_TALLY_COLUMNS = re.compile(
+    "(slice column row count|user row_hash column row time)( region)?( weight[0-9]+)*"
 )
 """Columns of tallies, for readers that show no footer."""
 
@@ -26,18 +26,18 @@ _TALLY_COLUMNS = (
 def refuse_private_footer(path: Path, keys: Iterable[bytes]) -> None:
     """Refuse a file that is read as records if a key of its footer marks it as private."""
     if any(key.upper().startswith(_MARK) for key in keys):
-        raise InputDataError(_message(str(path)))
+        raise InputDataError(_message(f"input {path}"))
 
 
-def refuse_tally_columns(path: str, columns: Iterable[str]) -> None:
-    """Refuse a file that is read as records if its columns are those of a tally."""
-    if tuple(columns) in _TALLY_COLUMNS:
-        raise InputDataError(_message(path))
+def refuse_tally_columns(what: str, columns: Iterable[str]) -> None:
+    """Refuse a file or a table that is read as records if its columns are those of a tally."""
+    if _TALLY_COLUMNS.fullmatch(" ".join(columns)):
+        raise InputDataError(_message(what))
 
 
-def _message(path: str) -> str:
+def _message(what: str) -> str:
     """Message about a tally."""
     return (
-        f"input {path} is a private tally and holds no records; build from tallies "
-        "alone, without options of the records"
+        f"{what} is a private tally and holds no records; build from tallies alone, without "
+        "options of the records"
     )

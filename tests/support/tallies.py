@@ -11,6 +11,7 @@ import shapely
 import psd
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit
+from psd.privacy.values import Value
 from psd.publish.tally_parts import TallyRequest, tally_rows
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 
@@ -25,7 +26,8 @@ def table(count=300, seed=0, users=9):
     x, y = rng.uniform(-1, 9, (2, count))
     time = np.datetime64("2024-01-01", "us") + rng.integers(0, 90 * 86_400, count) * 10**6
     user = [f"u{n}" for n in rng.integers(0, users, count)]
-    return pd.DataFrame({"x": x, "y": y, "user": user, "time": time})
+    fare = rng.uniform(-5, 70, count)
+    return pd.DataFrame({"x": x, "y": y, "user": user, "time": time, "fare": fare})
 
 
 def recipe(**changes):
@@ -47,7 +49,8 @@ def cells(kept):
     region = [] if found.region is None else [found.region]
     keys = [slices, *region, found.rows, found.columns]
     places = zip(*(key.tolist() for key in keys), strict=True)
-    return dict(zip(places, found.counts.tolist(), strict=True))
+    counts = found.counts if found.values is None else np.column_stack([found.counts, found.values])
+    return dict(zip(places, counts.tolist(), strict=True))
 
 
 # Four triangles that leave a rim out.
@@ -64,6 +67,8 @@ REGIONS = hierarchy_from_polygons(
     ids="id",
     gaps="outside",
 )
+
+VALUED = {"columns": Columns(x="x", y="y", values=("fare",)), "values": (Value("fare", 0, 60),)}
 
 # Every variant of a tally.
 VARIANTS = {
@@ -91,7 +96,9 @@ VARIANTS = {
         contribution_scope="slice",
         carry=True,
     ),
+    "values": dataclasses.replace(ROWS, **VALUED),
     "regions": dataclasses.replace(ROWS, regions=REGIONS),
+    "regions-values": dataclasses.replace(ROWS, regions=REGIONS, **VALUED),
     "regions-carried": recipe(
         regions=REGIONS,
         slices=psd.TimeSlices.parse("month", "2024-01..2024-04"),

@@ -210,7 +210,7 @@ def _frame(spark: Any, item: Any, columns: Columns) -> Any:
     path = os.fspath(item)
     if not _IS_CSV.search(path):
         frame = spark.read.parquet(path)
-        refuse_tally_columns(path, frame.columns)
+        refuse_tally_columns(f"input {path}", frame.columns)
         return frame
     # The parser ignores a file that ends inside quotes.
     each = "length(value) - length(replace(value, '\"', ''))"

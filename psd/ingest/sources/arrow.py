@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psd.ingest.sources import frame
 from psd.ingest.sources._arrow import fault_class, find_columns, geometry_columns
+from psd.ingest.tally_marks import refuse_tally_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -44,6 +45,7 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
     for item in items:
         what = f"the {type(item).__name__}"
         stream = _open_stream(item, what)
+        refuse_tally_columns(what, stream.schema.names)
         chosen = find_columns(what, stream.schema, columns, domain, geometry_columns(stream.schema))
         yield from chosen.batches(_records(stream, what))
 

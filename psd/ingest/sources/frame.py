@@ -24,6 +24,7 @@ from psd.ingest.selection import selected_values
 from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
+from psd.ingest.tally_marks import refuse_tally_columns
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -47,6 +48,7 @@ def batches(items: list[Any], columns: Columns, domain: Domain) -> Iterator[Batc
     for data in items:
         what, geometry = f"the {type(data).__name__}", _geometry(data, columns)
         names = [str(name) for name in data.columns]
+        refuse_tally_columns(what, names)
         chosen = resolve_columns(columns, names)
         if geometry is None:
             refuse_two_pairs(what, chosen, names)

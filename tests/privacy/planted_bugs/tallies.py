@@ -8,6 +8,8 @@ import pyarrow as pa
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced
 
 USERS = "tests/privacy/test_merge_replay.py::test_a_user_of_several_parts_costs_epsilon"
+VALUES = "tests/privacy/test_merge_replay.py::"
+VALUES += "test_a_record_of_a_part_costs_epsilon_whatever_its_value_is"
 COUNTING = "tests/privacy/test_counting_replay.py::"
 UNIT = "tests/unit/ingest/test_partial_tally.py::"
 
@@ -17,6 +19,13 @@ UNIT = "tests/unit/ingest/test_partial_tally.py::"
 def k_of_one_part(parts):
     """The bound of a merged tally is the largest of its parts, not their sum."""
     return max(part.contributions for part in parts)
+
+
+@planted(test=VALUES, like="noise for a part of what a record changes")
+@around("psd.ingest.partial_tally.add_tallies")
+def merged_values_weigh_one(original, tallies):
+    """Merged sums of weights have the noise of one weight, though a record has 720,720."""
+    return dataclasses.replace(original(tallies), record_weight=1)
 
 
 @planted(test=COUNTING + "test_no_answer_tells_more_than_epsilon[privtree-3-2-2400-0]")

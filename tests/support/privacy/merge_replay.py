@@ -23,14 +23,19 @@ OTHERS = [[("v", 0), ("w", 3)], [("v", 1)]]
 GRID = psd.decompositions.Quadtree(height=1)
 
 
-def counted(rows, k, *, carry=False, unit=None):
-    """Tally of rows (user, cell)."""
+def counted(rows, k, *, carry=False, unit=None, values=()):
+    """Tally of rows (user, cell), which have a number for each value."""
     unit = unit or PrivacyUnit(kind="user", max_contributions=k)
-    builder = TallyBuilder(DOMAIN, unit=unit)
-    x, y = np.array([(cell % 2, cell // 2) for _, cell in rows], float).reshape(-1, 2).T + 0.5
-    builder.add_batch(Batch(x=x, y=y, user=pa.array([user for user, _ in rows], pa.string())))
-    columns = Columns(user="user" if unit.has_user else None)
-    recipe = TallyRequest(domain=DOMAIN, unit=unit, columns=columns, key=KEY, carry=carry)
+    builder = TallyBuilder(DOMAIN, unit=unit, values=values)
+    x, y = np.array([(row[1] % 2, row[1] // 2) for row in rows], float).reshape(-1, 2).T + 0.5
+    user = pa.array([row[0] for row in rows], pa.string())
+    numbers = np.array([row[2:] for row in rows], float).reshape(len(rows), len(values))
+    builder.add_batch(Batch(x=x, y=y, user=user, values=numbers))
+    names = tuple(value.name for value in values)
+    columns = Columns(user="user" if unit.has_user else None, values=names)
+    recipe = TallyRequest(
+        domain=DOMAIN, unit=unit, columns=columns, key=KEY, carry=carry, values=values
+    )
     origin = origin_of(recipe, ())
     origin = dataclasses.replace(origin, names=(origin.run,))
     counts = builder.user_rows(KEY) if carry else builder.build(KEY)

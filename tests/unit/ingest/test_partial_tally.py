@@ -13,8 +13,9 @@ from psd.ingest.partial_tally import merge
 from psd.ingest.sources import Columns
 from psd.ingest.user_partitions import UserRows
 from psd.privacy.unit import PrivacyUnit
+from psd.privacy.values import WEIGHT
 from psd.publish.tally_parts import tally_rows
-from support.tallies import DOMAIN, K4, ROWS, USERS, cells, counted, recipe, table
+from support.tallies import DOMAIN, K4, ROWS, USERS, VARIANTS, cells, counted, recipe, table
 
 K3 = PrivacyUnit(kind="user", max_contributions=3)
 TIMED = dataclasses.replace(USERS, time="time")
@@ -95,6 +96,18 @@ def test_no_part_is_in_a_merged_tally_twice():
         with pytest.raises(InputDataError, match=told):
             merge(wrong)
     assert len(merge([both, c]).origins) == 3
+
+
+def test_no_more_is_added_than_can_be_counted_exactly():
+    """Sums that were too large would begin again below 0."""
+    for variant, weight in (("rows", 1), ("values", WEIGHT)):
+        parts = [counted(VARIANTS[variant], part=part) for part in "ab"]
+        for part in parts:
+            part.counts.counts[0] = 2**61 // weight
+        with pytest.raises(InputDataError, match="hold more records than a computer can count"):
+            merge(parts)
+        parts[1].counts.counts[0] //= 2
+        assert merge(parts).tally.counts.min() > 0
 
 
 def test_the_same_file_is_seen_under_any_name(tmp_path):

@@ -14,6 +14,7 @@ from psd._util.wall_clock import zone_rules
 from psd.errors import InputDataError
 from psd.ingest.partial_tally import merge
 from psd.ingest.tally_file import KEY, is_tally, read_origins, read_tally, write_tally
+from psd.privacy.values import WEIGHT
 from support.tallies import K4, VARIANTS, cells, counted
 
 
@@ -100,7 +101,7 @@ FIELDS = {
     "lattice": [[4, 4], [64.0, 64]],
     "step": [[0, 1], [1]],
     "unit": ["tribe", ["user"]],
-    "weight": [-1, "1"],
+    "weight": [-1, "1", 1, 12],
     "has_user_rows": [True, 1],
     "origins": [[], {}, [3]],
 }
@@ -125,6 +126,18 @@ HEADERS = [
     lambda header: {**header, "origins": header["origins"] * 2},
 ]
 DIGEST = {"digest": "0" * 64}
+FARE = {"name": "fare", "lower": 0.0, "upper": 60.0}
+VALUES = [None, [], [FARE, FARE], *([FARE | wrong] for wrong in (
+    {"name": "tip"}, {"name": ""}, {"lower": 60.0}, {"upper": float("nan")}, {"more": 1},
+))]  # fmt: skip
+FARES = [{}, {"values": "tip"}, {"values": "fare, tip"}]
+
+
+def read_otherwise(values):
+    """A header whose part was read with other columns of values than it has sums of."""
+    return first_origin(reading={"x": "x", "y": "y", **values})
+
+
 REGIONS = [{}, DIGEST, {"digest": "Z" * 64, "size": 4}, {"digest": 3, "size": 4}]
 REGIONS += [DIGEST | {"size": size} for size in (0, 2**23, True, 3)]
 REGIONS += [DIGEST | {"size": 4, "more": 1}]
@@ -143,6 +156,8 @@ def test_headers_of_tallies_with_more_are_read_strictly(subtests, tmp_path):
     for kept, headers in (
         (counted(VARIANTS["stepped"]), each(edit, resolutions)),
         (counted(VARIANTS["regions"]), each(edit, {"regions": REGIONS})),
+        (counted(VARIANTS["values"]), each(edit, {"values": VALUES})),
+        (counted(VARIANTS["values"]), map(read_otherwise, FARES)),
         (sliced_tally(tmp_path), each(first_origin, clocks)),
     ):
         strictly(subtests, tmp_path, kept, headers)
@@ -199,6 +214,14 @@ TABLES = {
         *(changed("row_hash", 0, value) for value in (-1, 2**31 - 1)),
         changed("column", 0, 64),
         lambda t: pa.concat_tables([t, t.slice(0, 1)]),
+    ],
+    "values": [
+        # No weight is below 0 or above that of the records, or so large that sums are not exact.
+        *(changed("weight0", 0, value) for value in (-1, 300 * WEIGHT + 1, 2**62, None)),
+        *(changed("count", 0, value) for value in (0, -1, 2**62 // WEIGHT, 2**62)),
+        lambda t: t.drop_columns("weight0"),
+        *(lambda t, n=n: t.append_column(f"weight{n}", t["count"]) for n in (0, 1)),
+        lambda t: t.set_column(4, "weight0", t["weight0"].cast("float64")),
     ],
     "carried-slices": [changed("time", 0, 0)],
     "regions": [

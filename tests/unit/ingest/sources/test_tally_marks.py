@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -44,15 +45,17 @@ def test_any_private_mark_of_a_footer_is_refused(tmp_path):
         refused(tmp_path / "p")
 
 
-def test_spark_refuses_the_columns_of_a_tally(tmp_path):
-    """Spark does not show the footer."""
+@pytest.mark.parametrize("variant", ["rows", "carried", "values", "regions-values"])
+def test_the_columns_of_a_tally_are_refused(tmp_path, variant):
+    """Spark does not show the footer, and a table has none."""
 
     def parquet(path):
         return SimpleNamespace(columns=pq.read_schema(path).names)
 
     session = SimpleNamespace(read=SimpleNamespace(parquet=parquet))
-    for variant in ("rows", "carried"):
-        path = tmp_path / f"{variant}.parquet"
-        write_tally(counted(VARIANTS[variant]), path)
-        with pytest.raises(InputDataError, match="is a private tally and holds no records"):
-            tables._frame(session, path, Columns())
+    path = tmp_path / "tally.parquet"
+    write_tally(counted(VARIANTS[variant]), path)
+    with pytest.raises(InputDataError, match="is a private tally and holds no records"):
+        tables._frame(session, path, Columns())
+    for table in (pq.read_table(path), pd.read_parquet(path)):
+        refused(table)
