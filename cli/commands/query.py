@@ -370,7 +370,7 @@ def command(
             "each other"
         )
     asked["outside"] = options["outside"]
-    of_values = {name: options[name] for name in ("mean", "sum")}
+    of_values = {name: tuple(dict.fromkeys(options[name])) for name in ("mean", "sum")}
     of_joint = [f"{how}_{name}" for how, names in of_values.items() for name in names]
     if kind and kind != "joint" and of_joint:
         raise click.UsageError(f"--mean and --sum must be left out with --{kind}")

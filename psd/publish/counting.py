@@ -253,7 +253,7 @@ class TallyInput:
             raise ParameterError(
                 f"regions must be those by which the tallies were counted, got {got}"
             )
-        if terms.values:
+        if terms.values and not terms.is_tallied:  # a completed request has those of the tallies
             raise ParameterError(
                 "values must be left out for tallies, which state the values that they hold; count "
                 "the records with values"

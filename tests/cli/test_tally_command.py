@@ -116,6 +116,26 @@ def test_tallies_of_a_pattern_or_a_folder_are_tallies():
     assert "tally the records first" in fails(2, f"build t v3.csv -o x {SURE}")
 
 
+def test_tallies_of_values_are_built_with_them(folder, subtests):
+    for part in "12":
+        rows = [f"127.{number},37.5,{number}{part}" for number in range(4)]
+        (folder / f"f{part}.csv").write_text("\n".join(["lon,lat,fare", *rows]))
+        passes(f"tally f{part}.csv -o {part} {BOUNDS} --value fare 0 60")
+    passes(f"build 1 2 -o r {SURE} --keep-tally kept")
+    passes(f"build kept -o again {SURE}")
+    for name in ("r", "again"):
+        answers = psd.load(name).query([(126.4, 37, 127.6, 38)], mean="fare")
+        assert answers["mean_fare"].tolist() == pytest.approx([16.5], abs=0.1)
+    passes(f"tally f1.csv -o other {BOUNDS} --value fare 0 50")
+    table = [
+        (2, "build 1 -o x --epsilon 1 --value fare 0 60", "--value must be left out for tallies"),
+        (8, "build other 2 -o x --epsilon 1", "different values, or bounds of values"),
+    ]
+    check_refusals(subtests, table)
+    once = passes("query r --box 126.4 37 127.6 38 --mean fare")
+    assert passes("query r --box 126.4 37 127.6 38 --mean fare --mean fare") == once
+
+
 def test_a_kept_tally_is_one_that_merges(folder, subtests):
     passes(f"build v1.csv -o r --epsilon 1 {BOUNDS} {USER} --keep-tally kept")
     tally(USER, (1, 2))
