@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from psd._util.instances import check_choice, shown, type_text
 from psd._util.wall_clock import is_zone_name
-from psd.errors import ParameterError
+from psd.errors import ParameterError, PsdWarning
 
 __all__ = ["By", "TimeSlices", "TimeWindow"]
 
@@ -54,7 +55,8 @@ _DAY_MINUTES = 1440
 
 _RULE = (
     "when must be a year, month, week, day or hour such as 2024-01, 2024-W05, 2024-01-31 or "
-    "2024-01-31T17, FIRST..LAST, or days and hours such as weekdays 07-09"
+    "2024-01-31T17, FIRST..LAST, days such as mondays or weekends, hours such as 07-09, or several "
+    "of these, such as weekdays 07-09"
 )
 
 
@@ -138,6 +140,10 @@ class TimeSlices:
             if not dots:
                 names.append(first)
                 continue
+            if not (first and last):
+                raise ParameterError(
+                    f"slices must have both ends of FIRST..LAST, got {part[:80]!r}"
+                )
             begin, end = _numbers_of(by, [first, last]).tolist()
             if end < begin:
                 raise ParameterError(f"slices must run forward, got {first}..{last}")
@@ -206,7 +212,9 @@ class TimeSlices:
 
             Days are ``mondays`` to ``sundays``, ``weekdays``, ``weekends`` and ``daily``, several
             separated by commas. Hours are such as ``07-09``, from 07:00 to 09:00; ``22-02`` ends on
-            the next day.
+            the next day, and is of the days and the period in which it begins.
+
+            Hours that the slices have in part are answered in part, with a warning.
 
         Returns
         -------
@@ -216,8 +224,8 @@ class TimeSlices:
         Raises
         ------
         ParameterError
-            If it is none of these; a slice is partly in it, of which the message names the nearest
-            edges; a part of the period is in no slice; or nothing is in it.
+            If it is none of these; a slice is partly in it, of which the message names a window
+            that is like it; a part of the period is in no slice; or nothing is in it.
 
         Examples
         --------
@@ -320,7 +328,7 @@ def _numbers_of(by: By, names: Sequence[str]) -> NDArray[np.int64]:
         pass
     if len(names) > 1:
         return np.concatenate([_numbers_of(by, [name]) for name in names])
-    raise ParameterError(f"slice must be of the form {_FORMS[by]} by {by}, got {names[0]!r}")
+    raise ParameterError(f"slices must be of the form {_FORMS[by]} by {by}, got {names[0]!r}")
 
 
 def slices_from_text(text: str, time_zone: str) -> TimeSlices:
@@ -391,42 +399,81 @@ def slices_text(slices: TimeSlices) -> str:
 def _parse_window(text: str, slices: TimeSlices) -> TimeWindow:
     """Read a window of the slices of a series; see `TimeSlices.window`."""
     asked = re.sub(r"\s*(\.\.|,|-)\s*", r"\1", text.strip()) if isinstance(text, str) else ""
-    days: tuple[int, ...] | None = None
-    hours: re.Match[str] | None = None
-    period: str | None = None
-    for word in asked.split():
-        named = _days_of(word)
-        found = _HOURS.fullmatch(word)
-        if (named and days) or (found and hours) or not (named or found or period is None):
-            raise ParameterError(f"{_RULE}, got {shown(text)}", name="when")
-        days, hours = named or days, found or hours
-        period = period if named or found else word
     if not asked:
         raise ParameterError(f"{_RULE}, got {shown(text)}", name="when")
+    words: dict[str, str] = {}
+    for word in asked.split():
+        kind, *others = {_kind_of(part) for part in word.split(",")}
+        if others or kind in words or (kind == "hours" and "," in word):
+            raise ParameterError(
+                "when must have days, one span of hours and a period, at most once each, got "
+                f"{shown(text)}; several windows are a list, or one --when each",
+                name="when",
+            )
+        words[kind] = word
+    name, period = " ".join(asked.split()), words.get("period")
     begins = slices.begins.astype("datetime64[m]")
     ends = slices.ends.astype("datetime64[m]")
     inside = np.ones(len(slices), bool)
     if period is not None:
         inside[:] = False
         for part in period.split(","):
-            inside |= _in_period(part, text, slices.time_zone, begins, ends)
-    if days or hours:
-        low, high = begins[inside][:1], ends[inside][-1:]
-        starts, stops = _times_of_days(days or _DAYS["daily"], hours, text, low, high)
+            inside |= _in_period(part, text, slices)
+    if len(words) > (period is not None):
+        clock = _clock_of(words.get("hours", "00-24"), text)
+        days = _days_of(words.get("days", "daily"))
+        starts, stops = _times_of_days(days, clock, begins[inside][0], ends[inside][-1])
+        if period is not None and clock[1] > _DAY_MINUTES:
+            if "T" in period.upper():
+                raise ParameterError(
+                    f"when must have whole days with hours over midnight, got {shown(text)}; one "
+                    "night is such as 2024-01-31T22..2024-02-01T02",
+                    name="when",
+                )
+            # A night is of the day on which it begins, and may end after the period.
+            at = np.searchsorted(begins, starts, side="right") - 1
+            is_begun = (at >= 0) & inside[at] & (starts < ends[at])
+            inside[:] = is_begun.any()
+            if is_begun.any():
+                starts, stops = starts[is_begun], stops[is_begun]
         # The first of them that ends after a slice begins.
         at = np.minimum(np.searchsorted(stops, begins, side="right"), len(stops) - 1)
         is_met = inside & (starts[at] < ends) & (begins < stops[at])
         inside = is_met & (starts[at] <= begins) & (ends <= stops[at])
         if (is_met & ~inside).any():
-            cut = at[np.flatnonzero(is_met & ~inside)[0]]
-            raise _cuts_slices(" ".join(asked.split()), starts[cut], stops[cut], begins, ends)
+            like = slices.names[np.flatnonzero(is_met & ~inside)[0]]
+            if slices.by == "hour":
+                first, last = clock[0] // 60, -(-clock[1] // 60)
+                words["hours"] = f"{first:02}-{last - 24 * (last > 24):02}"
+                like = " ".join(words.values())
+            elif slices.by == "day":
+                like = " ".join(word for kind, word in words.items() if kind != "hours") or "daily"
+            raise _cuts_slices(name, slices, like)
+        # Hours that slices have in part: slices in them last as long as they do, or less.
+        met, number = np.unique(at[inside], return_inverse=True)
+        length = (stops - starts)[met].astype(np.int64)
+        within = np.bincount(number, (ends - begins)[inside].astype(np.int64), len(met))
+        parts = met[(within < length) & (length < _DAY_MINUTES)]
+        if len(parts):
+            more = "" if len(parts) == 1 else f", and {len(parts) - 1:,} more of such hours"
+            warnings.warn(
+                "when has hours that reach beyond the slices, and are answered in part: from "
+                f"{_moment(starts[parts[0]])} to {_moment(stops[parts[0]])}{more}",
+                PsdWarning,
+                stacklevel=3,
+            )
     if not inside.any():
         raise ParameterError(
             f"when must have a slice in it, got {shown(text)}; the slices are from "
             f"{_moment(begins[0])} to {_moment(ends[-1])}",
             name="when",
         )
-    return TimeWindow(name=" ".join(asked.split()), numbers=np.flatnonzero(inside))
+    return TimeWindow(name=name, numbers=np.flatnonzero(inside))
+
+
+def _kind_of(part: str) -> str:
+    """Which part of a window a word without commas is."""
+    return "days" if _days_of(part) else "hours" if _HOURS.fullmatch(part) else "period"
 
 
 def _days_of(word: str) -> tuple[int, ...]:
@@ -440,29 +487,32 @@ def _days_of(word: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _times_of_days(
-    days: tuple[int, ...], hours: re.Match[str] | None, text: str, low: Minutes, high: Minutes
-) -> tuple[Minutes, Minutes]:
-    """Beginnings and ends of the hours of days from one moment to another, merged where they meet.
+def _clock_of(hours: str, text: str) -> tuple[int, int]:
+    """Minutes from midnight at which hours begin and end; of nights the end is on the next day."""
+    found = _HOURS.fullmatch(hours)
+    assert found is not None  # `_kind_of` says so
+    parts = [int(part or 0) for part in found.groups()]
+    first, last = 60 * parts[0] + parts[1], 60 * parts[2] + parts[3]
+    is_clock = max(parts[1], parts[3]) < 60 and first < _DAY_MINUTES and last <= _DAY_MINUTES
+    if not is_clock or first == last:
+        raise ParameterError(
+            "when must have hours of the clock, from one to another, such as 07-09 or 22-02, "
+            f"got {shown(text)}",
+            name="when",
+        )
+    return first, last + _DAY_MINUTES * (last < first)
 
-    low, high: (1,) each.
-    """
-    first, last = 0, _DAY_MINUTES
-    if hours is not None:
-        parts = [int(part or 0) for part in hours.groups()]
-        first, last = 60 * parts[0] + parts[1], 60 * parts[2] + parts[3]
-        is_clock = max(parts[1], parts[3]) < 60 and first < _DAY_MINUTES and last <= _DAY_MINUTES
-        if not is_clock or first == last:
-            raise ParameterError(
-                "when must have hours of the clock, from one to another, such as 07-09 or 22-02, "
-                f"got {shown(text)}",
-                name="when",
-            )
-        last += _DAY_MINUTES * (last < first)
+
+def _times_of_days(
+    days: tuple[int, ...], clock: tuple[int, int], low: np.datetime64, high: np.datetime64
+) -> tuple[Minutes, Minutes]:
+    """Beginnings and ends of the hours of days between two moments, merged where they meet."""
+    first, last = clock
     # A week more on each side, so that there is one of them.
     week = np.timedelta64(7, "D")
-    begin, end = low.astype("datetime64[D]") - week, high.astype("datetime64[D]") + week
-    dates: Minutes = np.arange(begin[0], end[0])
+    dates: Minutes = np.arange(
+        low.astype("datetime64[D]") - week, high.astype("datetime64[D]") + week
+    )
     # 1970-01-01 was a Thursday.
     dates = dates[np.isin((dates.astype(np.int64) + 3) % 7, days)].astype("datetime64[m]")
     starts, stops = dates + np.timedelta64(first, "m"), dates + np.timedelta64(last, "m")
@@ -472,14 +522,13 @@ def _times_of_days(
     return starts[is_new], stops[is_last]
 
 
-def _in_period(
-    part: str, text: str, zone: str, begins: Minutes, ends: Minutes
-) -> NDArray[np.bool_]:
+def _in_period(part: str, text: str, slices: TimeSlices) -> NDArray[np.bool_]:
     """Whether each slice is in a period, of which all time must be in slices; (slices,) bool."""
+    begins, ends = (each.astype("datetime64[m]") for each in (slices.begins, slices.ends))
     first, dots, last = part.partition("..")
-    begin, end, is_clock = _span(first, text, zone)
+    begin, end, is_clock = _span(first, text, slices.time_zone)
     if dots:
-        last_begin, last_end, is_clock = _span(last, text, zone)
+        last_begin, last_end, is_clock = _span(last, text, slices.time_zone)
         # The last hour of a range is a time of the clock, at which it ends.
         end = last_begin if is_clock else last_end
     if begin >= end:
@@ -487,7 +536,23 @@ def _in_period(
         raise ParameterError(f"when must run forward, got {part}{advice}", name="when")
     inside = (begins >= begin) & (ends <= end)
     if begin not in begins or end not in ends or not inside.any():
-        raise _cuts_slices(part, begin, end, begins, ends)
+        if end <= begins[0] or begin >= ends[-1]:
+            raise ParameterError(
+                f"when must be in the slices, from {_moment(begins[0])} until before "
+                f"{_moment(ends[-1])}, got {part[:80]}",
+                name="when",
+            )
+        at = int(np.abs(begins - begin).argmin())
+        run = np.flatnonzero(
+            slices.numbers[at:] == slices.numbers[at] + np.arange(len(begins) - at)
+        )
+        stop = at + int(np.abs(ends[at + run] - end).argmin())
+        names = [slices.names[at], slices.names[stop]]
+        if slices.by == "hour" and {begins[at].item().hour, ends[stop].item().hour} == {0}:
+            names = [each[:10] for each in names]  # whole days
+        elif slices.by == "hour" and stop > at:
+            names[1] = str(ends[stop].astype("datetime64[h]"))  # a time of the clock
+        raise _cuts_slices(part, slices, "..".join(dict.fromkeys(names)))
     numbers = np.flatnonzero(inside)
     gap = np.flatnonzero(begins[numbers[1:]] != ends[numbers[:-1]])
     if len(gap):
@@ -515,7 +580,8 @@ def _span(name: str, text: str, zone: str) -> tuple[np.datetime64, np.datetime64
     except ParameterError:
         is_time = False
     if not is_time:
-        raise ParameterError(f"{_RULE}, got {shown(text)}", name="when")
+        which = "" if name == text.strip() else f"; {name[:40]!r} is none of these"
+        raise ParameterError(f"{_RULE}, got {shown(text)}{which}", name="when")
     begin, end = (moment.astype("datetime64[m]") for moment in (found.begins[0], found.ends[-1]))
     if clock is not None:
         begin = begin + np.timedelta64(60 * hour + minute, "m")
@@ -524,22 +590,11 @@ def _span(name: str, text: str, zone: str) -> tuple[np.datetime64, np.datetime64
     return begin, end, clock is not None
 
 
-def _cuts_slices(
-    text: str, begin: np.datetime64, end: np.datetime64, begins: Minutes, ends: Minutes
-) -> ParameterError:
-    """Error of a time that is outside of all slices, or cuts them, with the edges nearest to it."""
-    if end <= begins[0] or begin >= ends[-1]:
-        return ParameterError(
-            f"when must be in the slices, from {_moment(begins[0])} until before "
-            f"{_moment(ends[-1])}, got {text[:80]}",
-            name="when",
-        )
-    low = begins[np.abs(begins - begin).argmin()]
-    after = ends[ends > low]
-    high = after[np.abs(after - end).argmin()]
+def _cuts_slices(text: str, slices: TimeSlices, like: str) -> ParameterError:
+    """Error of a window that cuts slices, or leaves them, with one that does not."""
     return ParameterError(
-        f"when must begin and end where slices do, got {text[:80]}, from {_moment(begin)} to "
-        f"{_moment(end)}; the nearest edges are {_moment(low)} and {_moment(high)}",
+        f"when must begin and end where slices do, which are {slices.by}s from {slices.names[0]} "
+        f'to {slices.names[-1]}, got {text[:80]}; try when="{like}"',
         name="when",
     )
 

@@ -178,7 +178,7 @@ def test_each_slice_has_its_regions_and_sums_over_slices_answer_them(rows, regio
     beside = series.query(table, id="area").table
     assert beside["estimate"].tolist() == total["estimate"][::-1].tolist()
     assert list(beside["area"]) == list(table["area"])
-    with pytest.raises(ParameterError, match="the nearest edges are 2024-01-02 and 2024-01-03"):
+    with pytest.raises(ParameterError, match=r'; try when="2024-01-02"$'):
         series.query(when="2024-01-02..2024-01-03")
 
 

@@ -1,6 +1,7 @@
 """Windows of time: what texts say, what is refused, and changes of clocks."""
 
 import datetime
+import re
 import warnings
 
 import numpy as np
@@ -42,6 +43,9 @@ def test_a_text_is_the_slices_that_lie_in_it(subtests):
         ("Mondays 22-02 2008-05-19..2008-05-20", HOURS,
          [*hours("2008-05-19", 22, 23), *hours("2008-05-20", 0, 1)]),
         ("tuesdays 7..9 2008-W21", HOURS, hours("2008-05-20", 7, 8)),
+        ("2008-05-20 22-02", HOURS,
+         [*hours("2008-05-20", 22, 23), *hours("2008-05-21", 0, 1)]),
+        ("2008-05-18,2008-05-20 sundays 23-01", HOURS, ["2008-05-18T23", "2008-05-19T00"]),
         ("2024", MONTHS, None),
         ("2024-01,2024-03", MONTHS, ["2024-01", "2024-03"]),
         ("2024-02", MONTHS, ["2024-02"]),
@@ -54,7 +58,7 @@ def test_a_text_is_the_slices_that_lie_in_it(subtests):
     ):  # fmt: skip
         with subtests.test(text):
             if wanted is None:
-                with pytest.raises(ParameterError, match="edges are 2024-01-01 and 2024-04-01"):
+                with pytest.raises(ParameterError, match=r'try when="2024-01..2024-03"$'):
                     names(text, slices)
             else:
                 assert names(text, slices) == wanted
@@ -80,23 +84,21 @@ def test_days_and_hours_are_those_of_the_calendar():
 def test_windows_that_are_not_made_of_slices_are_refused(subtests):
     gap = psd.TimeSlices.parse("month", "2024-01,2024-03")
     for sentence, slices, text in (
-        ("got 2024-01-02..2024-01-09, .* edges are 2024-01-02 and 2024-01-06$",
+        ("got 2024-01-02..2024-01-09; try when=.2024-01-02..2024-01-05.$",
          DAYS, "2024-01-02..2024-01-09"),
-        ("got 2023-12-31..2024-01-02, .* edges are 2024-01-01 and 2024-01-03$",
+        ("got 2023-12-31..2024-01-02; try when=.2024-01-01..2024-01-02.$",
          DAYS, "2023-12-31..2024-01-02"),
-        ("got 2024-01, from 2024-01-01 to 2024-02-01; .* 2024-01-01 and 2024-01-06$",
-         DAYS, "2024-01"),
-        ("from 2024-01-02T05 to 2024-01-02T06; .* 2024-01-02 and 2024-01-03$",
-         DAYS, "2024-01-02T05"),
-        ("from 2008-05-20T07:30 to 2008-05-20T09; .* are 2008-05-20T07 and 2008-05-20T09$",
-         HOURS, "2008-05-20T07:30..2008-05-20T09"),
-        ("got weekdays 07:30-09, from 2008-05-19T07:30 to 2008-05-19T09; .* 2008-05-19T07 and",
-         HOURS, "weekdays 07:30-09"),
-        ("from 2024-01-01T07 to 2024-01-01T09; the nearest edges are 2024-01-01 and 2024-01-02$",
-         DAYS, "daily 07-09"),
-        ("got weekdays, from 2024-01-01 to 2024-01-06; the nearest edges are 2024-01-01 and 2024-0",
-         MONTHS, "weekdays"),
-        ("edges are 2024-02-01 and 2024-03-01$", MONTHS, "2024-02-03"),
+        ("which are days from 2024-01-01 to 2024-01-05, got 2024-01; try", DAYS, "2024-01"),
+        ("try when=.2024-01-02.$", DAYS, "2024-01-02T05"),
+        ("try when=.2008-05-20T07..2008-05-20T09.$", HOURS, "2008-05-20T07:30..2008-05-20T09"),
+        ("try when=.2008-06-06T22..2008-06-07T00.$", HOURS, "2008-06-06T22..2008-06-07T02"),
+        ("try when=.2008-06-06.$", HOURS, "2008-06-06..2008-06-09"),
+        ("got weekdays 07:30-09; try when=.weekdays 07-09.$", HOURS, "weekdays 07:30-09"),
+        ("try when=.23-01.$", HOURS, "23:30-00:10"),
+        ("got daily 07-09; try when=.daily.$", DAYS, "daily 07-09"),
+        ("try when=.2024-01-02.$", DAYS, "2024-01-02 22-02"),
+        ("which are months .*, got weekdays; try when=.2024-01.$", MONTHS, "weekdays"),
+        ("try when=.2024-02.$", MONTHS, "2024-02-03"),
         ("must be in the slices, from 2024-01-01 until before 2024-04-01, got 2025-07$",
          MONTHS, "2025-07"),
         ("must be in the slices, .* until before 2024-04-01, got 2023$", MONTHS, "2023"),
@@ -109,11 +111,19 @@ def test_windows_that_are_not_made_of_slices_are_refused(subtests):
         ("must run forward, .*; hours are times of the clock", HOURS, "2008-05-20T07:00"),
         ("must have a slice in it, got 'sundays'; .* from 2024-01-01 to 2024-01-06$",
          DAYS, "sundays"),
+        ("must have a slice in it", HOURS, "sundays 22-02 2008-05-20"),
+        ("must have whole days with hours over midnight, got .*; one night is such as", HOURS,
+         "2008-05-20T20..2008-05-21T05 22-02"),
+        ("got 'monday morning'; 'morning' is none of these$", HOURS, "monday morning"),
+        *(("must have days, one span of hours and a period, at most once each, got .*; several "
+           "windows are a list, or one --when each$", HOURS, text) for text in (
+            "weekdays 07-10, weekends 10-12", "weekdays weekends", "2024-01 2024-02", "07-09 08-10",
+            "mondays,x", "weekdays 07-09,17-19")),
         *(("must have hours of the clock", HOURS, text) for text in (
             "25-26", "07-07", "7:60-9", "24-02", "07-24:01")),
         *(("when must be a year, month, week, day or hour", MONTHS, text) for text in (
             "2024-1", "..", "2024-01..", "", " ", ",", "2024-01,", 5, None, b"2024-01", "2024-13",
-            "weekdays weekends", "2024-01 2024-02", "07-09 08-10", "mondays,x", "2024-01-01T25",
+            "2024-01-01T25",
             "2024-01-01T07+09:00", "2024-01..2024-02..2024-03", "\u0661-\u0663",
             "\x1b[31m", "x" * 10_000)),
     ):  # fmt: skip
@@ -122,6 +132,49 @@ def test_windows_that_are_not_made_of_slices_are_refused(subtests):
                 slices.window(text)
             assert len(str(told.value)) < 400
             assert "\x1b" not in str(told.value)
+
+
+@pytest.mark.filterwarnings("ignore::psd.errors.PsdWarning")
+def test_a_window_that_is_named_in_place_of_a_refused_one_is_one(subtests):
+    rng = np.random.default_rng(5)
+    gaps = psd.TimeSlices.parse("hour", "2008-05-17T05..2008-05-18T09,2008-05-18T12..2008-05-20T23")
+    days = [str(np.datetime64("2008-05-15") + day) for day in range(8)]
+    times = [f"{day}T{clock}" for day in days for clock in ("05", "09", "12:30", "24")]
+    tried = 0
+    for slices in (gaps, HOURS, QUARTER, MONTHS, WEEKS):
+        moved = [str(np.datetime64(day) + 5_727) for day in days]  # to 2024
+        for _ in range(60):
+            text = "..".join(sorted(rng.choice(times if slices.by == "hour" else moved, 2)))
+            text = rng.choice([text, f"weekdays {rng.integers(24):02}:20-{rng.integers(24):02}:40"])
+            try:
+                slices.window(text)
+            except ParameterError as refused:
+                _, found, like = str(refused).partition('; try when="')
+                if found:
+                    tried += 1
+                    with subtests.test(f"{text}: {like}"):
+                        assert len(slices.window(like.removesuffix('"')))
+    assert tried > 100
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("sundays 22-02 2008-05-18", None),
+        ("daily 00-24", None),
+        ("2008-05-17T00..2008-05-17T02 00-02", None),
+        ("fridays 22-02", "in part: from 2008-05-16T22 to 2008-05-17T02, and 1 more of such hours"),
+        ("2008-06-06 22-02", "in part: from 2008-06-06T22 to 2008-06-07T02$"),
+    ],
+)
+def test_hours_that_slices_have_in_part_are_told(text, told):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        HOURS.window(text)
+    assert len(found) == (told is not None)
+    if told:
+        assert found[0].category is PsdWarning
+        assert re.search(told, str(found[0].message))
 
 
 def test_windows_of_a_caller_are_texts_times_and_windows(subtests):
