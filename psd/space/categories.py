@@ -29,6 +29,7 @@ OTHER = "other"
 
 MAX_LABELS = 1_000
 _LONGEST = 100
+_LISTED = 20  # labels that a message names
 _MAX_FILE = 2**20  # bytes; the labels of a file are shorter
 _EXAMPLE = "such as met,city; they are public, never those that the data have"
 
@@ -231,12 +232,13 @@ class CategoryAxis:
         for name in (text, label):
             if name in self.spans:
                 return name
-        names = list(self.spans)
-        close = get_close_matches(label[:80], names, n=1)
-        some = " or ".join(names[:2])
+        names = [*(self.labels[number] for number in self._depths), *[OTHER] * self.has_other]
+        listed = names if len(names) <= _LISTED else [*names[:2], f"{len(names) - 2} more"]
+        close = get_close_matches(label[:80], names, n=3)
+        more = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise ParameterError(
-            f"category must be a label of {self.column}, such as {some}, got {label[:80]!r}"
-            + (f"; did you mean {close[0]!r}?" if close else ""),
+            f"category must be a label of {self.column} ({', '.join(listed)}), got {label[:80]!r}"
+            + ("; several are a list, or one --category each" if "," in label else more),
             name="category",
         )
 

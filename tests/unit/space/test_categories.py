@@ -136,9 +136,20 @@ def test_other_files_are_refused(case, tmp_path):
         labels_from_file(tmp_path / "none.csv")
 
 
+def test_of_many_labels_the_nearest_are_named():
+    with pytest.raises(ParameterError, match=r"of kind \(met, city, other\), got 'pub'$"):
+        CategoryAxis("kind", *labels_of("met,city")).span_of("pub")
+    with pytest.raises(ParameterError, match="got 'met,city'; several are a list, or one --categ"):
+        CategoryAxis("kind", *labels_of("met,city")).span_of("met,city")
+    many = CategoryAxis("kind", *labels_of([f"place {n}" for n in range(40)]))
+    told = r"\(place 0, place 1, 39 more\), got 'plac 7'; did you mean 'place 7' or .*\?$"
+    with pytest.raises(ParameterError, match=told):
+        many.span_of("plac 7")
+
+
 @pytest.mark.parametrize("label", ["Work", "wrk", "purpose=x", "", "x" * 10**6])
 def test_an_unknown_category_is_refused(label):
-    told = "category must be a label of purpose, such as .* or .*, got "
+    told = r"category must be a label of purpose \(.*, other\), got "
     with pytest.raises(ParameterError, match=told) as caught:
         axis().span_of(label)
     assert len(str(caught.value)) < 300
