@@ -9,7 +9,14 @@ import click
 from ..options.command import INTEGER, chain_options, options_of, refuse_others
 from ..options.regions import named_regions, read_regions
 from ..options.time_slices import compared_at, is_cube, release_or_series_at, release_when
-from ..output.tables import FORMATS, output_format, state_source, write_table
+from ..output.tables import (
+    FORMATS,
+    output_format,
+    state_source,
+    state_windows,
+    windows_named,
+    write_table,
+)
 from ..output.terminal import show_stage
 
 _COMMON = {"release", "when", "categories", "form", "output", "overwrite", "max_nodes"}
@@ -155,6 +162,7 @@ def write_statistic(
     read = {*SHAPES, *(_NAMES if kind == "difference" else ())}
     stated = {name: options[name] for name in STATISTICS[kind] - read - {"ratio", kind}}
     stated = {name: value for name, value in stated.items() if value is not None}
+    other_slice = stated.pop("other_slice", None)
     with show_stage() as stage:
         stage("reading")
         chosen: dict[str, Any] = {}
@@ -170,9 +178,7 @@ def write_statistic(
             loaded = release_when(release, when)
         sources = [loaded.record.source]
         if kind == "difference":
-            other = compared_at(
-                options["difference"], stated.pop("other_slice", None), "--other-slice"
-            )
+            other = compared_at(options["difference"], other_slice, "--other-slice")
             sources.append(other.record.source)
             stage("answering")
             if when and is_cube(other) and not categories:
@@ -197,4 +203,8 @@ def write_statistic(
         warn_of_notes(answers)
     table = answers.table
     state_source(table, *sources)
+    named = windows_named(form, when, categories)
+    if other_slice is not None and form != "table":
+        named["other_slice"] = other_slice
+    state_windows(table, named)
     write_table(table, form, output, overwrite=overwrite)

@@ -99,9 +99,9 @@ def command(
 
     Inputs are CSV, Parquet, GeoPackage, Shapefile, FlatGeobuf and GeoJSON files, folders, file name
     patterns, addresses s3://, gs:// and postgresql://, or tallies of `psd tally`. Records outside
-    the bounds are left out. With --ledger and --dataset, epsilon is charged before noise is drawn,
-    and a charge is never undone. Except with --report-private, the output does not depend on the
-    data.
+    the bounds are left out. With --category and --labels, they are counted by label too
+    (--help-all). With --ledger and --dataset, epsilon is charged before noise is drawn, and a
+    charge is never undone. Except with --report-private, the output does not depend on the data.
 
     An input that ends in .toml is a recipe: tables [release] with output, export and the names of
     these options as keys, and a table [private] with inputs, ledger, dataset and sign_key.

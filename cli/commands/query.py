@@ -35,7 +35,15 @@ from ..output.answers import (
     value_columns_shown,
     warn_of_notes,
 )
-from ..output.tables import Column, output_format, print_columns, state_source, write_text
+from ..output.tables import (
+    Column,
+    output_format,
+    print_columns,
+    state_source,
+    state_windows,
+    windows_named,
+    write_text,
+)
 from ..output.terminal import print_success, printable, show_stage
 from ._statistics import STATISTICS, read_areas, refuse_strange, statistic_options, write_statistic
 
@@ -407,6 +415,7 @@ def command(
             err=True,
         )
     note_slow_boxes(answers)
+    named = windows_named(form, when, categories, each)
     has_values = any(of_values.values())
     is_plain = unreliable == "keep" and form in ("table", "csv") and not has_values
     if not kind and is_plain and options["box"]:
@@ -419,7 +428,8 @@ def command(
             identifying = [name for name in (*WINDOWS, "id") if name in columns]
             print_answer_columns(columns, identifying, has_details=details)
         else:
-            write_text(columns_text(columns), output, overwrite=overwrite)
+            of_all = {name: [text] * len(answers) for name, text in named.items()}
+            write_text(columns_text(of_all | columns), output, overwrite=overwrite)
         _note_unit(loaded, form)
         return
 
@@ -429,6 +439,7 @@ def command(
     table: Any = answers.table if rings is None else rings
     table = table if joint is None else joint.answers
     state_source(table, loaded.record.source)
+    state_windows(table, named)
     if unreliable != "keep" or form in (*FILES, "geojson"):
         table = beside_shapes(table, answers.areas, loaded.domain)
         shown = treat_unreliable(table, unreliable, certainty["threshold"])

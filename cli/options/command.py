@@ -299,8 +299,11 @@ class Command(click.Command):
             once = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
             times = present.count(param)
             if once and times > 1:
+                each = {"when": "slice", "category": "category"}.get(str(param.name))
+                has_each = each and any(other.name == "each" for other in self.params)
+                more = f"; --each {each} writes each {each} by itself" if has_each else ""
                 raise click.UsageError(
-                    f"{param.opts[-1]} must be given once, got {times} times", ctx
+                    f"{param.opts[-1]} must be given once, got {times} times{more}", ctx
                 )
         return super().parse_args(ctx, args)
 

@@ -36,7 +36,7 @@ WHEN = click.option(
     multiple=True,
     metavar="WINDOW",
     help="Window of a series, answered as one: a year, month, week, day or hour, FIRST..LAST, or "
-    "days and hours such as 'weekdays 07-09'. May be repeated, for answers for each; all time by "
+    "days and hours such as 'weekdays 07-09'. May be repeated, for each by itself; all time by "
     "default.",
 )
 
@@ -67,7 +67,7 @@ CATEGORY = click.option(
     multiple=True,
     metavar="LABEL",
     help="Label of a release with categories, such as work or purpose=work, with all labels below "
-    "it. May be repeated, for answers for each; all categories by default.",
+    "it. May be repeated, for each by itself; all categories by default.",
 )
 
 VIEWED_EACH_OF = click.option(

@@ -295,7 +295,11 @@ def joint_text(joint: Joint, form: str) -> str:
 def _region_names(joint: Joint) -> list[str]:
     """Names of the answers: what tells them apart, in space and time, else numbers."""
     answers: Any = joint.answers
-    of_windows = [column_texts(name, answers[name]) for name in _window_columns(answers)]
+    of_windows = [
+        column_texts(name, answers[name])
+        for name in _window_columns(answers)
+        if answers[name].nunique() > 1
+    ]
     of_areas = [column_texts(name, answers[name]) for name in identifying_columns(answers)]
     for columns in (of_windows, *([*of_windows, each] for each in of_areas)):
         names = [" ".join(row) for row in zip(*columns, strict=True)]

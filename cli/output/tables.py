@@ -362,6 +362,24 @@ def state_source(table: pandas.DataFrame, *sources: str) -> None:
         table["release_source"] = others[0]
 
 
+def windows_named(
+    form: str, when: Sequence[str], categories: Sequence[str], each: Sequence[str] = ()
+) -> dict[str, str]:
+    """Names of the window and the category that all rows of a file are of, by their columns."""
+    asked = {"when": when, "category": () if "category" in each else categories}
+    return {name: given[0] for name, given in asked.items() if len(given) == 1 and form != "table"}
+
+
+def state_windows(table: pandas.DataFrame, named: Mapping[str, str]) -> None:
+    """Put the names of `windows_named` in columns in front."""
+    for place, (name, text) in enumerate(named.items()):
+        if name in table:
+            raise click.UsageError(
+                f"regions must not have a column {name}, which the answers add; rename it"
+            )
+        table.insert(place, name, text)
+
+
 def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overwrite: bool) -> None:
     """Show a table to people, or write it as CSV or JSON."""
     from ..output.answers import plain_answers

@@ -23,6 +23,7 @@ from psd.query.index import MOST_KEPT, CubeIndex, CubeWindow, QueryIndex
 from psd.release import cube_file, file, series_file
 from psd.release.about import about_from_mapping
 from psd.release.cube import (
+    ALL_TIME,
     CubeRecord,
     WindowRecord,
     all_time,
@@ -410,7 +411,7 @@ class Publication:
         names = list(asked.slices)
         for text, window in zip(asked.texts, asked.windows, strict=True):
             if isinstance(self.record, CubeRecord):
-                name = text.get("slice", text.get("when", "all time"))
+                name = text.get("slice", text.get("when", ALL_TIME))
                 yield self._view(TimeWindow(name=name, numbers=window), text.get("category"))
             elif len(window) > 1:
                 self._one()  # refuses it

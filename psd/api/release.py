@@ -16,7 +16,7 @@ from psd.api.publication import Publication
 from psd.errors import ParameterError
 from psd.query.answer_table import Threshold
 from psd.query.index import QueryIndex
-from psd.release.cube import CubeRecord, WindowRecord, all_time
+from psd.release.cube import ALL_TIME, CubeRecord, WindowRecord, all_time
 from psd.release.record import ReleaseRecord
 from psd.release.series import SeriesRecord
 from psd.space.time_slices import TimeWindow
@@ -478,7 +478,7 @@ class Release(Publication):
         # What all of it shows, by its names in metadata.
         common = dict(first.shown) if isinstance(first, WindowRecord) else {}
         if "slice" in names and common:
-            common["when"] = asked.texts[0].get("when", "all time")
+            common["when"] = asked.texts[0].get("when", ALL_TIME)
         common = {name: text for name, text in common.items() if name not in names}
         return to_xarray(
             (view.index.fit for view in self._views_of(asked)),
@@ -577,11 +577,12 @@ class Release(Publication):
         if ax is not None:
             raise ParameterError("ax must be left out with time slices, each of which has one")
         if len(titles) > MOST_MAPS:
-            name, fewer = ("slices", "name those to draw")
-            if each is not None:
-                name, fewer = "each", "choose fewer with slices or category"
+            name, fewer = "slices", "draw one of them, or fewer"
+            if isinstance(self.record, CubeRecord):
+                name = "each" if each is not None else "slices"
+                fewer = "choose a shorter window, fewer windows or fewer labels"
             raise ParameterError(
-                f"{name} must be at most {MOST_MAPS} to be drawn together, got {len(titles):,}; "
+                f"{name} must give at most {MOST_MAPS} maps in one picture, got {len(titles):,}; "
                 + fewer,
                 name=name,
             )

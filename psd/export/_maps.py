@@ -391,7 +391,7 @@ def draw_series(
     check_kind(record, kind)
     if not 0 < len(cells) <= MOST_MAPS:
         raise ParameterError(
-            f"slices must be 1 to {MOST_MAPS} to be drawn together, got {len(cells):,}; name some"
+            f"slices must give 1 to {MOST_MAPS} maps in one picture, got {len(cells):,}; name some"
         )
     from matplotlib import pyplot
 

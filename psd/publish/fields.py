@@ -608,8 +608,7 @@ FIELDS: Final = (
                "otherwise, since a repair may change their area."),
     Field(name="epsilon", group="Release", private=False, form="E", is_everyday=True,
           value_of=lambda request, folder: request.epsilon,
-          help="Privacy loss of the release, a decimal such as 0.5; smaller is more private, and "
-               "noisier."),
+          help="Privacy loss, such as 0.5; smaller is more private, and noisier."),
     Field(name="delta", group="Release", private=False, form="D",
           value_of=lambda request, folder: request.delta and delta_text(request.delta),
           help="Probability with which the release may reveal more than epsilon allows, such as "

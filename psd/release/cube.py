@@ -28,6 +28,7 @@ from psd.space.region_tree import PAIRS, RegionTree
 from psd.space.time_slices import TimeSlices, TimeWindow
 
 __all__ = [
+    "ALL_TIME",
     "CubeRecord",
     "WindowRecord",
     "all_time",
@@ -35,6 +36,9 @@ __all__ = [
     "shown_records",
     "window_record",
 ]
+
+ALL_TIME = "all time"
+"""Name of the window of all slices."""
 
 _FACTS = [each.name for each in fields(ReleaseRecord) if each.name != "tree"]
 _SHARED = [name for name in _FACTS if name != "covariate"]
@@ -276,7 +280,7 @@ def window_record(
 
 def all_time(cube: CubeRecord) -> TimeWindow:
     """The window of all slices and categories."""
-    return TimeWindow(name="all time", numbers=np.arange(int(np.prod(cube.sizes))))
+    return TimeWindow(name=ALL_TIME, numbers=np.arange(int(np.prod(cube.sizes))))
 
 
 def shown_records(

@@ -121,6 +121,32 @@ def test_rows_of_each_slice():
     assert own["estimate"].tolist() == some["estimate"].tolist()
 
 
+@pytest.mark.parametrize("more", ["", "--details", "--nested", "--joint", "--explain", "--top 2"])
+def test_files_name_their_one_window(more):
+    line = f"query c {'--box 0 0 8 8' if '--top' not in more else ''} --when mondays {more}"
+    assert "when" not in passes(line)
+    if more == "--details":  # of the screen
+        return
+    if more != "--explain":
+        passes(f"{line} -o a.csv")
+        found = pd.read_csv("a.csv")
+        assert found.columns[0] == "when"
+        assert set(found["when"]) == {"mondays"}
+        assert not any("mondays" in name for name in found)
+    found = as_json(line)
+    rows = found["answers"] if "--joint" in more else found
+    assert {row["when"] for row in rows} == {"mondays"}
+
+
+def test_a_name_of_a_window_replaces_no_column_of_regions(folder):
+    (folder / "r.csv").write_text('when,wkt\nnow,"POLYGON ((0 0, 8 0, 8 8, 0 0))"\n')
+    line = "query c --polygons r.csv --polygons-crs EPSG:3857"
+    assert "when" in passes(f"{line} --format csv").splitlines()[0]
+    told = cli(*line.split(), "--when", "mondays", "--format", "csv")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "regions must not have a column when, which the answers add" in told.err
+
+
 def test_cubes_of_users():
     line = BUILD.replace("--per record", "")
     told = passes(f"{line} -o u --epsilon 1 --delta 1e-6 --noise gaussian {USERS} {TIMES}")
@@ -183,6 +209,11 @@ WRONG_VIEWS = [
     (2, "export flat e.csv --when mondays", "--when must be given with a cube"),
     (2, "export flat e.csv --points --when mondays", "--when must be given with a cube"),
     (2, "map flat -o m.html --when mondays", "--when must be given with a cube"),
+    (
+        2,
+        "export c e.csv --when mondays --when tuesdays",
+        "--when must be given once, got 2 times; --each slice writes each slice by itself",
+    ),
     (2, "info c --slice 2024-01-01T00", "--slice must be left out for a cube"),
     (2, "check evaluate c v.csv", "--time must name the column of times"),
     (2, f"{ASK} --box 0 0 4 4 --nested --when mondays --when tuesdays", "must be one window"),
@@ -208,6 +239,8 @@ def test_cells_of_a_window_are_exported(folder):
     ):
         passes("export", "c", "e.csv", "--overwrite", *option)
         table, expected = pd.read_csv("e.csv"), view.to_geopandas()
+        assert table.columns[0] == ("when" if option else "cell")
+        assert set(table.get("when", [])) == set(option[1:])
         for name in ("estimate", "perturbation_error", "error"):
             assert table[name].tolist() == pytest.approx(expected[name].tolist())
     passes("export", "c", "e.gpkg", "--when", "tuesdays,mondays")
@@ -215,6 +248,7 @@ def test_cells_of_a_window_are_exported(folder):
     passes("export c p.csv --points --seed 1")
     assert "slice" in pd.read_csv("p.csv")
     passes("export", "c", "p2.csv", "--points", "--seed", "1", "--when", "mondays")
+    assert set(pd.read_csv("p2.csv")["when"]) == {"mondays"}
     assert abs(len(pd.read_csv("p2.csv")) - release["mondays"].total) < 1
 
 
@@ -228,6 +262,8 @@ def test_first_cells_and_differences_of_windows():
     both = psd.load("c").query([(0, 0, 8, 8)], when=["2024-01-01", "2024-01-02"]).joint()
     assert found["difference"][0] == pytest.approx(both.difference(0, 1).estimate)
     assert found["error"][0] == pytest.approx(both.difference(0, 1).error)
+    names = found[["when", "other_slice"]]
+    assert names.to_numpy().tolist() == [["2024-01-01", "2024-01-02"]]
 
 
 @pytest.mark.deep  # it needs matplotlib

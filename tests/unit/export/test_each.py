@@ -82,10 +82,17 @@ def test_a_file_of_views_states_what_is_common_and_the_guarantee(release, tmp_pa
         assert part in text
 
 
-def test_one_view_is_exported_without_columns(release, tmp_path):
+def test_a_csv_of_one_view_names_it(release, tmp_path):
     release.export(tmp_path / "a.csv", when="mondays", category="bus")
     release["mondays", "bus"].export(tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    found = pd.read_csv(tmp_path / "a.csv")
+    assert found.columns.tolist()[:3] == ["when", "category", "cell"]
+    assert found[["when", "category"]].drop_duplicates().to_numpy().tolist() == [["mondays", "bus"]]
+    release.export(tmp_path / "c.csv", category="bus")
+    assert pd.read_csv(tmp_path / "c.csv").columns.tolist()[:2] == ["category", "cell"]
+    release.export(tmp_path / "d.csv")
+    assert pd.read_csv(tmp_path / "d.csv").columns[0] == "cell"
     number = release.export(tmp_path / "p.csv", points=True, seed=1, category="bus")
     assert number == len(release[:, "bus"].to_points(seed=1))
 

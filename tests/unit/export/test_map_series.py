@@ -87,9 +87,9 @@ def test_slices_are_chosen():
     assert [axes.get_title() for axes in maps_of(figure)] == [made.slices.names[1]]
     with pytest.raises(ParameterError, match="is not in this series"):
         made.plot(slices=["2025-01-01T00"])
-    with pytest.raises(ParameterError, match="slices must be 1 to 48"):
+    with pytest.raises(ParameterError, match="slices must give 1 to 48"):
         made.plot(slices=[])
-    with pytest.raises(ParameterError, match=f"slices must be at most {MOST_MAPS}"):
+    with pytest.raises(ParameterError, match=f"slices must give at most {MOST_MAPS} maps"):
         series(MOST_MAPS + 1).plot()
 
 
@@ -159,7 +159,9 @@ def test_letters_are_looked_for_in_more_fonts(labelled, monkeypatch):
 
 def test_views_that_cannot_be_drawn_together(labelled):
     refusals = {
-        "each must be at most 48 to be drawn together, got 192": {"each": ["slice", "category"]},
+        "each must give at most 48 maps in one picture, got 192; choose a shorter": {
+            "each": ["slice", "category"]
+        },
         "category must be a label of mode": {"category": ["bus", "no"]},
         "ax must be left out": {"each": "category", "ax": plt.subplots()[1]},
     }
