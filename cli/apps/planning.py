@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from ..options.command import (
     NUMBER,
     Command,
     GroupedOption,
+    parse_integer,
     parse_number,
     parse_settings,
     split_commas,
@@ -161,6 +163,19 @@ def _slices_of(text: str) -> int:
     return int(text)
 
 
+def _number_of_slices(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Number of slices of an option: a number, or that of the slices of a build."""
+    from psd.errors import ParameterError
+    from psd.space.time_slices import slices_from_text
+
+    if value is not None and re.match("[0-9]{4}-", value):
+        try:
+            return len(slices_from_text(value, "UTC"))
+        except ParameterError as error:
+            raise click.UsageError(f"--{error}") from None
+    return None if value is None else parse_integer(value)
+
+
 def _share(text: str, area: float | None = None) -> float:
     """Share of a text with %, or of a number; of an area it is a number of km2."""
     if text.endswith("%"):
@@ -215,9 +230,10 @@ FORMATS = ("table", "csv", "json")
 @click.option(
     "--slices",
     metavar="T",
-    type=INTEGER,
-    help="Number of time slices of a series; --count, or --population, is then of one slice, and "
-    "users are the unit of privacy, with --max-contributions records in all, by default T x M.",
+    callback=_number_of_slices,
+    help="Number of time slices, or their names, as of a build; --count, or --population, is then "
+    "of one slice, and users are the unit of privacy, with --max-contributions records in all, by "
+    "default T x M.",
 )
 @click.option(
     "--max-per-slice",
@@ -236,8 +252,9 @@ FORMATS = ("table", "csv", "json")
     default="auto,quadtree",
     show_default=True,
     metavar="A,B,...",
-    help="Methods, separated by commas; `psd methods` lists all. With --regions what is inside the "
-    "lowest regions: auto, cascade or none; by default auto. Or cube, with --slices.",
+    help="Methods, separated by commas; `psd methods` lists all. By default cube with more than 8 "
+    "--slices, as of a build. With --regions what is inside the lowest regions: auto, cascade or "
+    "none; by default auto. Or cube, with --slices.",
 )
 @click.option(
     "--sizes",
@@ -344,8 +361,9 @@ def run_plan(
     With --covariate, a public raster or polygons, the simulated people follow the covariate, and
     a density is assumed only within its cells.
 
-    With --methods cube and --slices the plan is of a cube: of areas in windows of so many slices.
-    --count is of one slice, as in a series.
+    With more than 8 --slices, or with --methods cube, the plan is of a cube: of areas in windows of
+    so many slices. --methods auto plans a series, of which each slice is counted by itself. --count
+    is of one slice in both.
 
     With --regions the plan is of named regions: the error of each level, and the number of regions
     of each quality, for their public populations; with --slices in one slice, as in a release of
@@ -356,9 +374,8 @@ def run_plan(
     \b
     Examples:
       psd plan --area 605 --count 100000 --epsilon 0.1,1
-      psd plan --area 605 --count 2000 --methods cube --slices 168 --windows 24 --sizes 1% \\
-          --for-relative-error 10%
-      psd plan --area 605 --count 100000 --epsilon 1 --slices 52 --delta 1e-6
+      psd plan --area 605 --count 2000 --slices 168 --windows 24 --sizes 1% --for-relative-error 10%
+      psd plan --area 605 --count 100000 --epsilon 1 --slices 52 --delta 1e-6 --methods auto
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
           --region-parent district --population people --epsilon 0.1,1
       psd plan --bounds 126.4 37 127.6 38 --regions wards.gpkg --region-id ward \\
@@ -368,6 +385,7 @@ def run_plan(
     from psd.apps.planning.figures import check_plan_plot, plot_plan
     from psd.apps.planning.plan import plan
     from psd.publish.fields import public_files
+    from psd.publish.request import MOST_APART
     from psd.publish.request_values import covariate_from_values, parse_values
 
     form = output_format(form, output, FORMATS)
@@ -388,9 +406,9 @@ def run_plan(
             "level",
         )
     }
+    chosen = click.get_current_context().get_parameter_source
     if "regions" in given:
         # Options of a plan by size of query must be left out.
-        chosen = click.get_current_context().get_parameter_source
         for name in ("area", "sizes", "density", "runs"):
             if chosen(name) == ParameterSource.COMMANDLINE:
                 raise click.UsageError(
@@ -401,8 +419,11 @@ def run_plan(
             domain, form, output, plot, overwrite=overwrite, given=given, **regional, **options
         )
         return
+    names_methods = chosen("methods") == ParameterSource.COMMANDLINE
+    is_cube = split_commas(options["methods"]) == ["cube"]
+    is_cube |= not names_methods and (options["slices"] or 1) > MOST_APART
     error = regional["for_relative_error"]
-    if error is not None and split_commas(options["methods"]) == ["cube"]:
+    if error is not None and is_cube:
         del regional["for_relative_error"]
         options["for_relative_error"] = _share(error)
     regional |= {name: given.get(name) for name in (*REGIONS, "boundary")}
@@ -424,6 +445,8 @@ def run_plan(
     lists: dict[str, Any] = {
         name: split_commas(options.pop(name)) for name in ("methods", "density")
     }
+    if not names_methods:
+        del lists["methods"]
     options = {name: value for name, value in options.items() if value is not None}
     epsilon, sizes = options.pop("epsilon", None), split_commas(options.pop("sizes"))
     if "windows" in options:

@@ -53,6 +53,7 @@ from psd.privacy.loss import epsilon_text
 from psd.privacy.values import Value, check_values
 from psd.publish.area import with_stated_crs
 from psd.publish.fields import check_known, refuse_tables
+from psd.publish.request import MOST_APART
 from psd.publish.request_values import domain_from_values, parse_values
 from psd.space.bounds import check_ground
 from psd.space.covariate import Covariate
@@ -192,7 +193,8 @@ def plan(
         Study area as one value. With a coordinate resolution, the simulated records are rounded to
         it.
     methods : str, Decomposition or sequence of these
-        Methods, each once.
+        Methods, each once; by default auto and quadtree, or as in a build cube, of more than 8
+        slices without values.
     method : str or Decomposition, optional
         The only method, under the name that it has in `psd.build`.
     sizes : sequence of float
@@ -283,6 +285,8 @@ def plan(
         )
     check_known("argument", users, (*UserArguments.__annotations__, *_OWN_ARGUMENTS))
     series, bound = PlannedSeries.of(**users)
+    if methods is METHODS and series.slices > MOST_APART and not given.get("values"):
+        methods = "cube"  # as in a build that names none
     resolved = resolve_methods(methods)
     lengths = check_windows(resolved, series.slices, windows)
     parts = check_categories(categories, lengths)

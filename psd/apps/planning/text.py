@@ -72,8 +72,8 @@ def plan_sentences(expected: Plan) -> list[str]:
     sentences += noise_sentences(expected)
     if expected.series.slices > MOST_APART and "window" not in keys and not expected.values:
         sentences.append(
-            f"a build of more than {MOST_APART} slices that names no method makes a cube, whose "
-            "windows a plan of method cube predicts"
+            f"a build of more than {MOST_APART} slices that names no method makes a cube; a plan "
+            "that names none is of one"
         )
     if expected.values:
         sentences += [

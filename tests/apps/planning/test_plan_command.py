@@ -321,5 +321,28 @@ def test_numbers_of_slices_are_checked(subtests):
         (2, "many", "'--slices': 'many' is not a whole number"),
         (2, "12:max_per_slice=2", "is now --max-per-slice"),
         (2, "0", "--slices must be between 1 and"),
+        (
+            2,
+            "2024-01-01T00..",
+            "--slices must have both ends of FIRST..LAST, got '2024-01-01T00..'",
+        ),
+        (2, "2024-01-01..2024-13-01", "--slices must be of the form 2024-01-31 by day"),
     ]
     check_refusals(subtests, table, f"{OF_SLICES} --slices")
+
+
+@pytest.mark.deep
+def test_many_slices_are_planned_as_they_are_built():
+    line = f"{OF_SLICES} --runs 1 --density uniform --sizes 10%"
+    by_names = as_json(f"{line} --slices 2024-01-01..2024-01-09")
+    assert by_names["slices"] == 9
+    assert {(row["method"], row["window"]) for row in by_names["expected"]} == {
+        ("cube", window) for window in (1, 3, 9)
+    }
+    words = "a plan that names none is of one"
+    assert words in passes(f"{line} --slices 9 --methods grid")
+    told = passes(f"{line} --slices 8")
+    assert "quadtree" in told
+    assert words not in told
+    found = as_json(f"{line} --slices 9 --windows 9 --for-relative-error 60%")
+    assert found["solved_epsilon"]
