@@ -438,12 +438,15 @@ def _facts(
     """What the page states, and the numbers of its plane."""
     domain, limits = first.domain, reliability_limits(threshold)
     stated = release.record.about_texts.get("title", "Differentially private counts of locations")
+    record = release.record.cube if isinstance(release.record, WindowRecord) else release.record
+    slices = getattr(record, "slices", None)
     return {
         "title": stated if title is None else title,
         "guarantee": release.record.guarantee_text,
         "unit": first.unit.kind,
         "counted": _counted(first),
         "method": first.method,
+        "zone": None if slices is None else slices.time_zone,
         "digest": release.digest,
         "publisher": release.record.about_texts.get("publisher", ""),
         "version": __version__,

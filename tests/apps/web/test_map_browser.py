@@ -410,6 +410,7 @@ def test_a_span_of_time_and_a_category_are_chosen_for_drawn_areas_of_a_cube(open
         return close(answer(page, both[:1]), box) and close(answer(page, both[1:]), polygon)
 
     assert page.inner_text("#shown") == "Time: all time, purpose: all"
+    assert page.inner_text("#about-text").endswith("Times are those of UTC.")
     assert agrees()
     slid(page, "#slice", 9)
     assert page.inner_text("#slice-text") == "2024-01-01T08"

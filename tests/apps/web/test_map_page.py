@@ -199,7 +199,10 @@ def test_a_page_of_a_cube_has_steps_of_time_and_all_cells():
     every = Page(map_page(release)).data["cube"]
     assert (every["steps"], every["names"], every["labels"]) == ([], list(release), [])
     assert (every["names"][-1], every["ends"][-1]) == ("2024-01-02T23", "2024-01-03T00")
-    view = Page(map_page(release["mondays"])).data["cube"]
+    of_view = Page(map_page(release["mondays"])).data
+    view = of_view["cube"]
+    assert data["zone"] == of_view["zone"] == release.slices.time_zone
+    assert Page(map_page(RELEASE)).data["zone"] is None
     assert (view["isView"], [each["name"] for each in view["steps"]]) == (True, ["mondays"])
     assert view["steps"][0]["cells"] == [list(range(24))]
     with pytest.raises(ParameterError, match="the release is no cube"):

@@ -443,6 +443,9 @@
   const feature = (type, coordinates, properties = {}) => ({
     type: "Feature", geometry: { type, coordinates }, properties });
 
+  // Around the area; on a narrow page the hint lies over the map.
+  const room = innerWidth > 800 ? 24 : { top: 24, left: 24, right: 24, bottom: 84 };
+
   function makeMap() {
     const [viewWest, viewSouth, viewEast, viewNorth] = data.view;
     const corner = [[viewWest, viewSouth], [viewEast, viewNorth]].map(([x, y]) => toMap(x, y));
@@ -461,7 +464,7 @@
         },
         layers: [{ id: "back", type: "background", paint: {} }],
       },
-      bounds: corner, fitBoundsOptions: { padding: 24 }, renderWorldCopies: false,
+      bounds: corner, fitBoundsOptions: { padding: room }, renderWorldCopies: false,
       attributionControl: false, dragRotate: false, pitchWithRotate: false, maxPitch: 0,
       canvasContextAttributes: { preserveDrawingBuffer: true, antialias: true },
       fadeDuration: 0, trackResize: false,
@@ -937,7 +940,8 @@
       part.setAttribute("aria-label", word(part.dataset.label));
     }
     byId("filter").placeholder = word("filter");
-    byId("about-text").textContent = word("aboutText", word(data.unit));
+    byId("about-text").textContent = word("aboutText", word(data.unit))
+      + (data.zone ? ` ${word("zone", data.zone)}` : "");
     byId("made").textContent = word("made", data.version);
     const limits = !data.drawing && word(...(data.cut !== null ? ["levelOnly", data.cut]
       : data.most ? ["tooLarge", number(data.most)] : ["noDrawing"]));
@@ -1072,7 +1076,7 @@
       paintWords();
     });
     on("fit", "click", () => map && map.fitBounds(
-      [toMap(west, south), toMap(east, north)], { padding: 24, duration: 0 }));
+      [toMap(west, south), toMap(east, north)], { padding: room, duration: 0 }));
     on("print", "click", () => print());
     on("draw-box", "click", () => setMode(state.mode === "box" ? null : "box"));
     on("draw-polygon", "click", () => setMode(state.mode === "polygon" ? null : "polygon"));

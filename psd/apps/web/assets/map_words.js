@@ -56,6 +56,7 @@ const psdWords = {
     about: "About these numbers",
     aboutText: "Each number is an estimate: random noise protects {0}. The interval is one that "
       + "covers the true count in 95 of 100 releases, by our tests. Do not read single poor cells: ask for a larger area.",
+    zone: "Times are those of {0}.",
     tests: "Our tests of the intervals", method: "Method", digest: "SHA-256", made: "Made by psd {0}; outlines: Natural Earth; map: "
       + "MapLibre GL JS.",
     record: "each record", user: "each user", "user-day": "each user on each day",
@@ -113,6 +114,7 @@ const psdWords = {
     about: "이 숫자에 대하여",
     aboutText: "모든 숫자는 추정값입니다. 무작위 잡음이 {0} 보호합니다. 구간은 시험에서 공개 100번 "
       + "가운데 95번 참값을 포함한 것입니다. 나쁜 셀 하나하나를 읽지 말고 더 넓은 영역을 물으십시오.",
+    zone: "시각은 {0} 시간대의 시각입니다.",
     tests: "구간의 시험", method: "방법", digest: "SHA-256", made: "psd {0} 제작, 경계: Natural Earth, 지도: "
       + "MapLibre GL JS.",
     record: "각 기록을", user: "각 사용자를", "user-day": "각 사용자의 하루를",
