@@ -1,7 +1,8 @@
-"""Draw pictures of map pages: `python docs/assets/map_picture.py RELEASE SERIES WARDS FOLDER`.
+"""Draw pictures of map pages: `python docs/assets/map_picture.py RELEASE SERIES WARDS CUBE FOLDER`.
 
 Opens the page in Debian's Chromium without a network and draws on it as a reader does; needs
-playwright. The releases are those of `docs/guide/maps.md` and, of wards, of `docs/index.md`.
+playwright. The releases are those of `docs/guide/maps.md`, of wards, of `docs/index.md`, and of the
+week with categories of `docs/guide/gallery.md`.
 """
 
 from __future__ import annotations
@@ -25,19 +26,22 @@ POLYGON = ((250, 330), (420, 300), (470, 420), (380, 500), (270, 460))
 
 def main() -> None:
     """Draw the pictures."""
-    if len(sys.argv) != 5:
-        sys.exit("usage: python docs/assets/map_picture.py RELEASE SERIES WARDS FOLDER")
-    release, series, wards = (psd.load(name) for name in sys.argv[1:4])
+    if len(sys.argv) != 6:
+        sys.exit("usage: python docs/assets/map_picture.py RELEASE SERIES WARDS CUBE FOLDER")
+    release, series, wards, cube = (psd.load(name) for name in sys.argv[1:5])
     with tempfile.TemporaryDirectory() as place:
         single, slices = Path(place) / "single.html", Path(place) / "series.html"
         single.write_text(map_page(release, title="Visits in Seoul"), encoding="utf-8")
         slices.write_text(map_page(series, title="Visits by day"), encoding="utf-8")
         named = Path(place) / "wards.html"
         named.write_text(map_page(wards, title="Visits in Seoul, by ward"), encoding="utf-8")
-        _pictures(single, slices, named, Path(sys.argv[4]))
+        week, nights = Path(place) / "week.html", "fridays,saturdays 22-02"
+        page = map_page(cube, title="A week of a city", when=[nights], category="bar")
+        week.write_text(page, encoding="utf-8")
+        _pictures(single, slices, named, week, Path(sys.argv[5]))
 
 
-def _pictures(single: Path, slices: Path, named: Path, folder: Path) -> None:
+def _pictures(single: Path, slices: Path, named: Path, week: Path, folder: Path) -> None:
     """Open the pages and write the pictures."""
     from playwright.sync_api import sync_playwright
 
@@ -60,6 +64,7 @@ def _pictures(single: Path, slices: Path, named: Path, folder: Path) -> None:
         shot("map-slices.png", slices, _slice)
         shot("map-print.png", single, _print)
         shot("map-wards.png", named, _ward)
+        shot("map-cube.png", week, _level)
         browser.close()
 
 
@@ -71,6 +76,11 @@ def _polygon(page: Any) -> None:
     page.click("#finish")
     page.wait_for_selector("#answers[data-ready='1']", timeout=60_000)
     page.locator("#made").scroll_into_view_if_needed()
+
+
+def _level(page: Any) -> None:
+    """Show cells of which some are reliable."""
+    page.locator("#level").fill("7")
 
 
 def _reliability(page: Any) -> None:
