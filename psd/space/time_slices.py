@@ -16,7 +16,7 @@ from psd._util.instances import check_choice, shown, type_text
 from psd._util.wall_clock import is_zone_name
 from psd.errors import ParameterError, PsdWarning
 
-__all__ = ["By", "TimeSlices", "TimeWindow"]
+__all__ = ["By", "TimeSlices", "TimeWindow", "slices_from_text"]
 
 By = Literal["hour", "day", "week", "month"]
 
@@ -342,7 +342,7 @@ def slices_from_text(text: str, time_zone: str) -> TimeSlices:
     if by is None or (by == "week") != ("W" in first):  # as long as one, such as 2024-1-3
         raise ParameterError(
             "slices must be months, weeks, days or hours such as 2024-01, 2024-W05, 2024-01-31 or "
-            f"2024-01-31T17, got {first[:80]!r}"
+            f"2024-01-31T17, or ranges FIRST..LAST, got {first[:80]!r}"
         )
     return TimeSlices.parse(by, text, time_zone)
 
