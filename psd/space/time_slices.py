@@ -439,7 +439,8 @@ def _parse_window(text: str, slices: TimeSlices) -> TimeWindow:
         # The first of them that ends after a slice begins.
         at = np.minimum(np.searchsorted(stops, begins, side="right"), len(stops) - 1)
         is_met = inside & (starts[at] < ends) & (begins < stops[at])
-        inside = is_met & (starts[at] <= begins) & (ends <= stops[at])
+        is_within = (starts[at] <= begins) & (ends <= stops[at])
+        inside = is_met & is_within
         if (is_met & ~inside).any():
             like = slices.names[np.flatnonzero(is_met & ~inside)[0]]
             if slices.by == "hour":
@@ -449,11 +450,11 @@ def _parse_window(text: str, slices: TimeSlices) -> TimeWindow:
             elif slices.by == "day":
                 like = " ".join(word for kind, word in words.items() if kind != "hours") or "daily"
             raise _cuts_slices(name, slices, like)
-        # Hours that slices have in part: slices in them last as long as they do, or less.
-        met, number = np.unique(at[inside], return_inverse=True)
-        length = (stops - starts)[met].astype(np.int64)
-        within = np.bincount(number, (ends - begins)[inside].astype(np.int64), len(met))
-        parts = met[(within < length) & (length < _DAY_MINUTES)]
+        # Hours that slices have in part: all slices within them are shorter.
+        within = np.bincount(at[is_within], (ends - begins)[is_within].astype(np.int64), len(stops))
+        length = (stops - starts).astype(np.int64)
+        is_met = np.bincount(at[inside], minlength=len(stops)) > 0
+        parts = np.flatnonzero(is_met & (within < length) & (length < _DAY_MINUTES))
         if len(parts):
             more = "" if len(parts) == 1 else f", and {len(parts) - 1:,} more of such hours"
             warnings.warn(
