@@ -1,8 +1,8 @@
 """Draw pictures of map pages: `python docs/assets/map_picture.py RELEASE SERIES WARDS CUBE FOLDER`.
 
 Opens the page in Debian's Chromium without a network and draws on it as a reader does; needs
-playwright. The releases are those of `docs/guide/maps.md`, of wards, of `docs/index.md`, and of the
-week with categories of `docs/guide/gallery.md`.
+playwright. The releases are those of `docs/guide/maps.md`, of wards, of `docs/index.md`, and of a
+cube, of `docs/guide/week.md`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def main() -> None:
         slices.write_text(map_page(series, title="Visits by day"), encoding="utf-8")
         named = Path(place) / "wards.html"
         named.write_text(map_page(wards, title="Visits in Seoul, by ward"), encoding="utf-8")
-        week, nights = Path(place) / "week.html", "fridays,saturdays 22-02"
-        page = map_page(cube, title="A week of a city", when=[nights], category="bar")
+        week, windows = Path(place) / "week.html", ["weekdays 07-10", "fridays,saturdays 22-02"]
+        page = map_page(cube, title="A week of a city", when=windows)
         week.write_text(page, encoding="utf-8")
         _pictures(single, slices, named, week, Path(sys.argv[5]))
 
@@ -64,7 +64,7 @@ def _pictures(single: Path, slices: Path, named: Path, week: Path, folder: Path)
         shot("map-slices.png", slices, _slice)
         shot("map-print.png", single, _print)
         shot("map-wards.png", named, _ward)
-        shot("map-cube.png", week, _level)
+        shot("map-cube.png", week, _week)
         browser.close()
 
 
@@ -78,9 +78,11 @@ def _polygon(page: Any) -> None:
     page.locator("#made").scroll_into_view_if_needed()
 
 
-def _level(page: Any) -> None:
-    """Show cells of which some are reliable."""
-    page.locator("#level").fill("7")
+def _week(page: Any) -> None:
+    """Show cells of which some are reliable, and draw a polygon."""
+    page.locator("#level").fill("5")
+    _polygon(page)
+    page.locator("#side").evaluate("side => side.scrollTo(0, 0)")
 
 
 def _reliability(page: Any) -> None:
