@@ -231,9 +231,8 @@ FORMATS = ("table", "csv", "json")
     "--slices",
     metavar="T",
     callback=_number_of_slices,
-    help="Number of time slices, or their names, as of a build; --count, or --population, is then "
-    "of one slice, and users are the unit of privacy, with --max-contributions records in all, by "
-    "default T x M.",
+    help="Number of time slices, or their names; --count, or --population, is then of one slice, "
+    "and users are the unit of privacy, with --max-contributions records in all, by default T x M.",
 )
 @click.option(
     "--max-per-slice",
@@ -252,9 +251,9 @@ FORMATS = ("table", "csv", "json")
     default="auto,quadtree",
     show_default=True,
     metavar="A,B,...",
-    help="Methods, separated by commas; `psd methods` lists all. By default cube with more than 8 "
-    "--slices, as of a build. With --regions what is inside the lowest regions: auto, cascade or "
-    "none; by default auto. Or cube, with --slices.",
+    help="Methods, separated by commas; `psd methods` lists all. Of more than 8 --slices by default "
+    "cube. With --regions what is inside the lowest regions: auto, cascade or none; by default "
+    "auto. Or cube, with --slices.",
 )
 @click.option(
     "--sizes",
@@ -266,14 +265,14 @@ FORMATS = ("table", "csv", "json")
 @click.option(
     "--windows",
     metavar="W,X,...",
-    help="With --methods cube and --slices: numbers of slices that are answered as one, such as "
-    "1,24,168; by default 1, about the root of all, and all.",
+    help="Of a cube: numbers of slices that are answered as one, such as 1,24,168; by default 1, "
+    "about the root of all, and all.",
 )
 @click.option(
     "--categories",
     metavar="N|P%,Q%,...",
-    help="With --methods cube and --slices: number of labels of a category, or public parts of the "
-    "records with each. Queries are then of one label.",
+    help="Of a cube: number of labels of a category, or public parts of the records with each. "
+    "Queries are then of one label.",
     **_RARE,
 )
 @click.option(
@@ -361,9 +360,8 @@ def run_plan(
     With --covariate, a public raster or polygons, the simulated people follow the covariate, and
     a density is assumed only within its cells.
 
-    With more than 8 --slices, or with --methods cube, the plan is of a cube: of areas in windows of
-    so many slices. --methods auto plans a series, of which each slice is counted by itself. --count
-    is of one slice in both.
+    With more than 8 --slices, or --methods cube, the plan is of a cube: of areas in windows of so
+    many slices. --methods auto plans a series. --count is of one slice in both.
 
     With --regions the plan is of named regions: the error of each level, and the number of regions
     of each quality, for their public populations; with --slices in one slice, as in a release of

@@ -37,7 +37,8 @@ def test_names_and_refusals(subtests):
     assert psd.TimeSlices is TimeSlices
     month, week = "of the form 2024-01 ", "of the form 2024-W05"
     for by, told, *texts in (
-        ("month", month, "", "2024-13", "2024-1", "2024-01-01", "\uff12024-01", "2024-01.."),
+        ("month", month, "", "2024-13", "2024-1", "2024-01-01", "\uff12024-01"),
+        ("month", r"both ends of FIRST\.\.LAST", "2024-01..", "..2024-01", "2024-01,2024-02.."),
         ("day", "the form 2024-01-31 ", "2023-02-29"),
         ("hour", "of the form 2024-01-31T17", "2024-01-31T24", "2024-01-31 17"),
         ("month", "is repeated", "2024-01,2024-01"),
