@@ -251,9 +251,9 @@ FORMATS = ("table", "csv", "json")
     default="auto,quadtree",
     show_default=True,
     metavar="A,B,...",
-    help="Methods, separated by commas; `psd methods` lists all. Of more than 8 --slices by default "
-    "cube. With --regions what is inside the lowest regions: auto, cascade or none; by default "
-    "auto. Or cube, with --slices.",
+    help="Methods, separated by commas; `psd methods` lists all. Of more than 8 --slices by "
+    "default cube. With --regions what is inside the lowest regions: auto, cascade or none; by "
+    "default auto. Or cube, with --slices.",
 )
 @click.option(
     "--sizes",

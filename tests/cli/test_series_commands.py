@@ -156,7 +156,7 @@ def test_one_slice_is_a_release_to_every_command(subtests):
     own = passes("query feb --box 0 0 4 4 --format csv")
     named = passes("query s --box 0 0 4 4 --format csv --when 2024-02")
     assert named == "".join(
-        f"{n},{row}" for n, row in zip(["when", "2024-02"], own.splitlines(True))
+        f"{n},{row}" for n, row in zip(["when", "2024-02"], own.splitlines(True), strict=True)
     )
 
 
