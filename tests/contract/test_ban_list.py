@@ -342,6 +342,7 @@ ALLOWED = {
         "psd.publish.request_warnings warn": "public parameters and names of columns",
         "psd.ledger.account warn": "where a ledger lies, and a file that was paid for before",
         "psd.space.windows warn": "public hours that a caller asks for, and a time zone",
+        "psd.space.time_slices warn": "public hours that a caller asks for, and the list of slices",
         "psd.apps.spark.session logging": "silences PySpark, which may quote rows",
         "psd.apps.spark.session stdout": "silences PySpark, which may quote rows",
         "psd.apps.spark.session stderr": "silences PySpark, which may quote rows",
