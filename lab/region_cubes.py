@@ -1,7 +1,7 @@
 """Errors of regions in windows of a cube, beside those of a release of regions for each slice.
 
     python lab/region_cubes.py [--sets city] [--epsilons .1,1] [--builds 2] [--wards 24]
-        [--districts 5] [--records 418000] [--data FOLDER]
+        [--districts 5] [--records 418000] [--slices FIRST..LAST] [--data FOLDER]
         [-o docs/measured/data/region-cubes.csv]
 
 Sets are those of ``lab/cube.py``. Wards are squares, `--wards` of them a side, in districts;
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import shapely
 from common import study, write_table
-from cube import SEED, Timed, sets
+from cube import SEED, Timed, part, sets
 from numpy.typing import NDArray
 
 import psd
@@ -117,8 +117,12 @@ def main() -> None:
     parser.add_argument("--wards", type=int, default=24, help="a side of the area")
     parser.add_argument("--districts", type=int, default=5, help="a side of the area")
     parser.add_argument("--records", type=int, default=418_000, help="of the made-up city")
+    parser.add_argument("--slices", help="of the sets, in place of all")
     options = parser.parse_args()
-    every = (row for one in sets(options) for row in rows(options, one))
+    chosen = sets(options)
+    if options.slices:
+        chosen = (part(one, options.slices)._replace(name=options.slices) for one in chosen)
+    every = (row for one in chosen for row in rows(options, one))
     write_table(options.output, HEADER + FIGURES, every)
 
 

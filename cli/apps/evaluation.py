@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--boxes",
     type=click.Path(),
-    help="CSV, XLSX or Parquet file of boxes to query, instead of the eight classes.",
+    help="CSV, XLSX or Parquet file of boxes to query, instead of the eight classes or regions.",
 )
 @field_options(*POINTS, "time", into="read")
 @field_options("table", "query")
@@ -69,11 +69,12 @@ def run_evaluate(
     """Show the true relative error of a release and its parts. The result is PRIVATE.
 
     Queries are 500 boxes in each of eight classes (0.01, 0.1, 1 and 10 % of the area, with centres
-    placed uniformly or on records), or the boxes of --boxes. The error of a query is the sum of
-    its parts: perturbation error (from the noise), non-uniformity error (from cells that the
-    query covers in part) and, if --max-contributions dropped records, bounding error. Parts have
-    signs; the table shows the means of their sizes, which may exceed that of the error. Its
-    column `covers` is the share of queries whose 95 % interval contains the true count.
+    placed uniformly or on records), or the boxes of --boxes; of a cube with regions all regions of
+    each level. The error of a query is the sum of its parts: perturbation error (from the noise),
+    non-uniformity error (from cells that the query covers in part) and, if --max-contributions
+    dropped records, bounding error. Parts have signs; the table shows the means of their sizes,
+    which may exceed that of the error. Its column `covers` is the share of queries whose 95 %
+    interval contains the true count.
 
     \b
     Examples:

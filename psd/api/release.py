@@ -776,6 +776,7 @@ class Release(Publication):
         """
         from psd.export import export_release, find_format, is_raster
         from psd.export._cells import export_regions
+        from psd.export._release import check_parts
         from psd.release.allow_list import check_shown
 
         view = self if when is None and category is None else self[when, category]
@@ -806,16 +807,32 @@ class Release(Publication):
                 raise ParameterError(f"{name} must be left out without points, got {value!r}")
         record = view.record if isinstance(view.record, WindowRecord) else self._one()
         check_shown(record)
-        if self.levels and not is_raster(find_format(path)):
-            for name, value in (("size", size), ("band", band), ("each", each)):
+        writer = find_format(path)
+        labels: Sequence[Mapping[str, str]] = [{}]
+        views = iter([view])
+        if each is not None:
+            asked = self._asked_time(when, each, of=category)
+            labels, views = asked.labels, self._views_of(asked)
+        if self.levels and not is_raster(writer):
+            for name, value in (("size", size), ("band", band)):
                 if value is not None:
                     raise ParameterError(
                         f"{name} must be left out unless output is a raster, got {value!r}; the "
                         "format is a table of regions"
                     )
+            import pandas
+
+            tables = []
+            for label, each_view in zip(labels, views, strict=True):
+                part = each_view.to_geopandas(cells, level=level, threshold=threshold)
+                if each is not None and not tables:
+                    check_parts(writer, len(labels) * len(part))
+                for place, (name, text) in enumerate(label.items()):
+                    part.insert(place, name, text)
+                tables.append(part)
             return export_regions(
                 record,
-                view.to_geopandas(cells, level=level, threshold=threshold),
+                tables[0] if len(tables) == 1 else pandas.concat(tables, ignore_index=True),
                 path,
                 metadata=view.metadata,
                 crs=crs,
@@ -829,9 +846,7 @@ class Release(Publication):
             )
         parts: list[tuple[Mapping[str, str], Any]] = []
         if each is not None:
-            asked = self._asked_time(when, each, of=category)
-            views = (view.record for view in self._views_of(asked))
-            parts = list(zip(asked.labels, views, strict=True))
+            parts = list(zip(labels, (each_view.record for each_view in views), strict=True))
         return export_release(
             record,
             path,

@@ -105,7 +105,7 @@ def export_release(
     )
     _check_choices(writer, record, choices)
     if parts:
-        _check_parts(writer, record, choices, len(parts))
+        check_parts(writer, len(parts) * len(select_cells(record.tree, cells, level)))
     tags = {
         **release_metadata(record, digest),
         **limits.texts,
@@ -156,19 +156,18 @@ def _fits_of(shown: _Shown) -> Iterator[tuple[Mapping[str, str], Fit]]:
         yield label, window_index(cube, record).fit
 
 
-def _check_parts(writer: ModuleType, record: ReleaseRecord, choices: _Choices, parts: int) -> None:
-    """Refuse several views in one file, if it has no place for them."""
+def check_parts(writer: ModuleType, rows: int) -> None:
+    """Refuse several views in one file, of so many rows together, if it has no place for them."""
     if is_raster(writer) or writer.SUFFIX == ".pmtiles":
         raise ParameterError(
             f"each must be left out if output ends in {writer.SUFFIX}, which has one number for "
             "each place; tables have a row for each, such as .csv or .gpkg",
             name="each",
         )
-    rows = parts * len(select_cells(record.tree, choices.cells, choices.level))
     if rows > MOST_ROWS:
         raise ParameterError(
-            f"each must give at most {MOST_ROWS:,} rows, got {rows:,}; choose larger cells with "
-            "level, or a shorter window",
+            f"each must give at most {MOST_ROWS:,} rows, got {rows:,}; choose another level, or a "
+            "shorter window",
             name="each",
         )
 

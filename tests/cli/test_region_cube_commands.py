@@ -1,5 +1,7 @@
 """Cubes with regions on the command line: build, ask, show and plan."""
 
+import csv
+
 import pytest
 
 from support.cli_runner import as_json, as_table, check_refusals, passes
@@ -40,6 +42,14 @@ def test_wards_in_hours_are_built_and_asked(folder):
 def test_windows_are_exported_and_compared(folder):
     passes("export wards.psd.parquet morning.csv --when 2024-01-01T06..2024-01-01T10")
     assert (folder / "morning.csv").read_text().count("\n") == 17
+    # With --each a row of each region in each slice, and regions of any level.
+    passes("export wards.psd.parquet hours.csv --when 2024-01-01 --each slice --level 8m")
+    rows = list(csv.DictReader((folder / "hours.csv").open()))
+    asked = "query wards.psd.parquet --all-regions --level 8m --when 2024-01-01 --each slice"
+    answers = as_table(asked)
+    assert len(rows) == 24 * 4
+    for name in ("slice", "id", "estimate", "error", "lower", "quality"):
+        assert [row[name] for row in rows] == [row[name] for row in answers]
     days = "--when 2024-01-02 --other-slice 2024-01-01"
     change = as_table(
         f"query wards.psd.parquet --difference wards.psd.parquet {days} --all-regions"
@@ -70,11 +80,10 @@ def test_what_does_not_fit_is_refused(folder, subtests):
             "windows must be one with",
         ),
         (2, f"{PLAN} --methods none --slices 6 --windows 2 --epsilon 1", "must be left out"),
-        (2, "map wards.psd.parquet -o page.html", "must not be a cube with regions"),
         (
             2,
-            "check evaluate wards.psd.parquet visits.csv --time time",
-            "must have no regions to be evaluated as a cube",
+            "export wards.psd.parquet hours.tif --each slice",
+            "each must be left out if output ends in .tif",
         ),
     ]
     check_refusals(subtests, table)

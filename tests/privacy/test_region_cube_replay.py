@@ -73,6 +73,16 @@ def test_no_answer_tells_more_than_the_loss(shape, method, loss):
     check_pairs(space, METHODS[method], 2, sets=8, users=10)
 
 
+@pytest.mark.nightly
+@LOSSES
+@METHOD
+@EACH
+def test_no_answer_of_thousands_of_pairs_tells_more_than_the_loss(shape, method, loss):
+    """Over 5,000 pairs in all, of data sets of up to three records."""
+    space = RegionSpace(slices=3, unit=user(2, 1), loss=loss, shape=shape)
+    check_pairs(space, METHODS[method], 3, sets=18, users=18)
+
+
 @pytest.mark.parametrize("slices", [1, 5, 40])
 @EACH
 @pytest.mark.parametrize("data", ["none", "one", "all"])

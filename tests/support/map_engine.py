@@ -30,6 +30,7 @@ from psd.estimation.cube import fit_cube
 from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from psd.testing import SeededSampler
+from support.cubes import cube, town
 from support.local import counted_places, places
 
 BOUNDS = (126.4, 37.0, 127.6, 38.0)
@@ -174,6 +175,18 @@ def of_rounded_wards():
     return release
 
 
+def cube_of_wards(gaps="elsewhere", **options):
+    """Cube of polygons of unequal size in four districts, with a part in no ward."""
+    random = np.random.default_rng(7)
+    area, seeds = shapely.box(0, 0, 16, 16), shapely.MultiPoint(random.uniform(-1, 17, (30, 2)))
+    cells = shapely.get_parts(shapely.voronoi_polygons(seeds, extend_to=area))
+    wards = [each for each in shapely.intersection(cells, area) if each.area > 0][:24]
+    rows = {"ward": [f"w{n}" for n in range(24)], "district": [f"d{n // 6}" for n in range(24)]}
+    table = gpd.GeoDataFrame(rows, geometry=wards, crs=3857)
+    how = {"regions": table, "region_id": "ward", "region_parent": "district", "gaps": gaps}
+    return cube(**{"data": town(20_000), **how, **options})
+
+
 FARES = {"data": fares(), **VALUES}
 KINDS = {
     "auto": built,
@@ -256,9 +269,7 @@ def polygon_of(shape):
 def run_engine(folder, release, queries, pairs=(), level=None):
     """Answers of the engine to lists of shapes, one column each; and what else it computes."""
     arrays = release_arrays(release) if level is None else cut_arrays(release, level)
-    exact = lowest_outlines(release) if release.levels else {}
-    outlines = {name: values.tolist() for name, values in exact.items()}
-    given = {"outlines": outlines, "pairs": list(pairs)}
+    given = {"outlines": _exact_outlines(release), "pairs": list(pairs)}
     return _run(folder, arrays, release_numbers(release, level=level), queries, **given)
 
 
@@ -270,7 +281,15 @@ def run_cube(folder, cube, queries):
     fit = fit_cube(cube.record)
     windows = [[list(map(int, cells)) for cells in axes] for _, axes in queries]
     shapes = [[shape] for shape, _ in queries]
-    return _run(folder, cube_arrays(fit), cube_numbers(fit), shapes, windows=windows)
+    outlines = _exact_outlines(Release(cube.record.plane))
+    given = {"windows": windows, "outlines": outlines}
+    return _run(folder, cube_arrays(fit), cube_numbers(fit), shapes, **given)
+
+
+def _exact_outlines(release):
+    """Outlines of the lowest regions, if a release has regions."""
+    exact = lowest_outlines(release) if release.levels else {}
+    return {name: values.tolist() for name, values in exact.items()}
 
 
 def _run(folder, arrays, meta, queries, *, outlines=None, pairs=(), windows=()):

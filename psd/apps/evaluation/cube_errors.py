@@ -12,11 +12,12 @@ from psd.errors import InternalError
 from psd.estimation.cube import CubeFit
 from psd.estimation.least_squares import Estimates
 from psd.ingest.tally import Tally
-from psd.query.areas import BoxAreas
+from psd.query.areas import Areas
 from psd.query.cubes import Windows, cube_totals
 from psd.release.cube import CubeRecord
 from psd.space.box_tree import MAX_CHILDREN, Tree, locate
 from psd.space.cube_tree import CubeTree
+from psd.space.region_tree import RegionTree
 
 __all__ = ["cells_of", "exact_answers", "in_window"]
 
@@ -37,17 +38,23 @@ def in_window(counts: Tally, cells: Integers, window: Integers) -> Tally:
         columns=counts.columns[kept],
         rows=counts.rows[kept],
         counts=counts.counts[kept],
+        region=None if counts.region is None else counts.region[kept],
         contributions=counts.contributions,
     )
 
 
 def exact_answers(
-    fit: CubeFit, counts: Tally, windows: Sequence[Integers], boxes: Floats, scale: int
+    fit: CubeFit, counts: Tally, windows: Sequence[Integers], areas: Areas, scale: int
 ) -> list[Floats]:
-    """Answers of the cells of a cube in each window if their counts were exact, (boxes,) each."""
+    """Answers of the cells of a cube in each window if their counts were exact, (areas,) each."""
     plane, sizes = fit.plane, fit.record.sizes
-    of_plane = _summed(plane.tree, locate(plane.tree, counts.columns, counts.rows), counts) / scale
     numbers = np.unravel_index(cells_of(counts, fit.record), sizes)
+    if isinstance(plane.tree, RegionTree):
+        assert counts.region is not None  # counted by regions
+        leaf, numbers = plane.tree.frame.lowest[counts.region], (*numbers, counts.region)
+    else:
+        leaf = locate(plane.tree, counts.columns, counts.rows)
+    of_plane = _summed(plane.tree, leaf, counts) / scale
     joint = _summed(fit.tree, _locate(fit.tree, counts, numbers), counts) / scale
     known = replace(
         plane,
@@ -61,7 +68,6 @@ def exact_answers(
         estimates=replace(fit.estimates, count=joint, signed=joint),
         published_covariance=fit.published_covariance,
     )
-    areas = BoxAreas(given=boxes, boxes=boxes, ids=list(range(len(boxes))))
     found = cube_totals(exact, areas, Windows.of_cells(windows, sizes))
     return [totals.estimate for totals in found]
 

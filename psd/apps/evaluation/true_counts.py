@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psd._util.arrays import Integers
 from psd.apps.evaluation._constants import SANITY
 from psd.apps.evaluation.workload import Workload
 from psd.ingest.tally import Batch, Tally
+from psd.query.areas import NamedAreas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -105,6 +107,38 @@ def true_counts(
     in_tally = count_in_boxes(*cell_centres(domain, counts), boxes) if bounded else true
     base = relative_base(true, len(points[0]))
     return TrueCounts(queries=queries, counts=counts, true=true, bounded=in_tally, base=base)
+
+
+def true_regions(
+    areas: NamedAreas, lowest: Integers, counts: Tally, *, bounded: bool, scale: int = 1
+) -> TrueCounts:
+    """As `true_counts`, of all regions of a level; lowest: (n,), lowest region of each record."""
+    frame, level = areas.tree.frame, areas.tree.regions.levels[areas.queries.tier]
+    nodes = frame.named(areas.queries.tier)
+
+    def sums(lowest: Integers, weight: Integers) -> Integers:
+        before = np.zeros(areas.tree.regions.size + 1, np.int64)
+        np.add.at(before, lowest + 1, weight)
+        before = before.cumsum()
+        return before[frame.stop[nodes]] - before[frame.first[nodes]]
+
+    assert counts.region is not None  # counted by regions
+    in_tally: NDArray[Any] = sums(counts.region, counts.counts)
+    true, total = sums(lowest, np.ones(len(lowest), np.int64)), float(len(lowest))
+    if scale > 1:
+        in_tally, total = in_tally / scale, float(counts.counts.sum() / scale)
+        true = in_tally
+    return TrueCounts(
+        queries=Workload(
+            boxes=np.zeros((0, 4)),
+            classes=np.full(len(nodes), level.name),
+            ids=level.ids,
+        ),
+        counts=counts,
+        true=true,
+        bounded=in_tally if bounded else true,
+        base=relative_base(true, total),
+    )
 
 
 def relative_base(true: NDArray[np.int64 | np.float64], total: float) -> NDArray[np.float64]:

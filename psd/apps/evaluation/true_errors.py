@@ -18,7 +18,13 @@ from psd._util.instances import check_instance, check_names
 from psd.api.release import Release
 from psd.apps.evaluation._constants import CONFIDENCE, MIN_CLASS_ERROR
 from psd.apps.evaluation.cube_errors import cells_of, exact_answers, in_window
-from psd.apps.evaluation.true_counts import PointRecorder, Points, TrueCounts, true_counts
+from psd.apps.evaluation.true_counts import (
+    PointRecorder,
+    Points,
+    TrueCounts,
+    true_counts,
+    true_regions,
+)
 from psd.apps.evaluation.workload import Workload, draw_workload
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns, read
@@ -26,9 +32,11 @@ from psd.ingest.tally import Batch, Tally
 from psd.ingest.tally_builder import tally_batches
 from psd.publish.drawing import rows_in_slices
 from psd.publish.request_values import PointArguments
+from psd.query.areas import NamedAreas
 from psd.query.boxes import box_estimates, box_totals
 from psd.release.cube import CubeRecord, WindowRecord
 from psd.space.box_tree import locate
+from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
     import pandas
@@ -54,10 +62,10 @@ class Evaluation:
     Parameters
     ----------
     answers : DataFrame
-        One row per query: the box, ``class``, ``true_count``, ``estimate``, ``true_error``
-        (estimate minus true count) and its parts ``true_perturbation_error``,
-        ``true_nonuniformity_error`` and ``true_bounding_error``, which add up to it;
-        ``true_relative_error`` and the relative size of each part, over
+        One row per query: the box, or the ``id`` of a region of a cube, ``class``, ``true_count``,
+        ``estimate``, ``true_error`` (estimate minus true count) and its parts
+        ``true_perturbation_error``, ``true_nonuniformity_error`` and ``true_bounding_error``, which
+        add up to it; ``true_relative_error`` and the relative size of each part, over
         max(true count, 0.001 of all records); the predicted ``error`` and its parts, the interval
         from ``lower`` to ``upper`` of confidence `CONFIDENCE`, and whether it ``covers`` the count
         of the records that the release counts.
@@ -106,7 +114,7 @@ def evaluate(
         Data that the release was built from, as in `psd.build`. Private.
     boxes : array_like, shape (n, 4), optional
         West, south, east, north of queries; by default the eight classes of
-        `psd.apps.evaluation.workload`.
+        `psd.apps.evaluation.workload`, and with a cube of regions all of these, level by level.
     time : str, optional
         Column of times; required with ``during``.
     during : TimeSlices, optional
@@ -157,6 +165,8 @@ def evaluate(
     a record is the unit of privacy. Cells of a cube are those of both its trees, so the noise of
     the places inside its cells is part of the perturbation error.
     """
+    import pandas as pd
+
     check_instance("release", release, Release, 'psd.load("r.psd.parquet")')
     if isinstance(release.record, WindowRecord):
         raise ParameterError(
@@ -173,10 +183,6 @@ def evaluate(
                 raise ParameterError(
                     f"{name} must be left out for a cube; when= names its windows", name=name
                 )
-        if release.levels:
-            raise ParameterError(
-                "release must have no regions to be evaluated as a cube; another method counts them"
-            )
         if time is None and cube.slices is not None:
             raise ParameterError("time must name the column of times to evaluate a cube")
         during = cube.slices
@@ -203,6 +209,11 @@ def evaluate(
         kept = of_category.cells_of(labels) >= 0
         points, times = (points[0][kept], points[1][kept]), times[kept] if len(times) else times
         labels = labels.filter(kept)
+    regions: Any = release.tree.regions if cube is not None and release.levels else None
+    if regions is not None:
+        # As are those in no region.
+        kept = regions.assign(*points) >= 0
+        points, times = (points[0][kept], points[1][kept]), times[kept] if len(times) else times
     if not len(points[0]):
         raise InputDataError(
             "no record lies inside the bounds of the release; the data may be another file"
@@ -226,8 +237,17 @@ def evaluate(
             )
         queries = Workload(boxes=table, classes=np.full(len(table), "given"))
     if cube is not None:
-        asked = release.query(queries.boxes, when=when, category=category, confidence=CONFIDENCE)
-        answers = _evaluate_windows(asked, cube, queries, held, counts)
+        how: dict[str, Any] = {"when": when, "category": category, "confidence": CONFIDENCE}
+        places: list[dict[str, Any]] = [{"areas": queries.boxes}]
+        if boxes is None and release.levels:
+            places = [{"level": level} for level in release.levels]
+        answers = pd.concat(
+            [
+                _evaluate_windows(release.query(**each, **how), cube, queries, held, counts)
+                for each in places
+            ],
+            ignore_index=True,
+        )
     else:
         answers = _evaluate_queries(release, queries, points, counts)
     cells = None
@@ -267,8 +287,10 @@ def _counted_tally(release: Release, tally: Tally | None, held: Batch) -> Tally:
     if release.unit.kind == "record" and not release.record.boundary:
         if tally is not None:
             raise ParameterError("tally= must be absent: this release counts every record")
-        slices, category = (None, None) if cube is None else (cube.slices, cube.category)
-        return tally_batches([held], release.domain, slices=slices, strata=category)
+        slices, strata = (None, None) if cube is None else (cube.slices, cube.category)
+        if cube is not None and isinstance(release.tree, RegionTree):
+            strata = release.tree.regions
+        return tally_batches([held], release.domain, slices=slices, strata=strata)
     if tally is None:
         raise ParameterError(
             "the release dropped some records inside its bounds, so evaluating it needs tally=, "
@@ -278,6 +300,7 @@ def _counted_tally(release: Release, tally: Tally | None, held: Batch) -> Tally:
     for name, is_missing in (
         ("time slices", cube is not None and cube.slices is not None and tally.slice is None),
         ("categories", cube is not None and cube.category is not None and tally.region is None),
+        ("regions", cube is not None and bool(release.levels) and tally.region is None),
     ):
         if is_missing:
             raise ParameterError(f"tally= must have the {name} of the cube, got one without")
@@ -296,7 +319,10 @@ def _counted_tally(release: Release, tally: Tally | None, held: Batch) -> Tally:
 def _evaluate_windows(
     asked: Any, cube: CubeRecord, queries: Workload, held: Batch, counts: Tally
 ) -> pandas.DataFrame:
-    """True errors of a cube, window by window, each of some slices and categories."""
+    """True errors of a cube, window by window, each of some slices and categories.
+
+    queries: the boxes that are asked, unless these are the regions of a level.
+    """
     import pandas as pd
 
     # Number of the cell of all axes of each record, and of each count.
@@ -305,28 +331,26 @@ def _evaluate_windows(
         numbers = cube.slices.index(held.time)
     if cube.category is not None:
         numbers = numbers * cube.category.size + cube.category.cells_of(held.label)
-    cells = cells_of(counts, cube)
+    cells, areas, domain = cells_of(counts, cube), asked.areas, cube.plane.domain
     unit = cube.plane.unit
-    is_bounded = unit.kind != "record" or cube.boundary
-    scale, tables = unit.scale, []
-    windows, boxes = asked.time.windows, np.asarray(queries.boxes, np.float64)
+    of_truth: dict[str, Any] = {"bounded": unit.kind != "record" or cube.boundary}
+    of_truth["scale"] = unit.scale
+    regions: Any = areas.tree.regions if isinstance(areas, NamedAreas) else None
+    lowest = None if regions is None else regions.assign(held.x, held.y)
+    windows, tables = asked.time.windows, []
     assert asked.time.cube is not None  # a cube was asked
-    exact = exact_answers(asked.time.cube.fit, counts, windows, boxes, scale)
+    exact = exact_answers(asked.time.cube.fit, counts, windows, areas, unit.scale)
     for window, label, columns, of_cells in zip(
         windows, asked.time.labels, asked.blocks, exact, strict=True
     ):
-        during = np.isin(numbers, window)
-        inside = held.x[during], held.y[during]
-        named = [", ".join((each, *label.values())) for each in queries.classes]
-        truth = true_counts(
-            replace(queries, classes=np.array(named)),
-            inside,
-            in_window(counts, cells, window),
-            cube.plane.domain,
-            bounded=is_bounded,
-            scale=scale,
-        )
-        tables.append(_error_table(truth, columns, of_cells))
+        during, kept = np.isin(numbers, window), in_window(counts, cells, window)
+        if regions is None:
+            truth = true_counts(queries, (held.x[during], held.y[during]), kept, domain, **of_truth)
+        else:
+            truth = true_regions(areas, lowest[during], kept, **of_truth)
+        table = _error_table(truth, columns, of_cells)
+        table["class"] = [", ".join((each, *label.values())) for each in table["class"]]
+        tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
 
@@ -357,7 +381,7 @@ def _error_table(
     """Parts of the errors of answers; exact: (n,), answers of the cells without noise."""
     import pandas as pd
 
-    boxes, true, in_tally = truth.queries.boxes, truth.true, truth.bounded
+    true, in_tally = truth.true, truth.bounded
     estimate = predicted["estimate"]
     parts = {
         "true_error": estimate - true,
@@ -368,7 +392,7 @@ def _error_table(
     relative = {f"true_relative{name[4:]}": np.abs(e) / truth.base for name, e in parts.items()}
     return pd.DataFrame(
         {
-            **dict(zip(("west", "south", "east", "north"), boxes.T, strict=True)),
+            **truth.queries.places,
             "class": truth.queries.classes,
             "true_count": true,
             "estimate": estimate,

@@ -35,18 +35,28 @@ _KINDS = ("uniform", "on data")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workload:
-    """Query boxes and the class of each.
+    """Query boxes, or regions by name, and the class of each.
 
     Parameters
     ----------
     boxes : ndarray, shape (n, 4), float64
-        West, south, east, north.
+        West, south, east, north; no rows if there are ids.
     classes : ndarray, shape (n,), str
         Names such as ``"uniform 0.01 %"``; boxes of a class are consecutive.
+    ids : sequence of str, optional
+        Of n regions that are the queries.
     """
 
     boxes: NDArray[np.float64]
     classes: NDArray[np.str_]
+    ids: Sequence[str] | None = None
+
+    @property
+    def places(self) -> dict[str, Any]:
+        """Columns that say where the queries are."""
+        if self.ids is not None:
+            return {"id": list(self.ids)}
+        return dict(zip(("west", "south", "east", "north"), self.boxes.T, strict=True))
 
 
 def draw_workload(

@@ -10,6 +10,7 @@ from psd.apps.web.map_arrays import Arrays, fit_arrays, fit_numbers, of_leaves
 from psd.estimation.constants import POOLING_PEERS
 from psd.estimation.least_squares import measure_record
 from psd.release.cube import CubeRecord, WindowRecord
+from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,8 @@ def cube_arrays(fit: CubeFit) -> Arrays:
         plane, with the box of each node; of each axis ``first`` and ``stop`` of the spans, less
         those of the parents, and ``profile``, the records of its cells; ``phi``, the overdispersion
         of windows, by their width along each axis and by level of the plane; ``outside``, which
-        leaves of the plane no record can lie in, if there are such.
+        leaves of the plane no record can lie in, if there are such; of regions ``ground``, the area
+        of the lowest ones.
     """
     tree, estimates, record = fit.tree, fit.estimates, fit.record.joint
     measured = measure_record(record)
@@ -66,8 +68,10 @@ def cube_arrays(fit: CubeFit) -> Arrays:
     for axis, profile in enumerate(fit.profiles):
         joint[f"first{axis}"], joint[f"stop{axis}"] = offsets.T[2 * axis : 2 * axis + 2].copy()
         joint[f"profile{axis}"] = profile
-    outside = fit.plane.record.outside
-    if outside is not None:
+    outside, plane = fit.plane.record.outside, fit.plane.tree
+    if isinstance(plane, RegionTree):
+        joint["ground"] = fit.ground[plane.is_leaf]
+    elif outside is not None:
         joint["outside"] = outside.astype(np.uint8)
     return fit_arrays(fit.plane) | {f"joint.{name}": values for name, values in joint.items()}
 

@@ -162,11 +162,6 @@ def map_page(
     """
     record = release.record
     is_cube = isinstance(record, CubeRecord | WindowRecord)
-    if is_cube and release.levels:
-        raise ParameterError(
-            "release must not be a cube with regions for a map page; psd plot and psd export show "
-            "its windows"
-        )
     if not isinstance(record, CubeRecord):
         for name, value in (("when", when), ("category", category)):
             if value is not None:
@@ -247,12 +242,13 @@ def _cube_page(
 ) -> str:
     """Page of a cube, or of a view of one, that answers any window."""
     first = Release(cube.plane)
+    _check(first, regions, None)
     groups = _groups(first, regions)
     fit = fit_cube(cube)
     packed, meta = pack_arrays(cube_arrays(fit)), cube_numbers(fit, threshold)
     # Classes are made on the page, of the windows that are shown.
     of_page = {
-        "drawing": True,
+        "drawing": answers_drawn_areas(first),
         "cut": None,
         "classes": None,
         "cube": choices,

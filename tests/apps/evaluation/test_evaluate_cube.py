@@ -1,8 +1,12 @@
 """psd check evaluate of a cube: true errors in windows and their parts."""
 
+from dataclasses import replace
+
+import geopandas
 import numpy as np
 import pandas as pd
 import pytest
+import shapely
 
 import psd
 from psd.apps.evaluation import evaluate
@@ -118,6 +122,81 @@ def test_without_noise_only_unevenness_is_left_in_categories_without_time():
     assert answers["true_perturbation_error"].abs().max() < 0.5
     assert answers["true_count"].iloc[3] == (data["purpose"] == "work").sum()
     assert abs(answers["true_error"].iloc[3]) < 0.5
+
+
+def wards(gaps="elsewhere", **how):
+    """A cube of the town over square wards in two districts, which leave a corner out."""
+    places = [(i, j) for i in range(4) for j in range(4)][:-1]
+    table = geopandas.GeoDataFrame(
+        {"ward": [f"w{i}{j}" for i, j in places], "district": [f"d{i // 2}" for i, _ in places]},
+        geometry=[shapely.box(4 * i, 4 * j, 4 * i + 4, 4 * j + 4) for i, j in places],
+        crs=DOMAIN.crs,
+    )
+    return {"regions": table, "region_id": "ward", "region_parent": "district", "gaps": gaps, **how}
+
+
+@pytest.mark.parametrize("gaps", ["elsewhere", "outside"])
+def test_errors_of_regions_in_windows(gaps):
+    data = town(6_000)
+    made = cube(data=data, **wards(gaps))
+    found = evaluate(made, data, when=WINDOWS, **HOW)
+    answers = found.answers
+    assert found.summary["class"].tolist() == [
+        f"{level}, {when}" for level in ("district", "ward") for when in WINDOWS
+    ]
+    for level in made.levels:
+        asked = made.query(level=level, when=WINDOWS).table
+        rows = answers[answers["class"].str.startswith(level)]
+        assert rows["id"].tolist() == asked["id"].tolist()
+        for name in ("estimate", "lower", "upper", "error"):
+            assert rows[name].tolist() == pytest.approx(asked[name].tolist())
+    numbers = SLICES.index(data["time"].to_numpy())
+    ward = (
+        "w"
+        + (data["lon"] // 4).astype(int).astype(str)
+        + (data["lat"] // 4).astype(int).astype(str)
+    )
+    for when in WINDOWS:
+        during = np.isin(numbers, SLICES.window(when).numbers)
+        true = ward[during].value_counts()
+        rows = answers[answers["class"] == f"ward, {when}"].set_index("id")["true_count"]
+        for name in rows.index.drop("elsewhere", errors="ignore"):
+            assert rows[name] == true.get(name, 0)
+        assert ("elsewhere" in rows.index) == (gaps == "elsewhere")
+        if gaps == "elsewhere":
+            assert rows["elsewhere"] == true["w33"]
+    parts = sum(answers[f"true_{name}_error"] for name in PARTS)
+    assert parts.tolist() == pytest.approx(answers["true_error"].tolist())
+    assert 0.8 < answers["covers"].mean() <= 1
+
+
+def test_without_noise_only_unevenness_is_left_in_regions():
+    data = town(6_000)
+    made = cube(data=data, **wards("outside", epsilon=1000))
+    answers = evaluate(made, data, when=["2024-01-01", "2024-01-01T08"], **HOW).answers
+    assert answers["true_perturbation_error"].abs().max() < 1
+    assert answers["true_error"].abs().max() < 1
+    # Boxes over regions take parts of them, and records in no region are not counted.
+    inside = data[(data["lon"] < 12) | (data["lat"] < 12)]
+    boxes = [(0, 0, 16, 16), (1, 1, 7, 7)]
+    answers = evaluate(made, data, boxes=boxes, **HOW).answers
+    assert answers["true_count"].iloc[0] == len(inside)
+    assert answers["true_perturbation_error"].abs().max() < 1
+    assert answers["true_nonuniformity_error"].abs().iloc[1] > 10
+
+
+def test_users_in_regions_need_the_tally_with_regions():
+    data, kept = town(), []
+    how = wards(user="user", max_contributions=3, max_per_slice=1, epsilon=1000)
+    made = cube(data=data, observer={"private_tally": kept.append}, input_crs="EPSG:3857", **how)
+    [tally] = kept
+    answers = evaluate(made, data, when=WINDOWS, tally=tally, **HOW).answers
+    assert (answers["true_bounding_error"] <= 0).all()
+    assert (answers["true_bounding_error"] < 0).any()
+    parts = sum(answers[f"true_{name}_error"] for name in PARTS)
+    assert parts.tolist() == pytest.approx(answers["true_error"].tolist())
+    with pytest.raises(ParameterError, match="must have the regions of the cube"):
+        evaluate(made, data, tally=replace(tally, region=None), **HOW)
 
 
 def test_what_is_refused(subtests):

@@ -15,12 +15,23 @@ from playwright import sync_api
 import psd
 from psd._util.colours import class_breaks
 from psd.api.release import Release
+from psd.apps.web import map_cube
 from psd.apps.web.map_page import map_page
 from psd.query.answer_table import QUALITIES
 from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
 from support.cubes import cube, of_labels
-from support.map_engine import DOMAIN, KINDS, NAMES, built, drawn, of_wards, points, stated
+from support.map_engine import (
+    DOMAIN,
+    KINDS,
+    NAMES,
+    built,
+    cube_of_wards,
+    drawn,
+    of_wards,
+    points,
+    stated,
+)
 
 CHROMIUM = shutil.which("chromium")
 MISSING = CHROMIUM is None and "CI" not in os.environ
@@ -393,6 +404,63 @@ def test_cells_and_chosen_regions_of_a_cube_have_answers_of_windows(opened):
         assert name in found
         assert f"{number:,.0f}" in found
     assert "All together" not in found
+
+
+def test_regions_of_a_cube_are_chosen_and_drawn_over_in_any_window(opened):
+    release = cube_of_wards()
+    page = opened(map_page(release))
+    names = release.query(level="ward").table["id"].tolist()
+    nodes = [{"nodes": [int(node)]} for node in release.record.plane.tree.named(1)]
+    page.focus("#span-row summary")
+    page.keyboard.press("Enter")
+    for first, last in ((0, 47), (8, 8), (30, 35)):
+        slid(page, "#span-first", first)
+        slid(page, "#span-last", last)
+        hours = list(release)
+        when = (
+            None
+            if last == 47
+            else hours[first]
+            if first == last
+            else ",".join(hours[first : last + 1])
+        )
+        expected = stated(release.query(level="ward", when=when).table)
+        assert close([answer(page, [node]) for node in nodes], expected)
+    # Regions that are shown have the classes of their densities, and their quality.
+    qualities = release.query(level="ward", when=when).table["quality"]
+    assert page.evaluate("psdMap.qualities()") == [QUALITIES.index(each) for each in qualities]
+    page.click("#list summary")
+    for tick in page.locator("#list input[type=checkbox]").all()[:2]:
+        tick.check()
+    told = words(page, "2")
+    for name, value in zip(names[:2], expected[:2, 0], strict=True):
+        assert name in told
+        assert (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") in told
+    # Polygons and boxes take parts of regions.
+    [shape] = polygon_drawn(page, (250, 200), (480, 240), (520, 420), (300, 500))
+    area = gpd.GeoSeries([shapely.Polygon(shape["polygons"][0][0])], crs=release.domain.crs)
+    assert close(answer(page, [shape]), stated(release.query(area, when=when).table)[0])
+    page.click("#clear")
+    [shape] = box_drawn(page, (250, 250), (500, 420))
+    assert close(answer(page, [shape]), stated(release.query([shape["box"]], when=when).table)[0])
+    page.select_option("#layer", "1")
+    until(lambda: page.locator("#choices input").count(), lambda number: number == 5)
+    seen = pixels(page)
+    slid(page, "#slice", 0)
+    until(lambda: pixels(page), lambda now: now != seen)
+
+
+def test_regions_of_a_large_cube_have_the_answers_of_its_steps(opened, monkeypatch):
+    release, windows = cube_of_wards(), ["mondays", "weekdays 07-09"]
+    monkeypatch.setattr(map_cube, "MAX_CUBE_NODES", 100)
+    page = opened(map_page(release, when=windows))
+    assert not page.is_visible("#draw-box")
+    nodes = [{"nodes": [int(node)]} for node in release.record.plane.tree.named(1)]
+    for number, when in ((1, windows[1]), (0, windows[0])):
+        slid(page, "#slice", number)
+        page.wait_for_selector(f"#slice[data-shown='{number}']", timeout=PATIENCE * 1000)
+        expected = stated(release.query(level="ward", when=when).table)
+        assert close([answer(page, [node]) for node in nodes], expected)
 
 
 def test_a_span_of_time_and_a_category_are_chosen_for_drawn_areas_of_a_cube(opened):

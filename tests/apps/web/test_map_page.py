@@ -20,6 +20,7 @@ from psd.release.post_processing import PostProcessing
 from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
 from support.cubes import cube, town
+from support.map_engine import cube_of_wards
 from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
 from support.tables import refused
 from support.values import of_values
@@ -246,6 +247,28 @@ def test_a_page_of_too_large_a_cube_has_the_windows_of_its_steps(monkeypatch):
     # As do larger cells, whose answers the finer ones are not needed for.
     cells = Page(map_page(release, when="mondays", level=2)).data
     assert (cells["cut"], [each["name"] for each in cells["slices"]]) == (2, ["mondays"])
+
+
+def test_a_page_of_a_cube_with_regions_has_each_level_and_answers_any_window(monkeypatch):
+    release = cube_of_wards(data=town(1_000))
+    page = Page(map_page(release, when=["mondays", "06-10"]))
+    assert (page.data["hasCells"], page.data["drawing"]) == (False, True)
+    assert [group["name"] for group in page.data["groups"]] == ["ward", "district"]
+    assert page.data["groups"][0]["nodes"] == release.record.plane.tree.named(1).tolist()
+    assert [each["name"] for each in page.data["cube"]["steps"]] == ["mondays", "06-10"]
+    names = {name for name, *_ in page.data["slices"][0]["directory"]}
+    assert {"joint.noisy", "joint.node", "joint.ground"} <= names
+    view = Page(map_page(release["mondays"])).data["cube"]
+    assert view["steps"][0]["cells"] == [list(range(24))]
+    with pytest.raises(ParameterError, match="regions must be left out"):
+        map_page(release, regions=gpd.GeoDataFrame(geometry=[shapely.box(0, 0, 1, 1)], crs=3857))
+    with pytest.raises(ParameterError, match="level must be left out"):
+        map_page(release, level=2)
+    # Of a large cube the page has the answers of its steps.
+    monkeypatch.setattr(map_cube, "MAX_CUBE_NODES", 10)
+    data = Page(map_page(release, when=["mondays", "06-10"])).data
+    assert [each["name"] for each in data["slices"]] == ["mondays", "06-10"]
+    assert not data["drawing"]
 
 
 def test_given_regions_of_a_cube_have_the_answers_of_windows():

@@ -28,7 +28,8 @@ const psdCubes = (() => {
       this.phi = own("phi");
       this.mass = plane.count.map((value) => Math.max(value, 0));
       this.massVariance = nodeVariances(plane, plane.stated);
-      this.ground = groundOf(plane, own("outside"));
+      this.ground = own("ground") ? fromLeaves(plane, own("ground"))
+        : groundOf(plane, own("outside"));
       this.pairOf = new Int32Array(plane.size).fill(-1);
       this.depths = Array.from({ length: this.depth + 1 }, () => new Float64Array(8));
     }

@@ -302,25 +302,24 @@
     const samples = sampleWindows(), { layer, level, show } = state;
     const key = [layer, level, show, ...samples.map((window) => window.key)].join(" ");
     if (breaks.has(key)) return breaks.get(key);
-    const values = [], weights = [];
-    if (layer < 0) {
-      for (const node of nodesAt(current, level)) {
-        const area = groundArea(current, node), [w, s, e, n] = current.cell(node);
-        for (const window of samples) {
-          const estimate = windowCounts(window)[node];
-          values.push(valueOf({ estimate, area }));
-          weights.push((e - w) * (n - s));
-        }
-      }
-    } else {
-      // Of regions the window that is shown: each answer takes a while.
+    const values = [], weights = [], group = layer < 0 ? null : data.groups[layer];
+    if (group && !group.nodes) {
+      // Of given regions the window that is shown: each answer takes a while.
       for (const item of shownItems) {
-        if (isRest(item)) continue;
         values.push(valueOf(item));
         weights.push(item.area);
       }
       return psdClasses.breaks(values, weights);
     }
+    (group ? group.nodes : nodesAt(current, level)).forEach((node, index) => {
+      if (group && group.rest === index) return;
+      const [w, s, e, n] = current.cell(node);
+      const area = group ? group.areas[index] : groundArea(current, node);
+      for (const window of samples) {
+        values.push(valueOf({ estimate: Math.max(windowCounts(window)[node], 0), area }));
+        weights.push(group ? area : (e - w) * (n - s));
+      }
+    });
     breaks.set(key, psdClasses.breaks(values, weights));
     return breaks.get(key);
   }
