@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from psd.space.box_tree import Tree
     from psd.space.domain import Domain
 
-__all__ = ["SLIVER", "Areas", "NamedAreas", "named_areas"]
+__all__ = ["SLIVER", "Areas", "BoxAreas", "NamedAreas", "named_areas"]
 
 # How WKT, EWKT and GeoJSON begin.
 _GEOMETRY = re.compile(

@@ -151,11 +151,8 @@ def test_errors_of_regions_in_windows(gaps):
         for name in ("estimate", "lower", "upper", "error"):
             assert rows[name].tolist() == pytest.approx(asked[name].tolist())
     numbers = SLICES.index(data["time"].to_numpy())
-    ward = (
-        "w"
-        + (data["lon"] // 4).astype(int).astype(str)
-        + (data["lat"] // 4).astype(int).astype(str)
-    )
+    column, row = (np.floor(data[name] / 4).astype(int).astype(str) for name in ("lon", "lat"))
+    ward = "w" + column + row
     for when in WINDOWS:
         during = np.isin(numbers, SLICES.window(when).numbers)
         true = ward[during].value_counts()
@@ -164,7 +161,7 @@ def test_errors_of_regions_in_windows(gaps):
             assert rows[name] == true.get(name, 0)
         assert ("elsewhere" in rows.index) == (gaps == "elsewhere")
         if gaps == "elsewhere":
-            assert rows["elsewhere"] == true["w33"]
+            assert rows["elsewhere"] == true.get("w33", 0)
     parts = sum(answers[f"true_{name}_error"] for name in PARTS)
     assert parts.tolist() == pytest.approx(answers["true_error"].tolist())
     assert 0.8 < answers["covers"].mean() <= 1
@@ -180,7 +177,7 @@ def test_without_noise_only_unevenness_is_left_in_regions():
     inside = data[(data["lon"] < 12) | (data["lat"] < 12)]
     boxes = [(0, 0, 16, 16), (1, 1, 7, 7)]
     answers = evaluate(made, data, boxes=boxes, **HOW).answers
-    assert answers["true_count"].iloc[0] == len(inside)
+    assert answers["true_count"].iloc[0] == len(inside) < len(data)
     assert answers["true_perturbation_error"].abs().max() < 1
     assert answers["true_nonuniformity_error"].abs().iloc[1] > 10
 

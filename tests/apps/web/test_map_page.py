@@ -20,8 +20,7 @@ from psd.release.post_processing import PostProcessing
 from psd.testing import SeededSampler
 from psd.testing.data import release_from_counts
 from support.cubes import cube, town
-from support.map_engine import cube_of_wards
-from support.map_engine import DOMAIN, KINDS, built, drawn, of_zooms, points
+from support.map_engine import DOMAIN, KINDS, built, cube_of_wards, drawn, of_zooms, points
 from support.tables import refused
 from support.values import of_values
 from support.web_pages import Page
