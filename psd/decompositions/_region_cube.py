@@ -17,6 +17,8 @@ from psd.decompositions._constants import (
     CASCADE_STEP_SHARE,
     CUBE_FIRST_BITS,
     CUBE_LAST_BITS,
+    CUBE_LEVEL_BITS,
+    CUBE_LOWEST_SHARE,
     CUBE_STEP_SHARE,
     CUBE_TIME_BITS,
     CUBE_TIME_FIRST,
@@ -37,18 +39,18 @@ _MOST_BITS, _ALL = 20, 64
 
 
 def count_levels(curator: Curator, root: Cells, loss: int) -> NDArray[np.int64]:
-    """Count every level of regions in the layer of a root, with equal shares of a loss.
+    """Count every level of regions in the layer of a root, the lowest with most of a loss.
 
     Returns the counts of the lowest level, (regions,) int64. If there is not a part of the loss for
     each level, the lowest one has all of it.
     """
     levels = curator.cut_regions(root)
-    share, counts = loss // len(levels), np.zeros(0, np.int64)
-    for number, cells in enumerate(levels, 1):
-        paid = share if number < len(levels) else loss - share * (len(levels) - 1)
+    above = len(levels) - 1
+    paid = int(loss * (1 - Fraction(CUBE_LOWEST_SHARE))) // max(above, 1)
+    for cells in levels[:-1]:
         if paid:
-            counts = curator.count(cells, paid)
-    return counts
+            curator.count(cells, paid)
+    return curator.count(levels[-1], loss - paid * above)
 
 
 def divide_regions(
@@ -124,8 +126,9 @@ class _Schedule:
     ) -> _Plan:
         """Halvings of time and regions to the next tier of each cell, its loss, and the rest.
 
-        A slice whose records suffice for the next level of regions is divided to this level, which
-        gets an even share; so a slice with many records is counted as one without a cube.
+        A slice whose records suffice for the next level of regions, or for half as many parts, is
+        divided to this level, which gets an even share; so a slice with many records is counted as
+        one without a cube.
         """
         first, stop, slices = _spans(cells)
         signal = curator.signal_to_noise(cells, counts, left)
@@ -138,9 +141,9 @@ class _Schedule:
         reached = np.zeros(len(cells), np.int64)
         for tier, starts in enumerate(self.starts):
             number = np.searchsorted(starts, stop) - np.searchsorted(starts, first)
-            reached += (tier > own) & (np.log2(np.maximum(number, 1)) <= bits)
+            reached += (tier > own) & (np.log2(np.maximum(number, 1)) <= bits + CUBE_LEVEL_BITS)
         is_one, below = slices == 1, len(self.starts) - 1 - own
-        by_level = is_one & (reached > 0) & (below > 1)
+        by_level = is_one & (reached > 0)
         is_first = ~is_one & (signal >= CUBE_TIME_FIRST * slices)
 
         halvings = np.ceil(of_time)

@@ -48,13 +48,24 @@ def test_few_records_stay_together():
     assert leaf.sum() < 100
 
 
-def test_the_layer_of_regions_counts_every_level_with_even_shares():
+def test_the_layer_of_regions_counts_every_level_and_the_lowest_with_most_of_the_loss():
     _, plane, _ = build(everywhere(10))
     frame = plane.frame
     losses = [plane.loss[frame.named(tier)] for tier in range(3)]
-    for loss in losses:
+    spent = sum(int(loss[0]) for loss in losses)
+    for loss, share in zip(losses, (1 / 8, 1 / 8, 3 / 4), strict=True):
         assert np.ptp(loss) == 0
-        assert abs(int(loss[0]) - int(losses[0][0])) <= 2
+        assert int(loss[0]) == pytest.approx(spent * share, abs=2)
+
+
+def test_a_slice_is_divided_to_a_level_that_its_records_nearly_suffice_for():
+    points, slices = RegionSpace(slices=6, shape="wide").points * 8, 6
+    for signal, is_divided in ((15, True), (30, False)):
+        _, plane, joint = build(points, shape="wide", method=Cube(signal=signal))
+        # Of 2^2 parts, and of half as many; there are six regions.
+        leaf = joint.is_leaf
+        assert (joint.lengths[leaf, 0] == 1).all()
+        assert (leaf.sum() == slices * plane.regions.size) == is_divided
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
