@@ -809,7 +809,7 @@ class Release(Publication):
         check_shown(record)
         writer = find_format(path)
         labels: Sequence[Mapping[str, str]] = [{}]
-        views = iter([view])
+        views: Iterator[Release] = iter([view])
         if each is not None:
             asked = self._asked_time(when, each, of=category)
             labels, views = asked.labels, self._views_of(asked)
@@ -822,17 +822,17 @@ class Release(Publication):
                     )
             import pandas
 
-            tables = []
+            regions: list[geopandas.GeoDataFrame] = []
             for label, each_view in zip(labels, views, strict=True):
                 part = each_view.to_geopandas(cells, level=level, threshold=threshold)
-                if each is not None and not tables:
+                if each is not None and not regions:
                     check_parts(writer, len(labels) * len(part))
                 for place, (name, text) in enumerate(label.items()):
                     part.insert(place, name, text)
-                tables.append(part)
+                regions.append(part)
             return export_regions(
                 record,
-                tables[0] if len(tables) == 1 else pandas.concat(tables, ignore_index=True),
+                regions[0] if len(regions) == 1 else pandas.concat(regions, ignore_index=True),
                 path,
                 metadata=view.metadata,
                 crs=crs,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import InternalError
@@ -48,10 +50,10 @@ def exact_answers(
 ) -> list[Floats]:
     """Answers of the cells of a cube in each window if their counts were exact, (areas,) each."""
     plane, sizes = fit.plane, fit.record.sizes
-    numbers = np.unravel_index(cells_of(counts, fit.record), sizes)
+    numbers: list[NDArray[Any]] = [*np.unravel_index(cells_of(counts, fit.record), sizes)]
     if isinstance(plane.tree, RegionTree):
         assert counts.region is not None  # counted by regions
-        leaf, numbers = plane.tree.frame.lowest[counts.region], (*numbers, counts.region)
+        leaf, numbers = plane.tree.frame.lowest[counts.region], [*numbers, counts.region]
     else:
         leaf = locate(plane.tree, counts.columns, counts.rows)
     of_plane = _summed(plane.tree, leaf, counts) / scale
@@ -86,7 +88,7 @@ def _summed(tree: Tree, leaf: Integers, counts: Tally) -> Floats:
     return exact
 
 
-def _locate(tree: CubeTree, counts: Tally, numbers: tuple[Integers, ...]) -> Integers:
+def _locate(tree: CubeTree, counts: Tally, numbers: Sequence[NDArray[Any]]) -> Integers:
     """Leaf of each count in a tree over space and further axes, as `psd.space.box_tree.locate`.
 
     numbers: cell of each axis, (n,) int64 each.

@@ -110,24 +110,24 @@ def true_counts(
 
 
 def true_regions(
-    areas: NamedAreas, lowest: Integers, counts: Tally, *, bounded: bool, scale: int = 1
+    areas: NamedAreas, lowest: NDArray[Any], counts: Tally, *, bounded: bool, scale: int = 1
 ) -> TrueCounts:
     """As `true_counts`, of all regions of a level; lowest: (n,), lowest region of each record."""
     frame, level = areas.tree.frame, areas.tree.regions.levels[areas.queries.tier]
     nodes = frame.named(areas.queries.tier)
+    assert counts.region is not None  # counted by regions
 
-    def sums(lowest: Integers, weight: Integers) -> Integers:
+    def sums(lowest: NDArray[Any], weight: Integers | int) -> NDArray[Any]:
         before = np.zeros(areas.tree.regions.size + 1, np.int64)
         np.add.at(before, lowest + 1, weight)
         before = before.cumsum()
         return before[frame.stop[nodes]] - before[frame.first[nodes]]
 
-    assert counts.region is not None  # counted by regions
-    in_tally: NDArray[Any] = sums(counts.region, counts.counts)
-    true, total = sums(lowest, np.ones(len(lowest), np.int64)), float(len(lowest))
+    in_tally = sums(counts.region, counts.counts)
+    true, total = sums(lowest, 1), float(len(lowest))
     if scale > 1:
-        in_tally, total = in_tally / scale, float(counts.counts.sum() / scale)
-        true = in_tally
+        true = in_tally = in_tally / scale
+        total = float(counts.counts.sum() / scale)
     return TrueCounts(
         queries=Workload(
             boxes=np.zeros((0, 4)),

@@ -209,9 +209,9 @@ def evaluate(
         kept = of_category.cells_of(labels) >= 0
         points, times = (points[0][kept], points[1][kept]), times[kept] if len(times) else times
         labels = labels.filter(kept)
-    regions: Any = release.tree.regions if cube is not None and release.levels else None
-    if regions is not None:
+    if cube is not None and isinstance(cube.plane.tree, RegionTree):
         # As are those in no region.
+        regions: Any = cube.plane.tree.regions
         kept = regions.assign(*points) >= 0
         points, times = (points[0][kept], points[1][kept]), times[kept] if len(times) else times
     if not len(points[0]):
@@ -287,9 +287,10 @@ def _counted_tally(release: Release, tally: Tally | None, held: Batch) -> Tally:
     if release.unit.kind == "record" and not release.record.boundary:
         if tally is not None:
             raise ParameterError("tally= must be absent: this release counts every record")
-        slices, strata = (None, None) if cube is None else (cube.slices, cube.category)
-        if cube is not None and isinstance(release.tree, RegionTree):
-            strata = release.tree.regions
+        slices, strata = None, None
+        if cube is not None:
+            tree: Any = cube.plane.tree
+            slices, strata = cube.slices, tree.regions if release.levels else cube.category
         return tally_batches([held], release.domain, slices=slices, strata=strata)
     if tally is None:
         raise ParameterError(
@@ -336,7 +337,7 @@ def _evaluate_windows(
     of_truth: dict[str, Any] = {"bounded": unit.kind != "record" or cube.boundary}
     of_truth["scale"] = unit.scale
     regions: Any = areas.tree.regions if isinstance(areas, NamedAreas) else None
-    lowest = None if regions is None else regions.assign(held.x, held.y)
+    lowest: Any = None if regions is None else regions.assign(held.x, held.y)
     windows, tables = asked.time.windows, []
     assert asked.time.cube is not None  # a cube was asked
     exact = exact_answers(asked.time.cube.fit, counts, windows, areas, unit.scale)
