@@ -20,6 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # So that a failure in these shows what was compared.
 pytest.register_assert_rewrite("support.cli_runner")
 
+from psd._apps import has_app  # noqa: E402
 from support.needed_apps import lacks_app  # noqa: E402
 from support.postgres import execute, server  # noqa: E402
 from support.seeded_system import repeated, replacements  # noqa: E402
@@ -78,8 +79,20 @@ def pytest_ignore_collect(collection_path, config):
     return True if deep or lacks_app(collection_path) else None
 
 
-def pytest_collection_modifyitems(items):
-    """Begin with the slow tests, so that the short ones share out what is left of the time."""
+def pytest_collection_modifyitems(config, items):
+    """Leave out tests whose app is removed, and begin with the slow ones.
+
+    So the short ones share out what is left of the time.
+    """
+    marks = {item: item.iter_markers("app") for item in items}
+    lacking = [
+        item
+        for item, of in marks.items()
+        if not all(has_app(app) for mark in of for app in mark.args)
+    ]
+    if lacking:
+        config.hook.pytest_deselected(items=lacking)
+        items[:] = [item for item in items if item not in lacking]
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

@@ -99,7 +99,9 @@ def warn_of_columns(
     if is_tallied or domain is None or (has_ledger and columns.skip_rows):
         return
     of_days = request.slices is not None or request.unit.kind == "user-day"
-    if columns.time is not None and not of_days and not has_ledger:
+    # Among the records of a user, a tally tells those of one place by their times.
+    of_users = isinstance(request, TallyRequest) and request.unit.has_user
+    if columns.time is not None and not (of_days or of_users or has_ledger):
         _warn(
             "time has no effect without slices or days, and all records are counted together. Give "
             'slices="FIRST..LAST", such as 2024-01..2024-12, or no column of times'

@@ -57,6 +57,10 @@ _NEAR = 1e-9
 # end itself rounded places are beyond it, in Robinson's tables by some metres.
 _INSIDE = (1e-7, 1e-4)
 
+# Turns of the earth to either side within which longitudes are places: each turn that a shape spans
+# is cut off by itself.
+_TURNS = 10
+
 # Sides that go further around the earth, in degrees, are halved in any case.
 _FAR = 120.0
 
@@ -133,6 +137,11 @@ def transform_shapes(
         result[~is_usable] = shapely.transform(
             result[~is_usable], lambda xy: np.column_stack(move.transform(*xy.T))
         )
+    if source.is_geographic:
+        reach = np.abs(shapely.bounds(result)[:, ::2]).max(axis=1)
+        is_far = is_usable & (reach > 2 * _TURNS * half_turn(source))
+        result[is_far] = shapely.transform(result[is_far], lambda xy: np.full_like(xy, np.inf))
+        is_usable &= ~is_far
     if not is_usable.any():
         return result
     box = shapely.total_bounds(result[is_usable])

@@ -95,6 +95,7 @@ def test_cells_and_points_of_a_category_are_exported(here):
 
 
 @pytest.mark.deep  # they need matplotlib, or the app of pages
+@pytest.mark.app("web")
 def test_pictures_and_pages_of_categories(here):
     passes("plot c one.svg --category work")
     assert "purpose=work" in (here / "one.svg").read_text()

@@ -223,11 +223,7 @@ WRONG_VIEWS = [
 
 def test_views_that_are_refused(subtests):
     passes(f"{BUILD} -o flat --epsilon 1")
-    for code, line, told in WRONG_VIEWS:
-        with subtests.test(line):
-            outcome = cli(line)
-            assert (outcome.code, outcome.err.count("\n")) == (code, 1)
-            assert told in outcome.err
+    check_refusals(subtests, WRONG_VIEWS)
 
 
 def test_cells_of_a_window_are_exported(folder):

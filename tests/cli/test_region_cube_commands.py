@@ -56,6 +56,7 @@ def test_windows_are_exported_and_compared(folder):
     assert len(change) == 16
 
 
+@pytest.mark.app("planning")
 def test_weeks_of_wards_are_planned_and_solved():
     cube = f"{PLAN} --methods cube --slices 6"
     table = as_json(f"{cube} --windows 1,6 --epsilon 1")["expected"]

@@ -440,6 +440,7 @@ def test_what_is_guessed_is_answered_by_what_there_is(df, subtests):
         psd.ask(df, box=DEGREES, epsilon=1)
 
 
+@pytest.mark.app("planning")
 def test_guesses_are_of_nothing_that_there_is():
     uses = (psd.build, psd.tally, psd.ask, psd.plan)
     known = {name for use in uses for name in inspect.signature(use).parameters}

@@ -60,6 +60,7 @@ def test_regions_are_levels_of_a_release(plain):
         plain.to_geopandas(level="ward")
 
 
+@pytest.mark.app("web")
 def test_pages_are_written(plain, tmp_path):
     plain.map(tmp_path / "m.html", title="Visits <2024>")
     assert "Visits &lt;2024&gt;" in (tmp_path / "m.html").read_text(encoding="utf-8")
@@ -71,6 +72,7 @@ def test_pages_are_written(plain, tmp_path):
 
 
 @pytest.mark.deep
+@pytest.mark.app("web")
 def test_a_sheet_is_written(plain, timed, tmp_path):
     for release in (plain, timed):
         with pytest.raises(ParameterError, match=r"path must end in \.html, got .*; it is a page"):

@@ -56,6 +56,8 @@ def test_times_that_nothing_uses():
     assert build(timed[:0], **SQUARE, time="at") == [message]
     assert told(psd.tally, timed, **SQUARE, part="p", time="at") == [message]
     assert build(timed, **SQUARE, time="at", slices="2024-01") == []
+    users = {"time": "at", "part": "p", "user": "id", "max_contributions": 1}
+    assert told(psd.tally, timed.assign(id="a"), **SQUARE, **users) == []
     days = {"time": "at", "per": "day", "user": "id", "max_contributions": 1}
     assert build(timed.assign(id="a"), **SQUARE, **days) == []
 

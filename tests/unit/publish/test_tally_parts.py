@@ -94,11 +94,17 @@ def test_what_is_about_records_is_refused_with_tallies(subtests):
         )
     for given, words in (
         ({"memory": "1GB"}, "memory must be left out; no records are read in this process"),
-        ({"engine": "spark://host:1"}, "engine must have an address|engine must be left out"),
         ({"boundary": shapely.box(0, 0, 1, 1)}, "boundary must be left out for tallies"),
     ):
         with subtests.test(words), pytest.raises(ParameterError, match=words):
             build(counted(ROWS), **given)
+
+
+@pytest.mark.app("spark")
+def test_an_engine_is_refused_with_tallies():
+    words = "engine must have an address|engine must be left out"
+    with pytest.raises(ParameterError, match=words):
+        build(counted(ROWS), engine="spark://host:1")
 
 
 def test_a_build_with_regions_keeps_its_tally(tmp_path):

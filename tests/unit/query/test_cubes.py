@@ -201,7 +201,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@pytest.mark.parametrize(
+    "what",
+    [pytest.param(what, marks=[pytest.mark.app("web")] * ("map" in what)) for what in REFUSED],
+)
 def test_what_a_cube_refuses_is_one_sentence(data, tmp_path, what):
     with pytest.raises(psd.errors.PsdError) as refused:
         REFUSED[what](data, tmp_path)

@@ -154,3 +154,11 @@ def test_shapes_at_180_are_those_of_gdal(tmp_path):
 def test_a_degree_is_about_its_length_at_the_equator():
     assert metres_of("EPSG:4326") == 111_320.0
     assert metres_of("EPSG:3857") == 1.0
+
+
+def test_longitudes_of_many_turns_are_no_places():
+    """GEOS would cut a shape at each turn that it spans."""
+    far = [shapely.Polygon([(0, 0), (east, 0), (40, 40)]) for east in (5e102, 3_601, 3_599, 50)]
+    for target in (DEGREES, "EPSG:3857"):
+        moved = transform_shapes(np.array(far), DEGREES, target)
+        assert np.isfinite(shapely.bounds(moved)).all(axis=1).tolist() == [False, False, True, True]
