@@ -1,6 +1,7 @@
 """Points of nodes, in any order of cuts: against sums over the cells of their boxes."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -349,30 +350,82 @@ def test_nodes_of_slices_count_their_records_and_other_cuts_may_follow(lattice, 
         assert counted(points, tree) == by_spans(tree, tally)
 
 
-def test_the_last_slice_ends_with_the_records():
+# Lattices, numbers of slices (0 for none) and the type of codes: those that fill 32 bits, or the 62
+# that codes of slices may have, and those one slice or one column less and more. The last ones have
+# too many codes for quadrant order, and fill 62 bits otherwise.
+LIMITS = [
+    ((2**14, 2**14), 15, np.uint32),
+    ((2**14, 2**14), 16, np.uint32),
+    ((2**14, 2**14), 17, np.int64),
+    ((2**16, 2**16), 1, np.uint32),
+    ((2**16, 2**16), 2, np.int64),
+    ((2**16 - 1, 2**16), 0, np.uint32),
+    ((2**16, 2**16), 0, np.uint32),
+    ((2**16 + 1, 2**16), 0, np.int64),
+    ((2**28, 2**28), 63, np.int64),
+    ((2**28, 2**28), 64, np.int64),
+    ((2**30, 2**30), 4, np.int64),
+    ((2**30 - 1, 2**30), 4, np.int64),
+    ((2**30, 2**30), 0, np.int64),
+    ((2**30, 2**29), 7, None),
+    ((2**30, 2**29), 8, None),
+]
+
+
+def days_from_january(number):
+    last = np.datetime64("2024-01-01") + number - 1
+    return TimeSlices.parse("day", f"2024-01-01..{last}") if number else None
+
+
+def test_the_last_slice_ends_with_the_records(subtests):
     """Codes of 32 bits have no number for the end of 16 slices of 4^14 cells."""
-    side, days = 2**14, TimeSlices.parse("day", "2024-01-01..2024-01-16")
-    domain = psd.Domain(bounds=(0, 0, side, side), crs="EPSG:3857", lattice=(side, side))
-    builder = TallyBuilder(
-        domain, unit=PrivacyUnit(), slices=days, step=domain.cell_step, is_cube=True
-    )
-    day = np.repeat([0, 2, 15], [5, 4, 3])
-    place = np.linspace(0, side - 1, len(day))
-    time = np.datetime64("2024-01-01", "us") + day * np.timedelta64(1, "D")
-    builder.add_batch(Batch(x=place, y=place, user=None, time=time))
-    order = QuadrantOrder(domain.blocks.coarse_lattice)
-    tally = builder.build(bytes(16)).in_blocks(domain.blocks)
-    codes = tally.sliced_codes(order)
-    assert (codes.codes.dtype, codes.slices * 4**order.levels) == (np.uint32, 2**32)
-    tree = GrowingTree(order.lattice, axes=(TimeAxis(days),))
-    points, cells = Points(tally, order, codes=codes), tree.root()
-    assert points.count(cells.nodes).tolist() == [12]
-    for line in (8, 12, 14, 15):
-        cut = tree.cut(cells[-1:], {"time": np.array([line])})
-        points.cut(cut)
-        cells = cut.cells
-        assert points.count(cells.nodes).tolist() == [9 * (line == 8), 3]
-    assert counted(points, tree) == by_spans(tree, tally)
+    for lattice, slices, kind in LIMITS:
+        days = days_from_january(slices)
+        domain = psd.Domain(bounds=(0, 0, *lattice), crs="EPSG:3857", lattice=lattice)
+        step = domain.cell_step
+        builder = TallyBuilder(domain, unit=PrivacyUnit(), slices=days, step=step, is_cube=True)
+        # Records at the ends and in the middle of each axis, another number in each cell.
+        ends = [sorted({0, size // 2, size - 1}) for size in (*lattice, max(slices, 1))]
+        cells = np.array([*product(*ends)])
+        number = np.arange(1, len(cells) + 1)
+        x, y, day = np.repeat(cells, number, axis=0).T
+        time = np.datetime64("2024-01-01", "us") + day * np.timedelta64(1, "D") if days else None
+        builder.add_batch(Batch(x=x + 0.5, y=y + 0.5, user=None, time=time))
+        order = QuadrantOrder(lattice)
+        records = builder.build(bytes(16)).in_blocks(domain.blocks)
+        tallies = [records]
+        if kind is not None:
+            assert (records._codes.codes.dtype, domain.blocks.coarse_lattice) == (kind, lattice)
+            distinct = records._codes.distinct()
+            tallies.append(Tally.of_codes(distinct, contributions=1, report={}))
+        for tally in tallies:
+            with subtests.test(lattice=lattice, slices=slices, form=tally is records):
+                found = (tally.columns, tally.rows, tally.slice if days else 0 * tally.columns)
+                found = zip(*(values.tolist() for values in (*found, tally.counts)), strict=True)
+                expected = np.column_stack([cells, number]).tolist()
+                assert sorted(map(list, found)) == expected
+                check_halves(tally, order, days, codes=kind is not None)
+
+
+def check_halves(tally, order, days, *, codes):
+    """Halve what is last, first in time until one slice is left, then four times in the plane."""
+    plane = GrowingTree(order.lattice), Points(tally, order)
+    trees = [(*plane, by_boxes)]
+    if days:
+        sliced, others = (tally.sliced_codes(order), ()) if codes else (None, (tally.slice,))
+        over_time = GrowingTree(order.lattice, axes=(TimeAxis(days),))
+        trees.append((over_time, Points(tally, order, others, codes=sliced), by_spans))
+    for tree, points, expected in trees:
+        first, plane = 0, 4
+        while plane:
+            cells = tree.cells(np.array([len(tree.parent) - 1]))
+            if expected is by_spans and first + 1 < len(days):
+                first = (first + len(days)) // 2
+                points.cut(tree.cut(cells, {"time": np.array([first])}))
+            else:
+                points.cut(tree.cut(cells, x=cells.middle(0), y=cells.middle(1)))
+                plane -= 1
+        assert counted(points, tree) == expected(tree, tally)
 
 
 def test_questions_about_lines_of_slices_do_not_depend_on_the_form_of_a_tally():
