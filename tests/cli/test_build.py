@@ -160,43 +160,30 @@ def test_stages_are_named_on_a_terminal_alone():
 
 # Each: the code, what is added to a command line that would succeed, a word of the message.
 REFUSED = [
-    (2, "--epsilon 0", "--epsilon must be above 0"),
-    (2, "--epsilon 0.0000000001", "nine decimals"),
-    (2, "--method kd", "kd"),
     (2, f"{QUAD} --set size=3", "no parameter 'size'"),
     (2, "--set height", "KEY=VALUE"),
     (2, f"{QUAD} --set height=", "KEY=VALUE"),
     (2, "--set =3", "KEY=VALUE"),
-    (2, f"{QUAD} --set height=1 --set height=2", "times"),
     (2, f"{QUAD} --set height=13", "height must be"),
     (2, f"{QUAD} --set height=two", "two"),
     (2, "--estimate mean", "least-squares, posterior"),
     (2, ("--estimate", " "), "least-squares, posterior"),
     (2, "--density posterior", "uniform, smooth"),
     (2, "--density Smooth", "uniform, smooth"),
-    (2, "--user lon --max-contributions 0", "0"),
     (2, "--bounds 1 2 3", "4 arguments"),
-    (2, "--bounds 1 2 3 x", "is not a number"),
-    (3, "--bounds 4 -4 -4 4", "west"),
     (3, "--bounds -4 4 4 -4", "south"),
-    (3, "--bounds nan -4 4 4", "finite"),
     (3, "--bounds 37 126 38 127", "swapped"),
-    (3, "--crs EPSG:0", "EPSG:0"),
-    (8, "missing.csv", "missing.csv"),
-    (8, "broken.csv", "broken.csv"),
-    (8, "points.csv", "twice"),
 ]
 
 
 @pytest.mark.parametrize("earlier", [None, b"an older release"], ids=["new", "older-release"])
-def test_a_failed_build_leaves_what_was_there(here, subtests, out, earlier):
-    (here / "broken.csv").write_text("lon,lat\n1,1\n2\n")
+def test_a_failed_build_leaves_what_was_there(subtests, out, earlier):
     if earlier:
         out.write_bytes(earlier)
-    given = {"--epsilon": " --epsilon 1", "--bounds": " --bounds -4 -4 4 4"}
     for row in REFUSED:
-        kept = "".join(text for name, text in given.items() if name not in row[1])
-        check_refusals(subtests, [row], f"{BUILD} --overwrite{kept}", folder=out.parent)
+        bounds = "" if "--bounds" in row[1] else "--bounds -4 -4 4 4"
+        line = f"{BUILD} --overwrite --epsilon 1 {bounds}"
+        check_refusals(subtests, [row], line, folder=out.parent)
 
 
 DRAW, WRITE, SYNC = (
@@ -261,13 +248,6 @@ def test_what_has_to_be_given(subtests):
     check_refusals(subtests, table, "build")
 
 
-def test_no_message_of_a_failed_build_quotes_the_file(here):
-    private = "private-7319"
-    for text in (f"lon,lat\n1,1\n{private},2\n", f'lon,lat\n1,1\n"{private},2\n'):
-        (here / "points.csv").write_text(text)
-        assert private not in fails(8, BUILD, "--epsilon", 1, *BOUNDS)
-
-
 VIEWS = {
     "": psd.decompositions.method("auto").post_processing,
     "--method cascade": psd.decompositions.method("cascade").post_processing,
@@ -285,9 +265,6 @@ def test_views_are_those_that_were_asked_for(out, subtests):
             assert psd.load(out).record.post_processing == view
 
 
-TWENTY = " ".join(f"--value v{number} 0 1" for number in range(20))
-
-
 def test_values_that_cannot_be_built_are_refused_in_one_sentence_each(here, subtests):
     rows = [
         (0.5, 0.5, "a", "cheap", "3 EUR", '"3,5"', 3),
@@ -298,19 +275,14 @@ def test_values_that_cannot_be_built_are_refused_in_one_sentence_each(here, subt
     finite = "must hold finite numbers such as 12.5"
     table = [
         (2, "--value fare 60 0", "were they exchanged?"),
-        (2, "--value fare 5 5", "must have a lower and a larger upper bound"),
-        (2, "--value fare 0 inf", "must have bounds of at most 1e+15"),
         (2, "--value fare nan 1", "must have bounds of at most 1e+15"),
-        (2, "--value fare 0 1e300", "must have bounds of at most 1e+15"),
         (2, "--value fare low high", "must have two numbers as bounds, got 'low' and 'high'"),
         (2, "--value fare 0", "--value"),
         (2, "--value fare 0 1 --value fare 0 2", "must have different names"),
-        (2, TWENTY, "must be at most 6, got 20"),
         (8, "--value text 0 60", finite),
         (8, "--value unit 0 60", finite),
         (8, "--value comma 0 60", "state decimal commas by --decimal"),
         (8, "--value fair 0 60", "correct it in --value"),
-        (8, "--value lon 0 60", "must be different columns"),
         (8, "--value user 0 1 --user user --max-contributions 2", "must be different columns"),
     ]
     check_refusals(subtests, table, *line.split())

@@ -41,20 +41,6 @@ def test_a_series_has_gaussian_noise_where_it_is_less():
     noise = series.record.releases[0].tree.noise
     assert (noise.law, noise.squared_sensitivity) == ("discrete-gaussian", 20)
     assert as_json("info r.psd.parquet")["guarantee"] == guarantee
-    made = psd.build(
-        "v.csv",
-        domain=psd.Domain(bounds=(0, 0, 8, 8), crs="EPSG:32652"),
-        epsilon=1,
-        method=psd.decompositions.Quadtree(height=3),
-        slices=psd.TimeSlices.parse("day", "2024-01-01..2024-01-20"),
-        time="time",
-        user="user",
-        max_contributions=20,
-        max_per_slice=1,
-        delta="1e-6",
-        noise="auto",
-    )
-    assert made.record.guarantee_text == guarantee
 
 
 def test_where_laplace_is_less_noise_no_delta_is_spent(subtests):

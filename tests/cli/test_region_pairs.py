@@ -99,12 +99,8 @@ WITHOUT_MEANING = [
     (2, "query r --all-regions --nested", "the levels of regions add up already"),
     (2, "query r --all-regions --explain", "they cut no cell"),
     (2, "export r x.csv --cells all", "--level names a level of regions"),
-    (2, "export r x.csv --size 4 4", "unless output is a raster"),
-    (2, "export r x.npy --level ward", "level must be left out if output is a raster"),
-    (2, "query r --top 10 --level street", "level must be one of ward"),
     (2, "query r --top 10 --by density", "by must be count for the regions of a level"),
     (2, f"{BUILD} --overwrite --bounds private --bounds-share 0.1", "must be public with regions"),
-    (2, f"{BUILD} --overwrite {BOUNDS} --method quadtree", "--method must be one of cascade, auto"),
 ]
 
 

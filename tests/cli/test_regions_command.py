@@ -73,19 +73,13 @@ def test_differences_of_regions_by_name(here):
 
 
 REFUSED = [
-    (2, "--regions wards.gpkg", "--region-id must be the column that names the regions"),
     (2, "--regions wards.gpkg --region-id name", "--region-id must be a column of the regions"),
     (2, f"{WARD} --region-parent x", "--region-parent must be another column"),
     (2, f"{WARD} --gaps fill", "'fill' is not one of 'refuse', 'elsewhere', 'outside'"),
     (2, f"{WARD} --gaps outside --gaps outside", "--gaps must be given once"),
-    (2, f"{WARD} --tolerance x", "--tolerance must be a number, got 'x'"),
-    (2, f"{WARD} --regions grid-cells=1", "got wards.gpkg and grid-cells=1"),
     (2, "--region-id ward", "--region-id must be given with --regions"),
-    (2, "--regions tiles=3 --region-id ward", "given with polygons as --regions"),
     (2, "--regions wards.gpkg --regions id=ward", "--regions id=ward is now --region-id"),
-    (8, "--regions none.gpkg --region-id ward", "none.gpkg does not exist or is not a file"),
     (8, f"--regions {'n' * 3_000} --region-id ward", "n does not exist or is not a file"),
-    (2, "--regions grid-cells=2,3", "sizes of grid-cells must divide"),
     (2, "--regions grid-cells=x", "grid-cells must be lengths"),
     (2, "--regions points.csv --region-id ward", "must not be an input of records"),
 ]

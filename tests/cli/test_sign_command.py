@@ -51,7 +51,6 @@ def test_a_private_key_is_for_its_owner_and_never_overwritten(place, subtests):
     assert stat.S_IMODE((place / "office.pem").stat().st_mode) == 0o600
     table = [
         (6, "office.pem", "a key is never overwritten"),
-        (6, "office.pub.pem", "a key is never overwritten"),
         (6, ".", "is a folder"),
     ]
     check_refusals(subtests, table, "sign new")
@@ -72,7 +71,6 @@ EDITED = [
     ({"signature": "0" * 128}, "not valid"),
     ({"signature": "0" * 126}, "damaged"),
     ({"signature": "G" * 128}, "damaged"),
-    ({"digest": "0" * 64}, "must be of digest"),
     ({"digest": 5}, "damaged"),
     ({"key": "0" * 64}, "another key"),
     ({"version": 2}, "another version"),
@@ -134,8 +132,6 @@ def test_keys_that_cannot_be_used_are_refused(place, subtests):
     del unusable["public.pem"]
     table = [(2, name, "must be a public") for name in (*unusable, "office.pem")]
     check_refusals(subtests, table, "sign check r.psd.parquet --key")
-    (place / "office.pem").chmod(0o640)
-    check_refusals(subtests, [(2, "", "chmod 600")], SIGN)
 
 
 def test_sound_releases_alone_are_signed(release, place):

@@ -110,7 +110,6 @@ def test_what_is_refused(other, subtests):
         (2, f"query {R} --top 5 --size 2 2", "--top must be"),
         (2, f"query {R} --difference {R}", ""),
         (2, f"query {R} --top 3 --joint", "at most one of --joint"),
-        (2, f"query {R} --top 3 --quantiles", "at most one of --joint"),
         (2, f"query {R} --top 3 --confidence 0.9", "--confidence must be left out with --top"),
         (2, f"query {R} --quantiles {FIRST}", "--box must be left out with --quantiles"),
         (
@@ -118,7 +117,6 @@ def test_what_is_refused(other, subtests):
             f"query {R} --difference {R} --all-regions {FIRST}",
             "named regions are answered alone",
         ),
-        (2, f"query {R} --difference {R} --level ward", "--level must be given with --all-regions"),
         (2, f"query {R} --top 3 --all-regions", "--all-regions must be left out with --top"),
         (2, f"query {R} {FIRST} --by count", "--by must be left out without --top"),
         (2, f"query {R} {FIRST} --seed 0", "left out without --top or --quantiles"),

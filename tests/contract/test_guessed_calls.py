@@ -93,32 +93,41 @@ def test_01_bounds_of_polygons_in_metres(gdf, wards, west):
     assert near(release.query(wards)["estimate"].iloc[0], west)
 
 
-def test_02_polygons_as_bounds(gdf, wards):
-    release = psd.build(gdf, epsilon=1, bounds=wards)
-    assert (release.domain.crs, release.domain.bounds) == (gdf.crs, tuple(wards.total_bounds))
-    assert near(release.total, COUNT)
+def test_records_and_places_of_any_form(df, gdf, wards, city, subtests):
+    gdf.to_file("points.gpkg")
+    named = df.rename(columns={"lon": "longitude", "lat": "latitude"})
+    for name, rows in (("a", df[:2_000]), ("b", df[2_000:]), ("all", df)):
+        rows.to_csv(f"{name}.csv", index=False)
+        psd.tally(f"{name}.csv", f"{name}.tally", bounds=DEGREES)
+    metres, degrees = (gdf.crs, tuple(wards.total_bounds)), ("EPSG:4326", DEGREES)
+    box = {"bounds": DEGREES}
+    for name, data, given, place in (
+        ("polygons as bounds", gdf, {"bounds": wards}, metres),
+        ("a boundary alone", gdf, {"boundary": city}, None),
+        ("degrees", df, {"bounds": (126.5, 37.1, 127.5, 37.9)}, degrees),
+        ("an array", df[["lon", "lat"]].to_numpy(), box, degrees),
+        ("columns with long names", named, box, degrees),
+        ("a series of points", gdf.geometry, {"bounds": wards}, metres),
+        ("a CSV file", "points.csv", box, degrees),
+        ("paths of files", Path("points.gpkg"), {"bounds": "wards.gpkg"}, None),
+        ("a polygon as bounds", df, {"bounds": shapely.box(*DEGREES)}, degrees),
+        ("the number of a CRS", gdf, {"bounds": wards.total_bounds, "crs": 5179}, metres),
+        ("a file of a tally", "all.tally", {}, degrees),
+        ("files of tallies", ["a.tally", "b.tally"], {}, degrees),
+        ("merged files", psd.merge("a.tally", "b.tally"), {}, degrees),
+        ("a merged list", psd.merge(["a.tally", "b.tally"]), {}, degrees),
+    ):
+        with subtests.test(name):
+            release = psd.build(data, epsilon=1, **given)
+            assert near(release.total, COUNT)
+            assert release.domain.crs == (gdf.crs if data is gdf else release.domain.crs)
+            assert release.record.boundary == ("boundary" in given)
+            assert place in (None, (release.domain.crs, release.domain.bounds))
 
 
 def test_03_regions_alone(gdf, wards, west):
     release = psd.build(gdf, epsilon=1, regions=wards)
     assert near(release.query("west" if release.levels else wards)["estimate"].iloc[0], west)
-
-
-def test_04_a_boundary_alone(gdf, city):
-    release = psd.build(gdf, epsilon=1, boundary=city)
-    assert (release.domain.crs, release.record.boundary) == (gdf.crs, True)
-    assert near(release.total, COUNT)
-
-
-def test_05_degrees(df):
-    release = psd.build(df, epsilon=1, bounds=(126.5, 37.1, 127.5, 37.9))
-    assert (release.domain.crs, release.domain.bounds) == ("EPSG:4326", DEGREES)
-    assert near(release.total, COUNT)
-
-
-def test_06_an_array(df):
-    release = psd.build(df[["lon", "lat"]].to_numpy(), epsilon=1, bounds=DEGREES)
-    assert near(release.total, COUNT)
 
 
 def test_07_pairs(df):
@@ -127,27 +136,6 @@ def test_07_pairs(df):
     with pytest.raises(InputDataError, match=r"np\.array\(points\) is an array"):
         psd.build(pairs, epsilon=1, bounds=DEGREES)
     assert near(psd.build(np.array(pairs), epsilon=1, bounds=DEGREES).total, COUNT)
-
-
-def test_08_columns_with_long_names(df):
-    named = df.rename(columns={"lon": "longitude", "lat": "latitude"})
-    assert near(psd.build(named, epsilon=1, bounds=DEGREES).total, COUNT)
-
-
-def test_09_a_series_of_points(gdf, wards):
-    release = psd.build(gdf.geometry, epsilon=1, bounds=wards)
-    assert release.domain.crs == gdf.crs
-    assert near(release.total, COUNT)
-
-
-def test_10_a_csv_file():
-    assert near(psd.build("points.csv", epsilon=1, bounds=DEGREES).total, COUNT)
-
-
-def test_11_paths_of_files(gdf):
-    gdf.to_file("points.gpkg")
-    release = psd.build(Path("points.gpkg"), epsilon=1, bounds="wards.gpkg")
-    assert near(release.total, COUNT)
 
 
 def test_12_users(df):
@@ -159,16 +147,11 @@ def test_12_users(df):
 # Time
 
 
-def test_13_days_of_pandas(df):
-    days = pd.date_range("2026-03-01", "2026-03-07")
-    release = psd.build(df, epsilon=1, bounds=DEGREES, time="time", slices=days)
-    assert list(release) == [f"2026-03-0{day}" for day in range(1, 8)]
-
-
-def test_14_periods(df):
-    days = pd.period_range("2026-03-01", periods=7, freq="D")
-    release = psd.build(df, epsilon=1, bounds=DEGREES, time="time", slices=days)
-    assert list(release) == [f"2026-03-0{day}" for day in range(1, 8)]
+def test_13_days_and_periods_of_pandas(df):
+    periods = pd.period_range("2026-03-01", periods=7, freq="D")
+    for days in (pd.date_range("2026-03-01", "2026-03-07"), periods):
+        release = psd.build(df, epsilon=1, bounds=DEGREES, time="time", slices=days)
+        assert list(release) == [f"2026-03-0{day}" for day in range(1, 8)]
 
 
 def test_15_texts_of_days(df):
@@ -181,24 +164,11 @@ def test_15_texts_of_days(df):
 # Methods, noise, CRS
 
 
-def test_16_a_method_by_name(df):
-    release = psd.build(df, epsilon=1, bounds=DEGREES, method="quadtree")
-    assert release.method == "quadtree"
-
-
-def test_17_gaussian_noise(df):
-    release = psd.build(df, epsilon=1, delta=1e-6, bounds=DEGREES, noise="gaussian")
+def test_16_a_method_by_name_and_gaussian_noise(df):
+    how = {"method": "quadtree", "delta": 1e-6, "noise": "gaussian"}
+    release = psd.build(df, epsilon=1, bounds=DEGREES, **how)
+    assert (release.method, release.epsilon) == ("quadtree", 1)
     assert "delta" in release.record.guarantee_text
-
-
-def test_18_a_polygon_as_bounds(df):
-    release = psd.build(df, epsilon=1, bounds=shapely.box(*DEGREES))
-    assert release.domain.bounds == DEGREES
-
-
-def test_19_the_number_of_a_crs(gdf, wards):
-    release = psd.build(gdf, epsilon=1, bounds=wards.total_bounds, crs=5179)
-    assert release.domain.crs == "EPSG:5179"
 
 
 def test_20_polygons_in_metres_around_degrees(df, wards, west):
@@ -221,31 +191,6 @@ def test_22_a_tally_and_a_build(gdf, wards):
         psd.tally(gdf, bounds=wards)
     tally = psd.tally(gdf, bounds=wards, part="March")
     assert near(psd.build(tally, epsilon=1).total, COUNT)
-
-
-def test_23_a_file_of_a_tally():
-    psd.tally("points.csv", "a.tally", bounds=DEGREES)
-    assert near(psd.build("a.tally", epsilon=1).total, COUNT)
-
-
-@pytest.fixture
-def halves(df):
-    df[:2_000].to_csv("a.csv", index=False)
-    df[2_000:].to_csv("b.csv", index=False)
-    for name in "ab":
-        psd.tally(f"{name}.csv", f"{name}.tally", bounds=DEGREES)
-
-
-def test_24_files_of_tallies(halves):
-    assert near(psd.build(["a.tally", "b.tally"], epsilon=1).total, COUNT)
-
-
-def test_25_merged_files(halves):
-    assert near(psd.build(psd.merge("a.tally", "b.tally"), epsilon=1).total, COUNT)
-
-
-def test_26_a_merged_list(halves):
-    assert near(psd.build(psd.merge(["a.tally", "b.tally"]), epsilon=1).total, COUNT)
 
 
 # Single counts
@@ -317,31 +262,19 @@ def test_37_an_estimate(release):
     assert near(release.query((126.5, 37.1, 127.5, 37.9)).estimate, COUNT)
 
 
-def test_38_a_column(release, wards, west):
-    assert near(release.query(wards)["estimate"].iloc[0], west)
-
-
 def test_39_answers_as_a_table_of_polygons(release, wards):
     table = release.query(wards).to_geodataframe()
     assert isinstance(table, gpd.GeoDataFrame)
     assert {"name", "estimate", "geometry"} <= set(table)
 
 
-def test_40_answers_as_csv(release, wards):
-    release.query(wards).to_csv("answers.csv")
-    assert {"name", "estimate"} <= set(pd.read_csv("answers.csv"))
-
-
-def test_41_answers_as_a_file_of_polygons(release, wards):
-    release.query(wards).to_file("answers.gpkg")
-    assert {"name", "estimate"} <= set(gpd.read_file("answers.gpkg"))
-
-
 def test_answers_are_written_by_the_ending_of_a_name(release, wards, subtests):
     readers = {
         "parquet": gpd.read_parquet, "xlsx": pd.read_excel, "csv": pd.read_csv,
-        "fgb": gpd.read_file, "geojson": gpd.read_file,
+        "fgb": gpd.read_file, "geojson": gpd.read_file, "gpkg": gpd.read_file,
     }  # fmt: skip
+    release.query(wards).to_csv("asked.csv")
+    assert {"name", "estimate"} <= set(pd.read_csv("asked.csv"))
     for ending, read in readers.items():
         with subtests.test(ending):
             for _ in range(2):  # over a file that is there, as of GeoPandas
@@ -357,20 +290,13 @@ def test_answers_are_written_by_the_ending_of_a_name(release, wards, subtests):
     assert not Path("answers.ods").exists()
 
 
-def test_42_cells_as_a_file(release):
+def test_42_cells_as_files_and_a_table(release):
     release.to_file("cells.gpkg")
-    assert near(gpd.read_file("cells.gpkg", layer="cells")["estimate"].sum(), COUNT)
-
-
-def test_43_cells_as_a_table(release):
+    release.to_csv("cells.csv")
     table = release.to_geodataframe()
     assert isinstance(table, gpd.GeoDataFrame)
-    assert near(table["estimate"].sum(), COUNT)
-
-
-def test_44_cells_as_csv(release):
-    release.to_csv("cells.csv")
-    assert near(pd.read_csv("cells.csv")["estimate"].sum(), COUNT)
+    for cells in (gpd.read_file("cells.gpkg", layer="cells"), pd.read_csv("cells.csv"), table):
+        assert near(cells["estimate"].sum(), COUNT)
 
 
 @pytest.mark.deep
@@ -384,10 +310,6 @@ def test_46_an_interval(release):
     answers = release.query(shapely.box(*DEGREES))
     assert (answers.lower < COUNT).all()
     assert (answers.upper > COUNT).all()
-
-
-def test_47_epsilon(release):
-    assert release.epsilon == 1
 
 
 def test_48_a_day(df, wards):
@@ -405,8 +327,9 @@ def test_49_a_raster(release):
     assert Path("cells.tif").stat().st_size > 1_000
 
 
-def test_50_a_file_of_polygons(release, west):
-    assert near(release.query("wards.gpkg")["estimate"].iloc[0], west)
+def test_50_polygons_and_a_file_of_them(release, wards, west):
+    for areas in (wards, "wards.gpkg"):
+        assert near(release.query(areas)["estimate"].iloc[0], west)
 
 
 # Arguments that do not exist

@@ -98,21 +98,13 @@ def test_tables_targets_bounds_and_private_numbers():
 CANDIDATES, EPSILON = "--candidates s.csv", "--epsilon 100"
 WRONG_SITES = [
     (2, f"{CANDIDATES} --radius 0 {EPSILON}", "--radius must be a number of metres above 0, got 0"),
-    (2, f"{CANDIDATES} --radius -5 {EPSILON}", "--radius must be"),
-    (2, f"{CANDIDATES} --radius nan {EPSILON}", "--radius must be"),
     (8, f"--candidates none.csv --radius 2 {EPSILON}", "none.csv does not exist"),
     (8, f"--candidates t.csv --radius 2 {EPSILON}", "column id"),
     (2, f"--candidates v.csv --radius 2 {EPSILON}", "must not be an input of records"),
     (2, f"{CANDIDATES} --radius 2 --epsilon 0", "--epsilon must be"),
 ]
 WRONG_OPTIONS = [
-    (2, "--best 0", "--best must be"),
-    (2, "--best 4", "--best must be"),
     (2, "--cover", "--cover must be left out for one site"),
-    (2, "--target -1", "--target must be"),
-    (2, "--target 1 --best 2", "--target must be left out"),
-    (3, "--bounds 0 0 5 5", "'b' outside"),
-    (3, "--bounds 5 0 0 5", "--bounds"),
     (2, "--max-contributions 2", "--user must name"),
 ]
 
@@ -205,13 +197,8 @@ def test_a_tariff_and_markets_without_a_bid(bids):
 
 
 WRONG_PRICES = [
-    (2, "2,1", "--prices must be"),
-    (2, "1,1", "--prices must be"),
-    (2, "0,1", "--prices must be"),
     (2, "0.5..2000000/0.5", "--prices must be at most 1,000,000"),
-    (2, "cheap", "--prices must be"),
     (2, "1", "--prices must be at least 2, got 1"),
-    (2, "1,1e1000000", "--prices must be"),
 ]
 WRONG_TARIFFS = [
     (2, "t.csv", "--bounds or --regions must be given"),
@@ -278,12 +265,9 @@ def test_zones_of_a_map_and_along_an_order(zoned):
 
 DEPTH = "--bounds 0 0 4 4 --zone-depth 1"
 WRONG_ZONES = [
-    (2, f"{DEPTH} --zones 0", "--zones"),
     (2, f"{DEPTH} --zones 5", "--zones must be"),
     (2, f"{DEPTH} --zones 3..2", "--zones"),
     (2, f"{DEPTH} --zones few", "'--zones': it must be a number from"),
-    (2, "--bounds 0 0 4 4 --zones 1 --zone-depth 9", "--zone-depth"),
-    (2, "--bounds 0 0 4 4 --zones 1 --zone-depth -1", "--zone-depth"),
     (2, "--bounds 0 0 4 4 --zones 1", "--zone-depth must be given"),
     (2, "--zones 1 --zone-depth 1", "--bounds must be given"),
     (2, "--zones 1 --regions z.csv", "--order must be given"),

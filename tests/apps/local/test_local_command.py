@@ -128,7 +128,6 @@ SIZE = "--epsilon 1 --devices 9"
 REFUSED = [
     (6, f"design -o c.json {BOUNDS} {SIZE}", "exists"),
     (2, f"design -o x {BOUNDS} --epsilon 0 --devices 9", "epsilon must be"),
-    (3, f"design -o x --bounds 1 0 0 1 {SIZE}", ""),
     (2, "describe none", "campaign cannot be read"),
     (2, "describe rows.csv", "not strict JSON"),
     (2, "randomize c.json", "--store must be given"),

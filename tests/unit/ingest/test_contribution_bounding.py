@@ -64,17 +64,6 @@ def test_weights_of_a_unit_sum_to_at_most_the_weight_of_a_user(weight):
     assert (totals == weight)[weight % sizes == 0].all()
 
 
-@pytest.mark.parametrize("k", [1, 2, 4])
-def test_each_unit_keeps_its_smallest_hashes_where_none_are_equal(k):
-    """The first unit too, whose records are the first of all."""
-    units, none = np.repeat(np.arange(3), 5), np.zeros(15, np.int64)
-    salt, cells = user_salts(pa.array(["a", "b", "c"]), b"key")[:, units], (np.arange(15), none)
-    hashes = row_hashes(salt, *cells, none, none).reshape(3, 5)
-    expected = np.argsort(hashes)[:, :k] + np.array([[0], [5], [10]])
-    kept = keep_smallest(units, salt, cells, none, k)
-    assert sorted(kept.tolist()) == sorted(expected.ravel().tolist())
-
-
 def test_short_keys_change_nothing(subtests, monkeypatch):
     """Units may have equal first bits of hashes, equal hashes, or equal records.
 

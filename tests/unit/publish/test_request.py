@@ -233,8 +233,6 @@ def test_what_values_refuse(subtests):
             # Programs find the name of the field that the message names.
             name = getattr(raised.value, "name", None)
             assert name is None or name in str(raised.value)
-    with pytest.raises(PsdError, match="'read' is now keys of their own"):
-        request_from_toml("epsilon = 1\nread = {x = 'lon'}")
 
 
 def test_a_workload_changes_the_default_method_in_every_form():

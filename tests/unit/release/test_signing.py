@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519, x25519
 from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
@@ -128,12 +127,3 @@ def test_other_keys_do_not_sign_and_none_is_both_private_and_public(folder, subt
     for other in ("office.pem", "absent.pub.pem"):
         with pytest.raises(ParameterError):
             verify("r.psd.parquet", other)
-
-
-@pytest.mark.deep
-@pytest.mark.usefixtures("folder")
-def test_a_key_with_a_password_does_not_sign():
-    key = written(ed25519.Ed25519PrivateKey, BestAvailableEncryption(b"word"))
-    with pytest.raises(ParameterError, match=r"key\.pem"):
-        sign("r.psd.parquet", key)
-    assert not signature_name("r.psd.parquet").exists()

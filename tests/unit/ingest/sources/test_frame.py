@@ -14,7 +14,7 @@ from psd.errors import DomainError, InputDataError
 from psd.ingest.sources import Columns, _arrow, read, vector
 from psd.ingest.sources import frame as source
 from psd.ingest.tally_builder import tally_batches
-from psd.privacy.unit import PrivacyUnit, privacy_unit
+from psd.privacy.unit import PrivacyUnit
 from support.batches import DOMAIN, SECRET, one, refused
 
 
@@ -37,24 +37,6 @@ def points(frame, crs="EPSG:4326"):
 
 def report_of(data):
     return tally_batches(read(data, Columns(), DOMAIN), DOMAIN).report
-
-
-def test_the_same_points_give_the_same_tally(tmp_path):
-    frame = table()
-    frame.to_csv(tmp_path / "points.csv", index=False)
-    for k in (None, 1, 4):
-        columns = Columns(user=None if k is None else "id")
-        unit = privacy_unit(columns.user, k)
-        csv, *others = (
-            tally_batches(read(data, columns, DOMAIN), DOMAIN, unit=unit, key=b"sixteen bytes ok")
-            for data in (tmp_path / "points.csv", frame, points(frame))
-        )
-        inside = csv.report["read"] - csv.report["outside"]
-        assert csv.counts.sum() == (inside if k is None else 20 * k)
-        for other in others:
-            for name in ("columns", "rows", "counts"):
-                np.testing.assert_array_equal(getattr(csv, name), getattr(other, name))
-            assert (csv.contributions, csv.report) == (other.contributions, other.report)
 
 
 def test_numbers_of_any_kind(subtests):
