@@ -46,11 +46,7 @@ REFUSED = [
     (2, "a.parquet --table b", "--table must be given with an input"),
     (2, ("a.parquet", "--query", "SELECT 1"), "--query must be given with an input"),
     (2, "postgresql://ann:secret@host/db", "database db on host needs either --table"),
-    (
-        2,
-        ("postgresql://h/db", "--table", "a", "--query", "SELECT 1"),
-        "needs either --table",
-    ),
+    (2, ("postgresql://h/db", "--table", "a", "--query", "SELECT 1"), "needs either --table"),
     (2, "a.parquet --time seen --time-zone KST --slices 2024-01", "Asia/Seoul"),
     (8, "a.parquet --time id --slices 2024-01", "'id' holds text that is not a time"),
     (8, "a.parquet --time when --slices 2024-01", "no column 'when'"),

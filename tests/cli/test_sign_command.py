@@ -49,10 +49,7 @@ def test_an_office_signs_and_a_reader_verifies(place, release):
 
 def test_a_private_key_is_for_its_owner_and_never_overwritten(place, subtests):
     assert stat.S_IMODE((place / "office.pem").stat().st_mode) == 0o600
-    table = [
-        (6, "office.pem", "a key is never overwritten"),
-        (6, ".", "is a folder"),
-    ]
+    table = [(6, "office.pem", "a key is never overwritten"), (6, ".", "is a folder")]
     check_refusals(subtests, table, "sign new")
     (place / "office.pem").rename("kept.pem")
     check_refusals(subtests, [(6, "office.pem", "office.pub.pem exists")], "sign new")

@@ -141,10 +141,7 @@ def test_a_kept_tally_is_one_that_merges(folder, subtests):
     tally(USER, (1, 2))
     passes("build kept 2 -o both --epsilon 1 --keep-tally k2")
     assert psd.load("both").unit.max_contributions == 8
-    table = [
-        (8, "tally kept k2 -o x", "repeated"),
-        (8, "tally kept 1 -o x", "of the same file"),
-    ]
+    table = [(8, "tally kept k2 -o x", "repeated"), (8, "tally kept 1 -o x", "of the same file")]
     check_refusals(subtests, table)
 
 

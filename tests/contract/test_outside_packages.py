@@ -238,10 +238,7 @@ FAULTS = {
         "    def build(",
         "    def step(self, lattice):\n        return lattice[0] // 2 or 1, 1\n\n    def build(",
     ),
-    "a look at the data": (
-        "range(self.doublings)",
-        "range(1 + (len(curator._tally.counts) > 1))",
-    ),
+    "a look at the data": ("range(self.doublings)", "range(1 + (len(curator._tally.counts) > 1))"),
 }
 
 

@@ -50,10 +50,7 @@ def parts(rows, timed):
         here = slice(low, high)
         far = (low, high) == (1, 3)
         yield Batch(
-            x=x[here] + 100 * far,
-            y=y[here],
-            user=ids[here],
-            time=time[here] if timed else None,
+            x=x[here] + 100 * far, y=y[here], user=ids[here], time=time[here] if timed else None
         )
 
 

@@ -8,13 +8,7 @@ from psd.estimation.density import PARTS
 from psd.release.post_processing import DENSITIES, PostProcessing
 from psd.space.covariate import Covariate
 from support.releases import changed
-from support.trees import (
-    METRES,
-    dense_least_squares,
-    published_noise,
-    random_tree,
-    release_of,
-)
+from support.trees import METRES, dense_least_squares, published_noise, random_tree, release_of
 
 pytestmark = pytest.mark.deep
 

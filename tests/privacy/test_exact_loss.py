@@ -9,12 +9,7 @@ import pytest
 
 from psd.decompositions import Grid, PrivTree
 from psd.testing import SCRIPTS
-from support.privacy.exact_loss import (
-    ROUNDING,
-    OneCut,
-    worst_exact_loss,
-    worst_loss_of_a_move,
-)
+from support.privacy.exact_loss import ROUNDING, OneCut, worst_exact_loss, worst_loss_of_a_move
 from support.privacy.replay import has_selections, small_cases
 from support.privacy.shapes import worst_with_half
 

@@ -14,14 +14,7 @@ import pytest
 from psd.mechanisms.threshold import ThresholdMechanism
 from psd.privacy.loss import NANO
 from psd.testing import SCRIPTS, walks
-from support.privacy.shape_paths import (
-    EPSILONS,
-    PLAIN,
-    ShapeAlone,
-    at_points,
-    path_loss,
-    rule_of,
-)
+from support.privacy.shape_paths import EPSILONS, PLAIN, ShapeAlone, at_points, path_loss, rule_of
 from support.privacy.shapes import ROUNDING, answers_log_probability, log_above, worst_path
 
 

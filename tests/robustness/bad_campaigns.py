@@ -194,5 +194,5 @@ CASES = (
 # fmt: on
 
 NOT_LOCAL = {
-    "D11": "estimates below 0, above n: the estimate `signed` has them, the default has not",
+    "D11": "estimates below 0, above n: the estimate `signed` has them, the default has not"
 }

@@ -47,11 +47,7 @@ def record(columns, rows, **choice):
     tree = psd.decompositions.grid_tree(DOMAIN, (columns, rows))
     zeros = np.zeros(len(tree), np.int64)
     counted = Tree(
-        boxes=tree.boxes,
-        parent=tree.parent,
-        level=tree.level,
-        count=zeros,
-        loss=zeros + 10**8,
+        boxes=tree.boxes, parent=tree.parent, level=tree.level, count=zeros, loss=zeros + 10**8
     )
     return ReleaseRecord(
         tree=counted,

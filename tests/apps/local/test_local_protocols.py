@@ -18,12 +18,7 @@ from psd.apps.local.device import (
     Words,
     keep_threshold,
 )
-from psd.apps.local.protocols import (
-    best_protocol,
-    list_protocols,
-    protocol_class,
-    protocol_content,
-)
+from psd.apps.local.protocols import best_protocol, list_protocols, protocol_class, protocol_content
 from support.goodness_of_fit import holds
 from support.local import Listed, epsilon_of, law_of, log_ratio, support_of, worst_ratio
 

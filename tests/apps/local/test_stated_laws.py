@@ -84,10 +84,7 @@ def test_laws_that_are_refused(subtests):
         ({"truth": "0.7"}, None, "truth must be"),
     ]:
         for make in EVERY:
-            with (
-                subtests.test(told, made=make.__name__),
-                pytest.raises(ParameterError, match=told),
-            ):
+            with subtests.test(told, made=make.__name__), pytest.raises(ParameterError, match=told):
                 make(epsilon, settings)
     for protocol in ("unary", None):
         with pytest.raises(ParameterError, match="with protocol rappor"):

@@ -86,11 +86,7 @@ def test_table_has_a_row_of_everything_asked_for():
 
 
 def test_builds_are_counted_and_no_data_is_read(monkeypatch):
-    for place in (
-        "publish.counting.read",
-        "publish.counting.count_rows",
-        "ingest.sources.read",
-    ):
+    for place in ("publish.counting.read", "publish.counting.count_rows", "ingest.sources.read"):
         monkeypatch.setattr(f"psd.{place}", lambda *a, **k: pytest.fail("data was read"))
     told = []
     quick(epsilon=["1", "2"], runs=2, progress=lambda *numbers: told.append(numbers))

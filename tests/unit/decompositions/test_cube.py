@@ -63,11 +63,7 @@ def test_the_share_of_the_plane_follows_the_records_of_a_slice(records, expected
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"user": "user", "max_contributions": 2},
-        {"user": "user", "count": "users"},
-    ],
+    [{}, {"user": "user", "max_contributions": 2}, {"user": "user", "count": "users"}],
     ids=["records", "user", "users"],
 )
 @pytest.mark.parametrize("min_cell", [0, 0.0003])

@@ -14,10 +14,7 @@ def tally(*cells, slices=True):
     """Tally of (slice, row, column, count)."""
     columns = np.array(cells, np.int64).reshape(-1, 4).T
     return Tally(
-        columns=columns[2],
-        rows=columns[1],
-        counts=columns[3],
-        slice=columns[0] if slices else None,
+        columns=columns[2], rows=columns[1], counts=columns[3], slice=columns[0] if slices else None
     )
 
 

@@ -18,13 +18,7 @@ from psd.ledger import file as ledger_file
 from psd.ledger.account import Account
 from psd.ledger.extents import region_fields, slices_fields, slices_of
 from psd.ledger.ledger import Ledger
-from psd.ledger.receipts import (
-    _differing_field,
-    _StatedGuarantee,
-    is_sound,
-    read_receipt,
-    receipts,
-)
+from psd.ledger.receipts import _differing_field, _StatedGuarantee, is_sound, read_receipt, receipts
 from psd.privacy.loss import NANO, Loss
 from psd.space.time_slices import TimeSlices
 from support.ledger_columns import request_for

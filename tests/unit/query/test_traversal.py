@@ -5,12 +5,7 @@ import pytest
 
 from psd.estimation.least_squares import infer_counts
 from psd.privacy.loss import NANO
-from psd.query.traversal import (
-    perturbation_variance,
-    traverse,
-    traverse_within,
-    weighted_total,
-)
+from psd.query.traversal import perturbation_variance, traverse, traverse_within, weighted_total
 from psd.space.box_tree import Tree
 from support.trees import dense_least_squares
 

@@ -131,9 +131,7 @@ def test_slices_of_several_row_groups(monkeypatch):
     assert digest == digest_of(whole) == decode_series(content)[1]
 
 
-def test_only_public_values_are_added_and_a_file_without_compression_stays_one(
-    monkeypatch,
-):
+def test_only_public_values_are_added_and_a_file_without_compression_stays_one(monkeypatch):
     first, second = same_cells()[:2]
     content = encode_series(series_of([first]))
     replayed = replace(second, source="replayed")

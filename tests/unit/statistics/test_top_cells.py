@@ -9,14 +9,7 @@ import shapely
 from psd.errors import ParameterError
 from psd.statistics.top_cells import top_candidates, top_probability
 from support.tables import refuses
-from support.trees import (
-    EQUATOR_SCALE,
-    SOUTH_UP,
-    domain_of,
-    grid_release,
-    random_tree,
-    release_of,
-)
+from support.trees import EQUATOR_SCALE, SOUTH_UP, domain_of, grid_release, random_tree, release_of
 
 
 def test_top_cells_that_are_sure():

@@ -49,10 +49,7 @@ EXAMPLES = {
         PriceMap(bid="bid", prices=PRICES, zones=(1, 2, 3), domain=CELLS, depth=1),
         PriceMap(bid="bid", prices=PRICES, zones=(2,), domain=AREA, regions=REGIONS, order=(1, 0)),
     ],
-    "tariffs": [
-        tariffs([2, 1], [1, 2], regions=REGIONS),
-        tariffs([2], [1]),
-    ],
+    "tariffs": [tariffs([2, 1], [1, 2], regions=REGIONS), tariffs([2], [1])],
 }
 LEAST = {"site": 0.8, "price": 0.6, "prices": 0.3, "tariff": 0.45}
 """Share of epsilon that some data set of three records loses; more of it with more records."""

@@ -8,10 +8,7 @@ import pytest
 import psd
 from psd.apps.evaluation import figures
 from psd.apps.evaluation.comparison import compare
-from psd.apps.evaluation.figures import (
-    draw_error_by_size,
-    draw_score_by_epsilon,
-)
+from psd.apps.evaluation.figures import draw_error_by_size, draw_score_by_epsilon
 from psd.apps.evaluation.true_errors import evaluate
 from support.evaluations import DOMAIN, built
 

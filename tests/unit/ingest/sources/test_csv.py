@@ -120,13 +120,13 @@ MALFORMED = {
     ],
     "closed quotes": [f'lon,lat\n1,2\n"{SECRET},4\n5,6\n', f'lon,lat\n1,2\n3,"{SECRET}\n'],
     "line ends of one kind": [
-        *("lon,lat\r\n1,2\n3,4\r\n", "lon,lat\n1,2\r\n3,4\n", "lon,lat\n1,2\r3,4\n"),
+        *("lon,lat\r\n1,2\n3,4\r\n", "lon,lat\n1,2\r\n3,4\n", "lon,lat\n1,2\r3,4\n")
     ],
     "must be UTF-8 text": [
-        *("lon,lat\0\n1,2\n", b"PK\x03\x04\x14\0lon,lat\n", b"PAR1\x15\x04lon,lat\n"),
+        *("lon,lat\0\n1,2\n", b"PK\x03\x04\x14\0lon,lat\n", b"PAR1\x15\x04lon,lat\n")
     ],
     "save it as CSV in UTF-8": [
-        *("lon,lat\n1,2\n".encode("utf-16-le"), "경도,lat\n1,2\n".encode("cp949")),
+        *("lon,lat\n1,2\n".encode("utf-16-le"), "경도,lat\n1,2\n".encode("cp949"))
     ],
     "not in UTF-8": [
         *("lon,lat\n서,2\n".encode("cp949"), "lon,lat\né,2\n".encode("latin-1")),

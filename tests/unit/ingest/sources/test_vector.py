@@ -223,11 +223,7 @@ OTHERS = {
     "spelling": (CAPITAL, made(properties={"age": 1}), {"where": "age > 18"}),
     "capitals": (CAPITAL, made(properties={"age": 1}), {"where": "Age > 18"}),
     "spelling of bids": (CAPITAL, made(properties={"age": 1}), {"bid": "age"}),
-    "id of a feature": (
-        [*NUMBERED, made(properties={"id": 5})],
-        made(id="a"),
-        {"where": "id < 9"},
-    ),
+    "id of a feature": ([*NUMBERED, made(properties={"id": 5})], made(id="a"), {"where": "id < 9"}),
     "id as a bid": ([*NUMBERED, made(properties={"id": 5})], made(id="a"), {"bid": "id"}),
     "id as a user": (
         [made(properties={"id": 5}), made(id="a"), made(id="b")],
