@@ -11,7 +11,7 @@ import pytest
 
 import psd
 from oracle.test_marks_naive import KEY, naive_mark
-from psd.errors import DomainError, InputDataError
+from psd.errors import DomainError
 from psd.ingest.tally import Batch
 from psd.ingest.tally_builder import TallyBuilder, tally_batches
 from psd.privacy.unit import PrivacyUnit
@@ -183,11 +183,6 @@ def test_no_rows_have_no_sizes(unit):
 def test_a_step_has_two_widths():
     with pytest.raises(ValueError, match="zip"):
         TallyBuilder(DOMAIN, unit=PrivacyUnit(), step=(1, 1, 1))
-
-
-def test_rows_without_a_time_lie_in_no_slice():
-    with pytest.raises(InputDataError, match="have no time"):
-        tally_batches([Batch(x=np.ones(1), y=np.ones(1))], DOMAIN, slices=DAYS)
 
 
 GIGA = 2**30

@@ -45,17 +45,14 @@ def sums_of(number, start=0.0):
 PAIRS = [(0, 1, 1, 1), (0, 5, 0.5, 0.25), (1, 5, 1, 1), (1, 9, 0.5, 0.5)]
 
 
-def test_estimates_are_sums_of_shares():
+def test_estimates_are_sums_of_shares_and_cut_leaves_vary_and_may_hold_records_outside():
     asked = model()
     sums = query_totals(asked, leaves_of(PAIRS))
     count, signed = asked.estimates.count, asked.estimates.signed
     assert sums.estimate == pytest.approx([count[1] + count[5] / 2, count[5] + count[9] / 2])
     assert sums.signed == pytest.approx([signed[1] + signed[5] / 2, signed[5] + signed[9] / 2])
-
-
-def test_only_cut_leaves_have_a_variance_of_their_own():
-    asked = model()
-    sums, uneven = query_totals(asked, leaves_of(PAIRS)), asked.dispersion
+    # Only cut leaves have a variance of their own, and may hold records outside the query.
+    uneven = asked.dispersion
     parts = [
         nonuniformity_variance(*(np.array([v]) for v in values), uneven.cluster_size)[0]
         for values in (
@@ -64,13 +61,8 @@ def test_only_cut_leaves_have_a_variance_of_their_own():
         )
     ]
     assert sums.leaf_variance == pytest.approx(parts)
-
-
-def test_cut_leaves_may_hold_records_outside_the_query():
-    asked = model()
     of_cells = cell_ceiling(asked.estimates.count, asked.estimates.variance)
-    beyond = query_totals(asked, leaves_of(PAIRS)).beyond
-    assert beyond == pytest.approx([of_cells[5] / 2, of_cells[9] / 2])
+    assert sums.beyond == pytest.approx([of_cells[5] / 2, of_cells[9] / 2])
 
 
 def test_records_are_moved_by_a_smooth_density_alone():

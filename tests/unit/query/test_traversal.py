@@ -40,16 +40,11 @@ def visited(covered):
     return [list(zip(s.query.tolist(), s.node.tolist(), strict=True)) for s in covered.levels]
 
 
-def test_a_query_of_all_cells_opens_none():
-    covered = shares({0: 1.0})
-    assert visited(covered) == [[(0, 0)]]
-    assert weighted_total(covered, VALUES).tolist() == [100]
-
-
-def test_a_query_outside_of_all_cells_is_0():
-    covered = shares({})
-    assert visited(covered) == [[(0, 0)]]
-    assert weighted_total(covered, VALUES).tolist() == [0]
+def test_a_query_of_all_cells_or_of_none_opens_none():
+    for query, total in (({0: 1.0}, 100), ({}, 0)):
+        covered = shares(query)
+        assert visited(covered) == [[(0, 0)]]
+        assert weighted_total(covered, VALUES).tolist() == [total]
 
 
 def test_cells_that_are_cut_are_opened_down_to_the_leaves():

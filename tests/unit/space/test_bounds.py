@@ -289,13 +289,6 @@ def test_commands_take_the_same_values(tmp_path, wards):
         assert psd.load(out).domain.bounds == wanted
         tally = tmp_path / f"{number}.tally"
         passes("tally", tmp_path / "v.csv", "-o", tally, *read, *bounds)
-    told = fails(2, *build, "--bounds", "1,2,3")
-    assert "--bounds must be west, south, east and north" in told
-    told = fails(2, *build, "--bounds", "-0.51,51.28,0.34,51.7:crs=EPSG:4326")
-    assert "--bounds-crs" in told
-    told = fails(6, "build", tmp_path / "v.csv", "-o", wards, "--overwrite", "--epsilon", 1,
-                 "--bounds", f"{wards}")  # fmt: skip
-    assert "read as an input" in told or "ending" in told
 
 
 def test_a_degree_of_longitude_is_measured_farthest_from_the_equator():
