@@ -312,6 +312,9 @@ def test_a_division_along_one_axis_tells_nothing_of_the_other():
     estimates = infer_counts(replace(tree, count=exact))
     share = np.where(tree.parent >= 0, 0.5, 1.0)
     assert fit_dispersion(tree, estimates, share).overdispersion[-1] > 0.9
+    # Halves that a line divides have no overdispersion.
+    lines = np.where(tree.level < 3, 0.5, 0.0)
+    assert fit_dispersion(tree, estimates, share, lines).overdispersion[-1] < 0.1
 
 
 @pytest.mark.deep
@@ -351,17 +354,6 @@ def test_overdispersion_beside_lines_is_that_along_them():
     ]
     # No line explains it; one along x, or along y; both, and the diagonal is left.
     assert np.array(phi) == pytest.approx(np.ones((3, 256)), abs=0.02)
-
-
-def test_halves_that_a_line_divides_have_no_overdispersion():
-    # Even from west to east, all at one latitude, in cells that are divided along y alone at first.
-    x, y = np.random.default_rng(3).integers(0, SIDE, 40_000), np.full(40_000, 100)
-    tree = alternating_tree([1, 1, 1, 0, 0, 0, 0, 0])
-    exact = np.bincount(locate(tree, x, y), minlength=len(tree))
-    estimates = infer_counts(replace(tree, count=exact))
-    share = np.where(tree.parent >= 0, 0.5, 1.0)
-    lines = np.where(tree.level < 3, 0.5, 0.0)
-    assert fit_dispersion(tree, estimates, share, lines).overdispersion[-1] < 0.1
 
 
 @pytest.mark.deep
