@@ -312,7 +312,8 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     .. [1] Bun, Steinke. "Concentrated Differential Privacy: Simplifications, Extensions, and Lower
        Bounds." TCC 2016, lemma 7.
     """
-    # By the frame of their slices, equal extents once; charges for all times join one frame.
+    # By the frame of their slices, equal extents once; charges for all times join one frame, that
+    # of the slices of the extent, if it has any.
     merged: dict[Extent, int] = {}
     for extent, amount in charges:
         merged[extent] = merged.get(extent, 0) + amount
@@ -322,12 +323,10 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     for extent, amount in merged.items():
         frame = first if extent.slices is None else extent.slices.frame
         groups.setdefault(frame, []).append((extent, amount))
-    frame = first if within.slices is None else within.slices.frame
     total = 0
     for other, group in groups.items():
-        times = within.slices if other == frame else None
-        sums = (spent_within(active, within.region) for active in _active_sets(group, times))
-        total += max(sums, default=0)
+        times = within.slices if other == first else None
+        total += max(spent_within(active, within.region) for active in _active_sets(group, times))
     return total
 
 
@@ -348,7 +347,7 @@ def _active_sets(
     for start in range(0, len(hours), _HOURS_PER_PART):
         # (charges, hours) whether a charge holds an hour; equal columns are one set of charges.
         part = hours[start : start + _HOURS_PER_PART]
-        is_active = np.array([_contain(each, part) for each in spans], bool)
+        is_active = np.array([_contain(each, part) for each in spans])
         for column in np.unique(is_active.reshape(len(spans), len(part)), axis=1).T:
             if (key := column.tobytes()) not in seen:
                 seen.add(key)
