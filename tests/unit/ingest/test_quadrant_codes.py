@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from psd.errors import ResourceError
-from psd.ingest.quadrant_codes import QuadrantCodes, QuadrantOrder, cell_counter, is_dense
+from psd.ingest.quadrant_codes import (
+    CodeRanks,
+    QuadrantCodes,
+    QuadrantOrder,
+    cell_counter,
+    is_dense,
+)
 from psd.ingest.tally import Tally
 from psd.space.domain import Blocks
 
@@ -53,6 +59,23 @@ def test_a_changed_tally_forgets_its_codes_and_shows_nothing():
     codes = QuadrantCodes.of_ascending(QuadrantOrder((4, 4)), np.array([3]), None)
     tally = Tally.of_codes(codes, contributions=1, report={})
     assert f"{codes!r} {tally!r} {tally}" == "<QuadrantCodes: private>" + 2 * " <Tally: private>"
+
+
+@pytest.mark.parametrize(("levels", "kind"), [(16, np.uint32), (17, np.int64), (30, np.int64)])
+def test_codes_without_their_slices_take_the_least_room(levels, kind):
+    size = 4**levels
+    cells, slices = np.array([3, size - 1, 3, size - 2, size - 1]), np.array([0, 0, 1, 1, 2])
+    entries = CodeRanks(cells + slices * size, levels, is_sorted=True)
+    order = QuadrantOrder((2**levels, 2**levels))
+    records = QuadrantCodes(order=order, entries=entries, counts=None, step=(2, 1), slices=3)
+    plane = records.of_the_plane()
+    assert plane.codes.dtype == kind
+    assert (plane.codes.tolist(), plane.counts) == (sorted(cells.tolist()), None)
+    counted = replace(records, counts=np.array([1, 2, 3, 4, 5])).of_the_plane()
+    assert counted.codes.tolist() == [3, size - 2, size - 1]
+    assert counted.counts.tolist() == [4, 4, 7]
+    for found in (plane, counted):
+        assert (found.order, found.step, found.slices) == (order, (2, 1), None)
 
 
 LATTICES = [((2**20, 2**20), (8, 4)), ((1201, 900), (4, 4)), ((64, 96), (1, 32)), ((5, 3), (8, 8))]

@@ -34,6 +34,14 @@ class Bands:
         return np.where((y < 3) & has_bid, x, -1).astype(np.int32)
 
 
+class Kinds:
+    """The two labels that are counted."""
+
+    def assign(self, x, y, label=None, /):
+        assert len(label) == len(x) == len(y)
+        return np.array([{"a": 0, "b": 1}.get(each, -1) for each in label.to_pylist()], np.int32)
+
+
 def batch(points, times=None):
     x, y = np.array(points, float).reshape(-1, 2).T
     return Batch(x=x, y=y, time=None if times is None else np.array(times, "datetime64[us]"))
@@ -103,6 +111,19 @@ def test_a_record_outside_is_reported_as_outside_whatever_its_bid():
     assert records.report == {"read": 4, **left}
 
 
+def test_labels_stay_with_their_records():
+    points = [(9, 9), (0.5, 1), (1.5, 1), (2.5, 1), (np.nan, 1), (3.5, 1), (3.5, 3)]
+    labels = pa.array(["a", "b", None, "a", "b", "c", "b"], pa.large_string())
+    labelled = replace(batch(points), label=labels)
+    filtered = filter_of(strata=Kinds()).filter_batch(labelled)
+    assert cells(filtered) == [(0, 1), (2, 1), (3, 3)]
+    assert filtered.stratum.tolist() == [1, 0, 1]
+    match = np.array([True, False, True, True, True, True, True])
+    filtered = filter_of(strata=Kinds()).filter_batch(replace(labelled, match=match))
+    assert cells(filtered) == [(2, 1), (3, 3)]
+    assert filtered.stratum.tolist() == [0, 1]
+
+
 def test_times_without_slices_are_kept():
     records = filter_of(needs_time=True)
     filtered = records.filter_batch(batch([(1, 1), (9, 9)], TIMES[:2]))
@@ -131,15 +152,16 @@ def test_records_that_are_not_selected_are_dropped_before_all_others():
     few = replace(plain, match=match).selected()
     assert few.x[[0, 2, 3]].tolist() == [0.5, 2.5, 3.5]
     assert few.y[[0, 2, 3]].tolist() == [1, 1, 3]
-    assert (few.user, few.time, few.bid, few.values, few.match) == (None,) * 5
+    assert (few.user, few.time, few.bid, few.label, few.values, few.match) == (None,) * 6
     times = np.array([TIMES[0]] * 3 + [TIMES[3]] * 3, "datetime64[us]")
     values = np.arange(12.0).reshape(6, 2)
     whole = replace(
         plain, user=pa.array(list("abcdef")), time=times, bid=np.arange(6.0), values=values,
-        match=match,
+        label=pa.array(list("uvwxyz")), match=match,
     )  # fmt: skip
     few = whole.selected()
     assert few.user.to_pylist() == list("acdf")
+    assert few.label.to_pylist() == list("uwxz")
     assert few.time.tolist() == times[match].tolist()
     assert few.bid.tolist() == [0, 2, 3, 5]
     assert few.values.tolist() == values[match].tolist()

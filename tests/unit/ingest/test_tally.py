@@ -56,6 +56,12 @@ def test_cells_are_sorted_apart_by_region_and_not_printed():
     assert repr(Batch(x=np.array([1.5]), y=np.array([2.5]))) == "<Batch: private>"
 
 
+def test_slices_have_numbers_below_a_bound():
+    of_days = tally((0, 1, 1, 1), (4, 1, 1, 1)), tally((0, 1, 1, 1)), tally()
+    assert [each.slices_below for each in of_days] == [5, 1, 1]
+    assert tally((0, 1, 1, 1), slices=False).slices_below is None
+
+
 def test_parts_of_a_block_in_two_regions_stay_apart():
     """The last block of an axis has the lines that are left over."""
     cells = tally((0, 9, 3, 1), (0, 4, 11, 2), (0, 1, 4, 3), slices=False)

@@ -15,6 +15,7 @@ from psd.ingest.tally import Batch, add_tallies
 from psd.ingest.tally_builder import TallyBuilder, _split_codes, tally_batches
 from psd.privacy.unit import PrivacyUnit
 from psd.privacy.values import WEIGHT, Value
+from psd.space.domain import Blocks
 
 PLANE = psd.Domain(bounds=(0, 0, 4, 2), crs="EPSG:3857", lattice=(4, 2))
 DAYS = psd.TimeSlices.parse("day", "2024-01-01..2024-01-03")
@@ -101,10 +102,11 @@ def test_a_builder_knows_its_cells_and_whether_a_record_was_read(monkeypatch):
         assert builder.has_read == is_read
         assert builder.report["read"] == len(points)
     asked = []
-    monkeypatch.setattr(f"{MODULE}.cell_counter", lambda cells, _: asked.append(cells))
+    monkeypatch.setattr(f"{MODULE}.cell_counter", lambda *limits: asked.append(limits))
     for slices in (None, DAYS):
         TallyBuilder(PLANE, unit=RECORD, slices=slices)
-    assert asked == [8, 3 * 8]
+    TallyBuilder(PLANE, unit=RECORD, values=FARES, memory=6_400)
+    assert asked == [(8, None), (3 * 8, None), *[(8, 6_400)] * 3]
 
 
 def rows_kept(users):
@@ -217,8 +219,8 @@ def test_slices_that_are_divided_together_have_the_same_counts(lattice, unit):
     step = domain.cell_step
     assert step != (1, 1)
     builders = [
-        TallyBuilder(domain, unit=unit, slices=DAYS, step=step, is_cube=is_cube)
-        for is_cube in (False, True)
+        TallyBuilder(domain, unit=unit, slices=DAYS, step=step, **options)
+        for options in ({}, {"is_cube": True})
     ]
     for builder in builders:
         builder.add_batch(made)
@@ -228,9 +230,19 @@ def test_slices_that_are_divided_together_have_the_same_counts(lattice, unit):
     blocks = of_codes.in_blocks(domain.blocks)
     codes = blocks.sliced_codes(order)
     assert codes is not None
+    assert of_codes.sliced_codes(order) is None  # whose cells are blocks of the lattice
+    assert blocks.sliced_codes(QuadrantOrder(lattice)) is None
     assert (plain.slices_below, blocks.slices_below) == (3, 3)
     assert plain.report == of_codes.report
-    assert blocks.with_contributions(7).contributions == 7
+    for tally in (plain, blocks):  # with a bound that was chosen after they were counted
+        bound = tally.with_contributions(7)
+        assert (bound.contributions, bound.report) == (7, tally.report)
+        assert bound.counts.tolist() == tally.counts.tolist()
+        assert bound.sliced_codes(order) is tally.sliced_codes(order)
+    other = Blocks(lattice=lattice, step=(2 * step[0], step[1]))
+    coarser = [add_tallies([tally.in_blocks(other)]) for tally in (plain, of_codes)]
+    for name in ("slice", "rows", "columns", "counts"):
+        assert len({tuple(getattr(tally, name).tolist()) for tally in coarser}) == 1
     merged = add_tallies([plain.in_blocks(domain.blocks)])
     for name in ("slice", "rows", "columns", "counts"):
         found = getattr(blocks, name)
@@ -240,6 +252,18 @@ def test_slices_that_are_divided_together_have_the_same_counts(lattice, unit):
     found = blocks.quadrant_codes(order).by_row()[:3]
     for name, values in zip(("columns", "rows", "counts"), found, strict=True):
         assert values.tolist() == getattr(plane, name).tolist()
+
+
+def test_codes_that_have_no_room_for_slices_are_of_other_cells():
+    """A square around the lattice with 20 slices has more cells than a code can state."""
+    domain, days = replace(PLANE, lattice=(2**30, 8)), "2024-01-01..2024-01-20"
+    slices = psd.TimeSlices.parse("day", days)
+    made = batch([(3.5, 1.5), (0.5, 0.5)], times=["2024-01-20", "2024-01-13"])
+    builder = TallyBuilder(domain, unit=RECORD, slices=slices, is_cube=True)
+    builder.add_batch(made)
+    counted = builder.build()
+    assert counted.slice.tolist() == [12, 19]
+    assert cells(counted) == [[2**27, 2, 1], [7 * 2**27, 6, 1]]
 
 
 def test_a_lattice_must_leave_room_for_its_regions_also_in_coarse_cells(monkeypatch):

@@ -24,9 +24,18 @@ from psd.ledger.state import MAX_FAULTS
 from psd.privacy.budget import Budget
 from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import PrivacyUnit
-from psd.publish.charging import PendingCharge, charge_request, slices_of_tallies
+from psd.publish.charging import (
+    PendingCharge,
+    charge_request,
+    own_account,
+    slices_of_tallies,
+    tally_charge,
+)
+from psd.publish.public_inputs import BoundaryFile
 from psd.publish.request import BuildRequest
+from psd.publish.tally_parts import TallyRequest
 from psd.signing import verify
+from psd.space.categories import CategoryAxis
 from psd.space.time_slices import TimeSlices
 from support.ledger_columns import request_for
 
@@ -35,7 +44,7 @@ ADDRESS = "postgresql://db.example.org/city"
 
 
 def claim(data, place=DOMAIN, columns=None, by_fields=True, **fields):
-    fields |= {"columns": columns or Columns(), "method": "grid"}
+    fields = {"method": "grid", **fields, "columns": columns or Columns()}
     request = BuildRequest(domain=place, epsilon="0.000000007", **fields)
     return charge_request(request, data, by_fields=by_fields)
 
@@ -77,6 +86,10 @@ def test_places_are_known_of_rows_of_text_and_all_others_are_everywhere(subtests
     some = claim("a.csv", **months | {"columns": Columns(time="at", where="a = 1")})
     assert (some.region, some.slices) == (None, None)
     assert None not in (claim("a.csv", **months).region, claim("a.csv", **months).slices)
+    for has_other, is_placed in ((True, True), (False, False)):  # else some records are dropped
+        kinds = CategoryAxis("kind", ("work", "home"), (-1, -1), has_other=has_other)
+        some = claim("a.csv", method="cube", category=kinds, **months)
+        assert (some.region is not None, some.slices is not None) == (is_placed, is_placed)
     of_engine = claim("a.csv", by_fields=False)  # which says by itself what places a row
     assert (of_engine.region, len(of_engine.files)) == (None, 1)
 
@@ -113,6 +126,45 @@ def ledger(tmp_path):
     made = Ledger.create(tmp_path / "l")
     made.register("rows", 1)
     return made
+
+
+@pytest.mark.usefixtures("inputs")
+def test_a_tally_is_refused_unread_where_no_build_of_it_could_be_charged(ledger):
+    """The least charge is one unit of the last place, with the columns and the inputs."""
+    place = psd.Domain(bounds=DOMAIN.bounds, coordinate_resolution="0.001")
+    unit, columns = PrivacyUnit(kind="user", max_contributions=4), Columns(user="id")
+    found = tally_charge(TallyRequest(domain=place, unit=unit, columns=columns), ["a.csv", "-"])
+    assert (found.loss, found.unit, found.what) == (Loss.pure(1), unit, "build")
+    assert found.readings == (reading_of(columns, "0.001"),)
+    assert (len(found.inputs), found.inputs[1]) == (2, "")
+    ledger.register("others", 1, inputs=["a.csv"])
+    Path("b.csv").write_text("lon,lat\n1,1\n")
+    how = {"domain": DOMAIN, "ledger": ledger}
+    with pytest.raises(LedgerError, match="input 1 of 1 is not one of them, so nothing was read"):
+        psd.tally("b.csv", **how, dataset="others")
+    ledger.charge("rows", request_for(NANO - 1))
+    psd.tally("b.csv", **how, dataset="rows")
+    ledger.charge("rows", request_for(1))
+    with pytest.raises(BudgetError, match="has epsilon 0 left"):
+        psd.tally("b.csv", **how, dataset="rows")
+
+
+def test_the_ledger_of_a_call_is_compared_and_its_inputs_are_no_public_files(ledger, tmp_path):
+    assert own_account(None, None, None, None, {}) is None
+    account = own_account(ledger, "rows", "ann", None, {})
+    assert (account.ledger, account.dataset, account.analyst) == (ledger, "rows", "ann")
+    for named in (("l", None, None), (None, "rows", None), (None, None, "ann")):
+        with pytest.raises(ParameterError, match="ledger and dataset must be given together"):
+            own_account(*named, None, {})
+        with pytest.raises(ParameterError, match="must be left out with account"):
+            own_account(*named, account, {})
+    path = saved(account, tmp_path / "r.parquet")
+    boundary = {"boundary": BoundaryFile(path=str(path))}
+    own_account(str(ledger.path), "rows", None, None, boundary)
+    assert states(ledger) == [(NANO // 10, True, verify(path))]
+    ledger.register("others", 1, inputs=[path])
+    with pytest.raises(LedgerError, match="public files must not be inputs of a dataset"):
+        own_account(ledger, "rows", None, None, boundary)
 
 
 def test_the_first_spend_pays_once_and_for_all_and_a_refused_one_spends_nothing(ledger):
@@ -185,9 +237,16 @@ def test_each_build_states_its_own_charge(ledger):
     assert charges[2] == charges[0]
 
 
+def test_all_that_is_read_otherwise_is_named(ledger):
+    otherwise = claim("a.csv", columns=Columns(x="east", y="north"))
+    with pytest.warns(UserWarning, match="the build reads x, y otherwise than dataset 'rows'"):
+        PendingCharge(Account(ledger, "rows"), otherwise).charge_reading()
+
+
 def test_an_account_spends_for_its_analyst(ledger):
     account = Account(str(ledger.path), "rows", analyst="ann")
     ledger.register("bobs", 1, caps={"bob": 1})
+    Account(ledger, "bobs", analyst="bob").check_all([claim("a.csv")])
     with pytest.raises(LedgerError, match="not 'ann'"):
         Account(ledger, "bobs", analyst="ann").check(claim("a.csv"))
     account.check(claim("a.csv"))
@@ -216,11 +275,12 @@ def states(ledger):
 
 def test_a_digest_is_noted_once_with_the_charge_that_paid_it(ledger, tmp_path, monkeypatch):
     account = Account(ledger, "rows")
-    first, second = saved(account, tmp_path / "a", "0.1"), saved(account, tmp_path / "b", "0.2")
+    paths = [tmp_path / f"{name}.parquet" for name in "ab"]
+    first, second = (saved(account, *of) for of in zip(paths, ("0.1", "0.2"), strict=True))
     digests = [psd.load(path).digest for path in (first, second)]
     account.finish(first)
     assert states(ledger) == [(NANO // 10, True, digests[0]), (NANO // 5, False, None)]
-    account.finish(second)
+    account.compare(tmp_path)  # as if the second build had ended
     assert states(ledger) == [(NANO // 10, True, digests[0]), (NANO // 5, True, digests[1])]
     head = ledger.state().head
     account.finish(second)

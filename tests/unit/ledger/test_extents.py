@@ -25,7 +25,7 @@ from psd.ledger.extents import (
 from psd.space.time_slices import TimeSlices
 
 HOURS = range(8)
-EDGES = range(3)
+EDGES = range(4)  # so that two regions may have no common point
 FRAMES = ("a", "b")
 
 
@@ -124,6 +124,15 @@ def test_only_slices_without_a_common_moment_are_apart(subtests):
             assert largest_sum(charges[:1], Extent(slices=other)) == spent - 5
 
 
+def test_charges_for_all_times_are_apart_in_space():
+    west, east = region(0, 0, 1, 1), region(2, 0, 3, 1)
+    day, next_day = hourly((0, 23)), hourly((24, 47))
+    charges = [(Extent(region=west), 5), (Extent(region=east, slices=day), 6)]
+    for slices, largest in ((None, 6), (day, 6), (next_day, 5), (replace(day, rules="newer"), 11)):
+        assert largest_sum(charges, Extent(slices=slices)) == largest
+    assert largest_sum([], Extent()) == largest_sum([], Extent(slices=day)) == 0
+
+
 def test_many_slices_of_many_charges():
     """More first hours than are looked at together, in every second of which two charges meet."""
     alone = tuple((2 * hour, 2 * hour) for hour in range(9_000))
@@ -178,6 +187,7 @@ def test_an_entry_states_first_and_last_hours(subtests):
     february, to_may = ["2024-02-01T00", "2024-02-29T23"], ["2024-04-01T00", "2024-05-31T23"]
     for by, text, fields in (
         ("hour", "2026-01-01T05,2026-01-01T06", [["2026-01-01T05", "2026-01-01T06"]]),
+        ("hour", "2026-01-01T05,2026-01-01T07", [["2026-01-01T05"] * 2, ["2026-01-01T07"] * 2]),
         ("day", "1969-12-31", [["1969-12-31T00", "1969-12-31T23"]]),
         ("week", "2026-W53", [["2026-12-28T00", "2027-01-03T23"]]),
         ("month", "2024-02", [february]),
@@ -193,6 +203,23 @@ def test_an_entry_states_first_and_last_hours(subtests):
     for by, text in (("day", "2026-01-01"), ("week", "2026-W01"), ("month", "2026-01")):
         assert made(by, text).are_whole_days
     assert not made("hour", "2026-01-01T00..2026-01-01T23").are_whole_days
+
+
+def test_every_run_of_an_entry_has_its_hours_in_order(monkeypatch):
+    monkeypatch.setattr("psd.ledger.extents.MAX_SLICES", 3)
+
+    def is_entry(by, *runs):
+        spans = [[f"2026-01-{day}" for day in run] for run in runs]
+        return is_slices({**slices_fields(made("month", "2026-01")), "by": by, "spans": spans})
+
+    ones = [[f"01T{hour}", f"01T{hour}"] for hour in ("05", "07", "09", "11")]
+    assert is_entry("hour", *ones[:3])
+    assert not is_entry("hour", *ones)
+    assert not is_entry("hour", ones[0], ["01T09", "01T07"])
+    assert not is_entry("hour", *ones[:2], ["01T08", "01T09"])  # one run with the second
+    days = [["01T00", "01T23"], ["03T00", "03T23"]]
+    assert is_entry("day", *days)
+    assert not is_entry("day", days[0], ["03T00", "04T22"])
 
 
 def test_slices_that_a_charge_contains(subtests):

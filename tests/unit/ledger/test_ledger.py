@@ -8,6 +8,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -277,7 +278,7 @@ def test_datasets_and_options_that_are_refused(ledger, subtests):
         ({"budget": 0}, "^budget must be above 0, got 0"),
         ({"budget": "nan"}, "budget must be a decimal number such as 0.5, got 'nan'"),
         ({"budget": "1e-10"}, "at most nine decimals"),
-        ({"unit": "row"}, "one of record, user, user-day, got 'row'"),
+        ({"unit": "row"}, "^unit must be one of record, user, user-day, got 'row'"),
         ({"time_zone": "UTC"}, "time_zone must be left out"),
         ({"max_contributions": 4}, "max_contributions must be left out"),
         ({"unit": "user", "max_contributions": 0}, "^max_contributions must be between 1"),
@@ -395,6 +396,29 @@ def test_caps_of_analysts_within_the_budget(ledger):
         ledger.charge("visits", claim("0.1"), analyst=" bob")
     assert ledger.check("trips", claim("0.3"), analyst="bob") == ledger.state()
     ledger.charge("trips", claim("0.3"), analyst="bob")
+
+
+def test_releases_that_are_not_paid_together_are_refused_before_the_first(ledger):
+    """Each alone could be paid by the analyst; asking costs nothing."""
+    ledger.register("trips", "1.5", caps={"ann": "0.7"})
+    head = ledger.state().head
+    some, more = claim("0.3"), claim("0.4")
+    ledger.check_all("trips", [more, some], analyst="ann")
+    for requests, words in (
+        ([more, more], "release 2 of 2 cannot be paid after those before it: analyst 'ann' has"),
+        ([some, some, some], "release 3 of 3 cannot be paid after those before it: analyst 'ann'"),
+        ([claim("0.8"), some], "analyst 'ann' has epsilon 0.7 left, and this costs 0.8"),
+    ):
+        with pytest.raises(BudgetError, match=f"^{words}"):
+            ledger.check_all("trips", requests, analyst="ann")
+    with pytest.raises(BudgetError) as refused:
+        ledger.check_all("trips", [more, more], analyst="ann")
+    assert (refused.value.requested, refused.value.left) == (Decimal("0.4"), Decimal("0.3"))
+    with pytest.raises(LedgerError, match="not 'bob'"):
+        ledger.check_all("trips", [some], analyst="bob")
+    assert ledger.state().head == head
+    ledger.charge("trips", some, analyst="ann")
+    assert (ledger.remaining("trips"), ledger.remaining("visits")) == (Decimal("1.2"), 1)
 
 
 def test_regions_apart_for_rows_and_never_for_users(ledger):

@@ -88,6 +88,9 @@ def test_what_is_registered(subtests):
         with subtests.test(unit, columns=columns, zone=zone):
             assert registered_reading(columns, unit, zone) == reading
             assert fits_unit(reading, unit)
+    assert not fits_unit(USER, "user-day")
+    for part in ("user", "ids"):  # ids without their rules are none
+        assert not fits_unit({**PLACED, part: USER[part]}, "user")
 
 
 def test_columns_that_do_not_fit_the_unit(subtests):
@@ -162,6 +165,11 @@ def test_one_person_is_not_shown_by_another_column_of_ids(visits, ledger):
     how = {name: value for name, value in how.items() if name != "domain"}
     with pytest.raises(LedgerError, match="column of user ids 'person', got 'device'"):
         psd.build(tally, **how)
+    with pytest.raises(LedgerError, match="column of user ids 'person', got 'device'"):
+        psd.tally(
+            visits, domain=(0, 0, 2, 2), user="device", max_contributions=1, ledger=ledger,
+            dataset="people",
+        )  # fmt: skip
     answer = {"area": (0, 0, 2, 2), "epsilon": "0.5", "account": account}
     with pytest.raises(LedgerError, match="column of user ids 'person', got 'device'"):
         psd.ask(visits, **answer, user="device", max_contributions=1)
