@@ -1,15 +1,16 @@
 """Counts, sums and means of values, beside OpenDP, and how often their intervals cover.
 
     python lab/values.py [--sets fares,prices] [--districts 30,100,600] [--epsilons 0.1,1]
-        [--answers 11000] [--opendp polars|plain|PYTHON] [-o table.md]
+        [--answers 11000] [--opendp polars|plain|PYTHON] [--sample 53] [--least 1] [-o table.md]
     python lab/values.py --cut [--sets fares,prices] [--runs 12] [-o table.md]
 
 Fares and prices are the made-up ones of data/trips; other sets are made of them: ``thinned`` keeps
 a fifth of the rides, ``shuffled`` gives fares to other rides, ``halves`` has two kinds of values,
 one on each side of the city, ``spots`` has a few dear quarters, ``bounds`` has values at both
 bounds alone, by place, ``constant`` has one value, and ``symmetric`` has bounds symmetric about 0.
-Districts are the Voronoi cells of a fixed random sample of the places; they are counted by name,
-and nothing inside them (``--method none``).
+Districts are the Voronoi cells of a random sample of the places, by its number ``--sample``; they
+are counted by name, and nothing inside them (``--method none``). The figures are of those with at
+least ``--least`` records.
 
 A row has runs x districts answers of at least ``--answers``. OpenDP has the same records, bounds
 and epsilon: number and sum by district, of its documented group-by, with half of epsilon each; the
@@ -122,15 +123,16 @@ def valued(name: str) -> Valued:
 class Districts:
     """Voronoi districts over a set, its tally by them, and true numbers and sums."""
 
-    def __init__(self, one: Valued, number: int) -> None:
+    def __init__(self, one: Valued, number: int, sample: int = _SEED, least: int = 1) -> None:
         points = np.unique(one.table[["lon", "lat"]].to_numpy(), axis=0)
-        chosen = np.random.default_rng(_SEED).choice(len(points), number, replace=False)
+        chosen = np.random.default_rng(sample).choice(len(points), number, replace=False)
         districts = voronoi(points[chosen], DOMAIN)
         self.regions = hierarchy_from_polygons(districts, DOMAIN, ids="district")
         self.tally = tally_batches(one.batches(), DOMAIN, strata=self.regions, values=[one.value])
         assert self.tally.values is not None
         region, weights = np.asarray(self.tally.region), self.tally.values[:, 0]
         self.number = np.bincount(region, self.tally.counts, number)
+        self.used = self.number >= max(least, 1)
         upper = np.bincount(region, weights, number) / self.tally.record_weight
         self.sum = one.value.lower * self.number + one.value.width * upper
 
@@ -207,7 +209,7 @@ def rows(options: argparse.Namespace, missed: list[str]) -> Iterator[tuple[str, 
         peer = peer_of(options.opendp, folder)
         for one in map(valued, options.sets):
             for number in options.districts:
-                known = Districts(one, number)
+                known = Districts(one, number, options.sample, options.least)
                 for epsilon in options.epsilons:
                     runs = -(-options.answers // number)
                     theirs = peer(known, one.value, epsilon, runs)
@@ -218,7 +220,7 @@ def row(
     one: Valued, known: Districts, epsilon: str, theirs: np.ndarray, missed: list[str]
 ) -> tuple[str, ...]:
     """Figures of builds and of as many answers of OpenDP."""
-    value, used = one.value, known.number > 0
+    value, used = one.value, known.used
     number, total = known.number[used], known.sum[used]
     mean = total / number
     true = {"number": number, "sum": total, "mean": mean}
@@ -429,6 +431,8 @@ def main() -> int:
     parser.add_argument("--districts", type=whole_numbers, default=[30, 100, 600])
     parser.add_argument("--answers", type=int, default=11_000, help="runs x districts, at least")
     parser.add_argument("--opendp", default="polars", help="polars, plain or an interpreter")
+    parser.add_argument("--sample", type=int, default=_SEED, help="number of the districts")
+    parser.add_argument("--least", type=int, default=1, help="records of a district")
     parser.add_argument("--cut", action="store_true", help="areas that cut cells")
     options = parser.parse_args()
     missed: list[str] = []
