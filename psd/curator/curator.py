@@ -752,9 +752,10 @@ class Curator:
         # Of values, the noise of 2V sums is added up.
         times = 2 * self._tally.record_weight * self._values**2 if self._values else 1
         if times * self.noise.sensitivity * NANO > int(measure.of_pure(smallest)[0]) * _MAX_SCALE:
+            several = f" for {self.contributions} records per user" * (self.contributions > 1)
             raise ParameterError(
-                f"{measure.name} {measure.text(int(smallest[0]))} of a question is too small for "
-                f"{self.contributions} records per user; the noise would exceed every count"
+                f"{measure.name} {measure.text(int(smallest[0]))} of a question is too small"
+                f"{several}; the noise would exceed every count"
             )
         layer = self._layers[cells.layer]
         limit = self._budget.left + layer.charges.total

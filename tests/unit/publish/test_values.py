@@ -283,7 +283,7 @@ def test_a_release_says_which_values_it_has_and_their_bounds(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": 1e-6}, "too small"),
+        ({"epsilon": 1e-6}, "too small; the noise"),
         ({"user": "u", "max_contributions": 13_000}, "at most 12797 with values"),
     ],
     ids=["epsilon", "users"],
