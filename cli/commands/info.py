@@ -360,7 +360,7 @@ def _layer_rows(cube: CubeRecord) -> list[dict[str, Any]]:
     measure = cube.plane.tree.noise.measure
     axes = ["space", *(axis.name for axis in cube.axes)]
     joint = " and ".join([", ".join(axes[:-1]), axes[-1]])
-    layers = {"space": cube.plane, joint: cube.joint}
+    layers = {"space": cube.plane, "space and category": cube.labels, joint: cube.joint}
     return [
         {
             "layer": name,
@@ -368,6 +368,7 @@ def _layer_rows(cube: CubeRecord) -> list[dict[str, Any]]:
             f"largest_{measure.name}": measure.text(record.tree.max_path_loss),
         }
         for name, record in layers.items()
+        if record is not None
     ]
 
 

@@ -766,6 +766,11 @@ class Curator:
             )
         self._questions.append((kind, layer.growing, cells.nodes, loss))
 
+    @property
+    def layers(self) -> int:
+        """Number of layers that were started."""
+        return len(self._layers)
+
     def tree(self, layer: int = 0) -> Tree:
         """Cells of a layer with their noisy counts. Public: it has only answers and cuts."""
         growing = self._layers[layer].growing

@@ -1,4 +1,4 @@
-"""Cube: one cascade over space, time and categories, and a small one over space alone.
+"""Cube: one cascade over space, time and categories, and small ones over space in all time.
 
 References
 ----------
@@ -26,6 +26,9 @@ from psd.decompositions._constants import (
     CASCADE_STEP_SHARE,
     CUBE_CELLS,
     CUBE_FIRST_BITS,
+    CUBE_LABEL_SHARE,
+    CUBE_LABEL_SIGNAL,
+    CUBE_LABELS,
     CUBE_LAST_BITS,
     CUBE_PLANE_MEAN,
     CUBE_PLANE_SHARE,
@@ -56,7 +59,7 @@ _MOST_BITS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cube:
-    """One adaptive tree over space, time and categories, and a small one over space alone.
+    """One adaptive tree over space, time and categories, and small ones over space in all time.
 
     The tree over space and time is a cascade [1]_: a node with a noisy count n and an epsilon e
     left can afford B = log2(n e / signal) halvings. If B is at most 6, its parts B halvings below
@@ -66,19 +69,24 @@ class Cube:
     ahead by as many, are divided between labels of one level, and only where n e / signal is two or
     more, as their division has two parts.
 
-    Without categories, if the slices of a node have many records beside their noise, it is divided
-    into slices first, and each slice as a `Cascade` divides it. Where there are many slices,
-    another tier before tells the times with few records from the others.
+    Without categories, or in one of them, if the slices of a node have many records beside their
+    noise, it is divided into slices first, and each slice as a `Cascade` divides it. Where there
+    are many slices, another tier before tells the times with few records from the others.
 
     The tree over space alone is a `Cascade` with a small share of epsilon. As it sums over all of
     time its cells are smaller, so it says where records lie inside the cells of the other tree.
+
+    With slices and at most 16 categories that have many records each, both trees are divided by
+    category first: a third tree, over space and the category, is a `Cascade` for each with a fifth
+    of epsilon, and says where the records of this category lie.
 
     Without time slices and categories there is the tree over space alone, with all of epsilon.
 
     Guarantees
     ----------
-    - The schedule reads noisy counts and public numbers only. Every path of the tree over space and
-      time and every path of the tree over space together spend exactly epsilon.
+    - The schedule reads noisy counts and public numbers only. Any path of the tree over space and
+      time and any paths of the other trees together spend exactly epsilon. All that is asked of
+      records is how many lie in disjoint cells of each tree.
 
     Parameters
     ----------
@@ -96,9 +104,10 @@ class Cube:
     -----
     With s = n e / T, the expected records of one of T slices over the scale of the noise (of one of
     T pairs of a slice and a category), the tree over space has the share 0.05 (800 / s)^(1/3) of
-    what the total leaves, limited to 0.02 to 0.2. A node with s = 100 in its own slices is divided
-    into them first. Axes are not chosen by how uneven the counts are: space is rougher than time at
-    every scale, so single slices would never be told apart.
+    what the total leaves, limited to 0.02 to 0.2. Categories have many records if their mean number
+    is 300 times the scale of the noise with which their tree counts them. A node with s = 100 in
+    its own slices is divided into them first. Axes are not chosen by how uneven the counts are:
+    space is rougher than time at every scale, so single slices would never be told apart.
 
     References
     ----------
@@ -138,7 +147,7 @@ class Cube:
     def build(self, curator: Curator) -> Tree:
         """Count the total, divide space by a share, then space and time by the rest.
 
-        The layer of the plane is the first of the curator, and the one over all axes the second.
+        The layer of the plane is the first of the curator, and the one over all axes the last.
         """
         left, total, root = curator.loss, 0, curator.root()
         if left > 1:
@@ -158,8 +167,11 @@ class Cube:
         curator.declare("plane_share", f"{min(max(part, least), most):.3f}")
         if left > plane:
             lowest = self._divide_plane(curator, root, totals, plane)
+            rest, of_labels = self._divide_by_label(curator, total, left - plane)
             joint = curator.root([axis.name for axis in curator.axes])
-            if lowest is None:
+            if of_labels is not None:
+                self._divide(curator, _each_label(curator, joint), of_labels, rest)
+            elif lowest is None:
                 self._divide(curator, joint, totals, left - plane)
             else:
                 divide_regions(
@@ -172,8 +184,29 @@ class Cube:
                     lowest=lowest,
                 )
         else:  # a loss of a part or two
-            curator.count(curator.root([axis.name for axis in curator.axes]), left)
-        return curator.tree(1)
+            joint = curator.root([axis.name for axis in curator.axes])
+            curator.count(joint, left)
+        return curator.tree(joint.layer)
+
+    def _divide_by_label(
+        self, curator: Curator, total: int, left: int
+    ) -> tuple[int, NDArray[np.int64] | None]:
+        """Divide space for each category, as a cascade, if this is worth its loss.
+
+        Returns the loss that is left, and a noisy count of each category if it was done.
+        """
+        labels = next((axis.size for axis in curator.axes if axis.name == "category"), 0)
+        loss = int(left * Fraction(CUBE_LABEL_SHARE))
+        is_known = curator.noise.signal_to_noise(total, loss) >= CUBE_LABEL_SIGNAL * labels
+        if not (len(curator.axes) > 1 and 1 < labels <= CUBE_LABELS and is_known and loss > 1):
+            return left, None
+        cells = _each_label(curator, curator.root(["category"]))
+        rest, paid = split_total(loss, self.total_share)
+        counts = curator.count(cells, np.full(len(cells), paid))
+        Cascade(signal=self._signal(curator, np.array([total]), rest)).descend(
+            curator, cells, totals=counts, loss=rest
+        )
+        return left - loss, counts
 
     def _divide_plane(
         self, curator: Curator, root: Cells, totals: NDArray[np.int64], loss: int
@@ -206,6 +239,7 @@ class Cube:
                 Fraction(self.total_share),
                 Fraction(CASCADE_STEP_SHARE),
             ),
+            has_one_label=len(curator.axes) == 1 or len(cells) > 1,
         )
         left, rough = np.full(len(cells), loss), np.ones(len(cells))
         plan = schedule.plan(curator, cells, totals, left, rough, CUBE_FIRST_BITS)
@@ -230,6 +264,8 @@ class _Schedule:
     signal: int
     # Share of a tier before the last, of one that divides time alone, and of one inside a slice.
     steps: tuple[Fraction, Fraction, Fraction]
+    # Whether each node has one category, or there are none.
+    has_one_label: bool
 
     def plan(
         self,
@@ -248,7 +284,7 @@ class _Schedule:
         # A single slice is divided as by `Cascade`. Slices with many records come first, all of
         # them or, if there are many, about the root of their number.
         is_one = lengths == 1
-        is_first = (signal >= CUBE_TIME_FIRST * lengths) & ~is_one & (len(curator.axes) == 1)
+        is_first = (signal >= CUBE_TIME_FIRST * lengths) & ~is_one & self.has_one_label
         is_first &= curator.axes[0].name == "time"
         halvings = np.ceil(np.log2(lengths))
         halvings = np.where(halvings > CUBE_TIME_BITS, np.ceil(halvings / 2), halvings)
@@ -370,6 +406,23 @@ def _divide_tier(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, _P
         done.append((cells[is_due], plan[is_due]))
         cells, plan = cells[~is_due], plan[~is_due]
     return Cells.join([each for each, _ in done]), _Plan.join([each for _, each in done])
+
+
+def _each_label(curator: Curator, root: Cells) -> Cells:
+    """The cells of each category of a layer over further axes, the last of which it is."""
+    axis, done = next(axis for axis in curator.axes if axis.name == "category"), []
+    cells = root
+    while len(cells):
+        assert cells.spans is not None  # of a layer over further axes
+        first, stop = cells.spans[:, -2:].T
+        several = stop - first > 1
+        done.append(cells[~several])
+        cells = cells[several]
+        if len(cells):
+            cells = curator.cut(cells, {axis.name: axis.lines(first[several], stop[several])})
+    every = Cells.join(done)
+    assert every.spans is not None
+    return every[np.argsort(every.spans[:, -2])]
 
 
 def _lengths(cells: Cells) -> NDArray[np.float64]:

@@ -4,7 +4,8 @@ Post-processing: a function of the release alone, which costs no epsilon.
 
 A cell of the joint layer holds records of several places, slices and categories. Its records are
 taken to lie in it as all records lie in its box, by the layer of the plane, and evenly in time and
-among the categories.
+among the categories. With a layer of categories, each of these is a cube over time, and its plane
+is that layer.
 """
 
 from __future__ import annotations
@@ -54,9 +55,29 @@ class CubeFit:
 
     record: CubeRecord
     plane: Fit  # of the plane with all boxes of the joint layer
+    # In whose leaves records are uneven: with categories those of the plane alone, as boxes of the
+    # other categories do not tell where its records lie.
+    own_plane: Fit
     estimates: Estimates  # of the joint layer
     published_covariance: Estimates  # with the covariance of its published counts
     _by_width: dict[tuple[int, ...], Floats] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def parts(self) -> tuple[CubeFit, ...]:
+        """The cube of each category, if a layer was divided by them first; answers are sums."""
+        return tuple(fit_cube(part, self.plane) for part in self.record.parts)
+
+    @property
+    def labels(self) -> int:
+        """Number of categories; 1 without them."""
+        return 1 if self.record.category is None else self.record.category.size
+
+    def labels_of(self, nodes: Integers) -> Integers:
+        """Category of joint nodes, the middle one if they have several; 0 without categories."""
+        if self.record.category is None:
+            return np.zeros(len(nodes), np.int64)
+        middle: Integers = self.tree.spans[nodes, -2:].sum(axis=1, dtype=np.int64) // 2
+        return middle
 
     @property
     def tree(self) -> CubeTree:
@@ -135,23 +156,28 @@ class CubeFit:
             found.append(np.maximum(np.cumsum(first - stop)[:-1], 0.0))
         return tuple(found)
 
-    def overdispersions(self, widths: Integers, nodes: Integers) -> Floats:
+    def overdispersions(self, widths: Integers, nodes: Integers, labels: Integers) -> Floats:
         """Overdispersion of plane nodes in windows of some numbers of cells, (n,) float64.
 
-        widths: (n, A), of each axis, rounded to powers of two, for which it is computed once.
+        widths: (n, A), of each axis, rounded to powers of two, for which it is computed once; of
+        categories, each of `labels` has its own.
         """
         power = 2 ** np.rint(np.log2(widths)).astype(np.int64)
+        if self.record.category is not None:
+            power[:, -1] = 1
         result = np.empty(len(nodes))
         every, of_each = np.unique(power, axis=0, return_inverse=True)
         for number, width in enumerate(map(tuple, every.tolist())):
             at = np.flatnonzero(of_each.ravel() == number)
             if width not in self._by_width:
                 self._by_width[width] = self._overdispersion(width)
-            result[at] = self._by_width[width][nodes[at]]
+            result[at] = self._by_width[width][self.plane.tree.level[nodes[at]], labels[at]]
         return result
 
     def _overdispersion(self, width: tuple[int, ...]) -> Floats:
-        """How far the records of windows lie from where those of all time do, by plane node.
+        """How far the records of windows lie from where those of all time do.
+
+        Returns (levels, labels) float64, by level of the plane and by category.
 
         Learnt from the families of the joint layer that divide space, whose records are added over
         blocks of slices and categories: what a place has too much in one it has in the next ones
@@ -209,23 +235,17 @@ class CubeFit:
             apart**2 * parts * square,
             2 * (growth * apart * added) ** 2,
         )
-        excess, of_squares, noise = (
-            sum_by(level, each[used], len(plane.levels)) for each in values
-        )
-        phi = np.ones(len(plane.levels))
-        mean, doubt, least = EXPECTED_OVERDISPERSION, 0.0, 0.0
-        for depth in range(1, len(phi)):
-            # As above, give or take as much again, unless the families of the level tell.
-            doubt += mean**2
-            if of_squares[depth - 1] > 0:
-                error = noise[depth - 1] / of_squares[depth - 1] ** 2
-                gain = doubt / max(doubt + error, _TINY)
-                mean += gain * (excess[depth - 1] / of_squares[depth - 1] - mean)
-                mean, doubt = min(max(float(mean), 0.0), 1.0), (1 - gain) * doubt
-                # Smaller boxes are not less uneven; few blocks may tell, those with few records.
-                least = max(least, mean if gain > 1 / 2 else 0.0)
-            phi[depth] = max(mean, least)
-        return phi[plane.level]
+        depths, labels = len(plane.levels), self.labels
+        found = (sum_by(level, each[used], depths)[:, None] for each in values)
+        least, steps = np.array([EXPECTED_OVERDISPERSION]), np.zeros(depths)
+        phi = _overdispersion_of_levels(least, steps, *found)
+        if labels == 1 or depths == 1:
+            return np.repeat(phi, labels, axis=1)
+        # A category is as all of them are, unless its own families tell.
+        least, steps[2:] = phi[1:2, 0], np.diff(phi[1:, 0])
+        key = level * labels + (families % blocks % labels)[used]
+        found = (sum_by(key, each[used], depths * labels).reshape(-1, labels) for each in values)
+        return _overdispersion_of_levels(np.broadcast_to(least, labels), steps, *found)
 
     @cached_property
     def _families(self) -> tuple[Integers, Integers, Integers, Floats, Floats]:
@@ -245,32 +265,72 @@ class CubeFit:
         return self.nodes[child], above[used], spans, estimates.upward[child], variance[used]
 
 
-def fit_cube(record: CubeRecord) -> CubeFit:
-    """Fit both layers of a cube.
+def _overdispersion_of_levels(
+    first: Floats, steps: Floats, excess: Floats, of_squares: Floats, noise: Floats
+) -> Floats:
+    """Overdispersion of the boxes of each level by the families above, (levels, labels) float64.
+
+    first: (labels,), that of the highest boxes if no family tells; steps: (levels,), what a level
+    is taken to have more than that above it; the others: (levels, labels), sums over families.
+    """
+    phi = np.ones(excess.shape)
+    mean, doubt, least = first, np.zeros(1), np.zeros(1)
+    for depth in range(1, len(phi)):
+        # As above, give or take as much again, unless the families of the level tell.
+        mean = np.clip(mean + steps[depth], 0.0, 1.0)
+        doubt = doubt + mean**2
+        tells = of_squares[depth - 1] > 0
+        whole = np.where(tells, of_squares[depth - 1], 1.0)
+        gain = np.where(tells, doubt / np.maximum(doubt + noise[depth - 1] / whole**2, _TINY), 0.0)
+        mean = mean + gain * (excess[depth - 1] / whole - mean)
+        mean, doubt = np.clip(mean, 0.0, 1.0), (1 - gain) * doubt
+        # Smaller boxes are not less uneven; few blocks may tell, those with few records.
+        least = np.maximum(least, np.where(gain > 1 / 2, mean, 0.0))
+        phi[depth] = np.maximum(mean, least)
+    return phi
+
+
+def fit_cube(record: CubeRecord, whole: Fit | None = None) -> CubeFit:
+    """Fit the layers of a cube.
+
+    whole: of a part of a cube, the fit of the plane of the whole, whose cells it has.
 
     P1. A function of the record alone: it costs no epsilon.
     """
-    plane, joint = _refined(fit(record.plane), record), record.joint
+    own, joint = fit(record.plane), record.joint
+    plane = _refined(own, record, whole)
+    is_own = record.is_part or record.category is not None
+    planes = {"plane": plane, "own_plane": own if is_own else plane}
     estimates, choice = fit_least_squares(joint), joint.post_processing.estimate
+    if record.labels is not None:  # its parts are asked
+        return CubeFit(record=record, **planes, estimates=estimates, published_covariance=estimates)
     if choice in WITH_PRIOR:
         outside = joint.outside
         empty = None if outside is None else outside & joint.tree.is_leaf
         count = posterior_counts(joint.tree, estimates, joint.scale, empty, reach=MEDIAN_REACH)
         estimates = replace(estimates, count=count)
     published = estimates if choice == "signed" else published_covariance(joint.tree, estimates)
-    return CubeFit(record=record, plane=plane, estimates=estimates, published_covariance=published)
+    return CubeFit(record=record, **planes, estimates=estimates, published_covariance=published)
 
 
-def _refined(plane: Fit, record: CubeRecord) -> Fit:
+def _refined(plane: Fit, record: CubeRecord, whole: Fit | None) -> Fit:
     """The fit of the plane for all boxes of the joint layer.
 
-    Nodes that the plane does not have take of the leaf that they lie in what its density says.
+    Nodes that the plane does not have take of the leaf that they lie in what its density says, and
+    in the plane of a category what all records say, as far as these are more than noise.
     """
     cells, kept = record.cells, record.kept
-    if len(cells) == len(plane.tree):
+    if len(cells) == len(plane.tree) and (kept == np.arange(len(kept))).all():
         return plane
     source = np.full(len(cells), -1)  # node of the plane that a node is, or lies in
     source[kept] = np.arange(len(kept))
+    # Nodes of the plane that are one cell may be one node, and the other way round.
+    highest = np.arange(len(kept))
+    for node in 1 + np.flatnonzero(kept[1:] == kept[plane.tree.parent[1:]]):
+        highest[node] = highest[plane.tree.parent[node]]
+    for level in reversed(cells.levels):
+        single = level.start + np.flatnonzero((cells.children[level] == 1) & (source[level] < 0))
+        source[single] = source[cells.first_child[single]]
     added = np.flatnonzero(source < 0)
     for level in cells.levels[1:]:
         new = level.start + np.flatnonzero(source[level] < 0)
@@ -282,11 +342,20 @@ def _refined(plane: Fit, record: CubeRecord) -> Fit:
     part[added] = (high - low).prod(axis=1)
     if plane.density is not None:
         part[added] = plane.density.part(plane.tree, source[added], low, high)
+    if whole is not None:
+        mass, leaf = np.maximum(whole.estimates.count, 0.0), kept[source[added]]
+        weight = mass[leaf] ** 2 + whole.noise_covariance.variance[leaf]
+        weight = mass[leaf] ** 2 / np.maximum(weight, _TINY)
+        inside = mass[added] / np.maximum(mass[leaf], _TINY)
+        part[added] += weight * (inside - part[added])
+    top, again = highest[source], 1 + np.flatnonzero(source[1:] == source[cells.parent[1:]])
+    again = again[cells.children[cells.parent[again]] == 1]  # the cell of its parent
     above = part[cells.parent[added]]
     slopes = np.where(above > 0, part[added] / np.where(above > 0, above, 1.0), 0.0)
 
     def refined(estimates: Estimates) -> Estimates:
-        variance, slope = estimates.upward_variance[source], estimates.slope[source]
+        variance, slope = estimates.upward_variance[top], estimates.slope[top]
+        slope[again] = 1.0
         variance[added], slope[added] = 0.0, slopes  # exactly a share of the source
         return Estimates(
             signed=estimates.signed[source] * part,
@@ -322,7 +391,20 @@ def window_counts(cube: CubeFit, numbers: Integers) -> tuple[Floats, Floats]:
 
     P2. The signed count of a cell is the signed answer to its box; see `psd.query.cubes`.
     """
-    tree, cells = cube.tree, cube.record.cells
+    category, cells = cube.record.category, cube.record.cells
+    if category is not None and len(numbers) == int(np.prod(cube.record.sizes)):
+        plane = cube.plane.estimates  # records of all categories in all time
+        return plane.count, plane.signed
+    if cube.parts:
+        slices, labels = np.divmod(numbers, len(cube.parts))
+        found = [
+            window_counts(cube.parts[each], slices[labels == each]) for each in np.unique(labels)
+        ]
+        count, signed = (np.sum([each[which] for each in found], axis=0) for which in (0, 1))
+        if len(found) > 1:
+            count = project_non_negative(cells, signed, cube.plane.parent_shares)
+        return count, signed
+    tree = cube.tree
     inside, sizes = np.ones(len(tree)), cube.record.sizes
     for axis, window in enumerate(np.unravel_index(numbers, sizes)):
         before = np.zeros(sizes[axis] + 1, np.int64)

@@ -162,7 +162,7 @@ def _draw_layers(
     axes: tuple[Axis, ...] = (),
     cap: SliceCap | None = None,
 ) -> list[ReleaseRecord]:
-    """Draw the layers of a release: one, or with axes that of the plane and that over all axes."""
+    """Draw the layers of a release: one, or with axes the plane first and that of all axes last."""
     if counts.contributions != unit.contributions:
         raise ParameterError(
             f"unit must be that of the tally, {counts.contributions} contributions, got "
@@ -199,8 +199,8 @@ def _draw_layers(
         cap=cap,
     )
     trees, picks = [method.build(curator)], curator.declared
-    if axes:  # the plane is the first layer of such a method
-        trees.insert(0, curator.tree())
+    if axes:  # the plane is the first layer of such a method, and the joint one the last
+        trees = [*map(curator.tree, range(curator.layers - 1)), *trees]
     del curator  # with the records and all that the trees were made of
     if blocks is not None:
         trees = [replace(t, boxes=blocks.to_fine(t.boxes).astype(np.int32)) for t in trees]
@@ -256,7 +256,7 @@ def draw_cube(
     else public. `common` are arguments of `draw_release`; the method divides time and categories.
 
     P4. The cube is epsilon-differentially private for adding or removing one unit; in rho it is
-    rho-zCDP. One curator answers all questions of both layers, so its proof is that of the cube. A
+    rho-zCDP. One curator answers all questions of all layers, so its proof is that of the cube. A
     bound for each slice is one of all slices together, T times as large, in which each slice holds
     at most the bound (`psd.privacy.unit.unit_of_all_slices`). A category changes no sensitivity: a
     record has one, and the records of a unit in all of them are bounded together.
@@ -271,8 +271,11 @@ def draw_cube(
     whole, terms = cube_terms(unit, scope, slices, budget.measure, category, regions)
     counts = counts.with_contributions(whole.contributions)
     common |= {"budget": budget, "unit": whole, "regions": regions}
-    plane, joint = _draw_layers(counts, domain, **terms, **common)
-    return Release(CubeRecord(slices=slices, category=category, joint=joint, plane=plane))
+    plane, *labels, joint = _draw_layers(counts, domain, **terms, **common)
+    of_labels = labels[0] if labels else None
+    return Release(
+        CubeRecord(slices=slices, category=category, joint=joint, plane=plane, labels=of_labels)
+    )
 
 
 def cube_terms(

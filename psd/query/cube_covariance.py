@@ -19,7 +19,16 @@ from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
 from psd.estimation.fit import predicts_published
 from psd.query.answer_table import Threshold, check_levels
-from psd.query.cubes import CubeBatch, Windows, cube_batches, family_sums, plane_parts
+from psd.query.cubes import (
+    CubeBatch,
+    Windows,
+    cube_batches,
+    cube_totals,
+    cubes_asked,
+    family_sums,
+    is_of_plane,
+    plane_parts,
+)
 from psd.query.index import CubeWindow
 from psd.query.joint import (
     Joint,
@@ -27,6 +36,7 @@ from psd.query.joint import (
     innovation_coefficients,
     joint_answers,
     nonuniformity_covariance,
+    perturbation_covariance,
     row_products,
 )
 from psd.query.region_overlaps import Regions, check_size, common_regions
@@ -109,6 +119,8 @@ def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovaria
     P3. What is uneven is a sum of positive semi-definite parts, to rounding.
     """
     size, regions = len(areas), areas.overlaps(fit.plane)
+    if fit.parts or is_of_plane(fit, windows).any():
+        return _sum_of_cubes(fit, areas, windows)
     overlaps = regions.overlapping_pairs()
     if len(overlaps) > _MOST_OVERLAPS:
         raise ParameterError(
@@ -152,13 +164,43 @@ def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovaria
         return CubeCovariance(totals=totals, noise=nothing, uneven=nothing, overlaps=overlaps)
     stacked = sparse.vstack(noise, format="csr")[np.argsort(np.concatenate(rows))]
     # In the leaves of the plane, which are wrong in all windows alike.
-    of_plane = np.tile(nonuniformity_covariance(fit.plane, regions), (len(windows),) * 2)
+    own = regions if fit.own_plane is fit.plane else areas.overlaps(fit.own_plane)
+    of_plane = np.tile(nonuniformity_covariance(fit.own_plane, own), (len(windows),) * 2)
     uneven = of_plane * scale.ravel() * scale.ravel()[:, None]
     atoms = _Atoms.of_windows(windows)
     uneven += _time_covariance(fit, atoms, _Entries.join(in_time), answers, size)
     uneven += _place_covariance(fit, atoms, _Entries.join(in_boxes), regions, overlaps, answers)
     return CubeCovariance(
         totals=totals, noise=row_products(stacked, stacked), uneven=uneven, overlaps=overlaps
+    )
+
+
+def _sum_of_cubes(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovariance:
+    """As `cube_covariance`, by the plane alone or by cubes of categories, as `cube_totals` has it.
+
+    The errors of these cubes are independent; those of the plane are taken to be so.
+    """
+    size, answers = len(areas), len(areas) * len(windows)
+    noise, uneven = np.zeros((2, answers, answers))
+    own, is_whole = areas.overlaps(fit.own_plane), is_of_plane(fit, windows)
+    whole = np.flatnonzero(np.repeat(is_whole, size))
+    if len(whole):
+        times = (int(is_whole.sum()),) * 2
+        for of_all, of_plane in (
+            (noise, perturbation_covariance(fit.own_plane, own)),
+            (uneven, nonuniformity_covariance(fit.own_plane, own)),
+        ):
+            of_all[np.ix_(whole, whole)] = np.tile(of_plane, times)
+    for label, number, asked in cubes_asked(fit, windows):
+        found = cube_covariance(fit if label < 0 else fit.parts[label], areas, asked)
+        at = (number[:, None] * size + np.arange(size)).ravel()
+        noise[np.ix_(at, at)] += found.noise
+        uneven[np.ix_(at, at)] += found.uneven
+    return CubeCovariance(
+        totals=cube_totals(fit, areas, windows),
+        noise=noise,
+        uneven=uneven,
+        overlaps=own.overlapping_pairs(),
     )
 
 

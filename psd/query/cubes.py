@@ -8,6 +8,9 @@ Its errors have five parts. By the noise: that of the joint layer, exactly, and 
 whose shares are wrong in all slices alike. By uneven cells: records of the window lie elsewhere
 than those of all time; they are uneven in time inside a leaf; and records lie elsewhere in the
 leaves of the plane than its density says.
+
+Records of all categories in all time are an answer of the plane. If a layer has each category by
+itself, an answer about several is the sum of those of a cube over time for each.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ __all__ = [
     "answer_cube",
     "cube_batches",
     "cube_totals",
+    "cubes_asked",
     "family_sums",
+    "is_of_plane",
     "plane_parts",
 ]
 
@@ -61,6 +66,8 @@ class Windows:
     # Of each axis (windows, cells + 1) int16; cells of each window before each one, of at most
     # 10,000.
     before: tuple[NDArray[np.int16], ...]
+    # Of each window, categories whose cubes are asked and added up, (windows,) int64; None for 1.
+    added: Integers | None = None
 
     @classmethod
     def of_cells(cls, windows: Sequence[Integers], sizes: Sequence[int]) -> Windows:
@@ -86,7 +93,14 @@ class Windows:
     def sizes(self) -> Integers:
         """Number of cells of each window."""
         sizes: Integers = self.widths.prod(axis=1)
-        return sizes
+        return sizes if self.added is None else sizes * self.added
+
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which windows have all cells of all axes, (windows,)."""
+        sizes = np.array([each.shape[1] - 1 for each in self.before])
+        is_whole: NDArray[np.bool_] = (self.widths == sizes).all(axis=1)
+        return is_whole
 
     def parts(self, profiles: Sequence[Floats]) -> Floats:
         """Part of all records in each window, (windows,), as if axes were independent.
@@ -98,9 +112,10 @@ class Windows:
             part *= np.diff(before) @ profile / max(float(profile.sum()), 1.0)
         return part
 
-    def __getitem__(self, which: slice) -> Windows:
+    def __getitem__(self, which: slice | Integers) -> Windows:
         """Some of the windows."""
-        return Windows(before=tuple(each[which] for each in self.before))
+        added = None if self.added is None else self.added[which]
+        return Windows(before=tuple(each[which] for each in self.before), added=added)
 
     def shares(self, window: Integers, spans: NDArray[np.int32]) -> Floats:
         """Part of the cells of each of some spans that lies in a window, (n,) float64."""
@@ -137,11 +152,61 @@ def cube_totals(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotal
     """
     if not len(areas):
         return [areas.totals(QueryIndex.of_fit(fit.plane)) for _ in range(len(windows))]
+    if fit.parts or is_of_plane(fit, windows).any():
+        return _sums(fit, areas, windows)
     parts: list[list[QueryTotals]] = [[] for _ in range(len(windows))]
     for _, begin, batch in cube_batches(fit, areas, windows):
         for window, totals in enumerate(batch.totals, begin):
             parts[window].append(totals)
     return [concatenate(each) for each in parts]
+
+
+def is_of_plane(fit: CubeFit, windows: Windows) -> NDArray[np.bool_]:
+    """Which windows are answered by the plane, those of all categories in all time, (windows,).
+
+    The joint layer, whose cells follow each category, knows less of where they are.
+    """
+    of_plane: NDArray[np.bool_] = windows.whole & (fit.record.category is not None)
+    return of_plane
+
+
+def cubes_asked(fit: CubeFit, windows: Windows) -> Iterator[tuple[int, Integers, Windows]]:
+    """Windows that are not of the plane, by the cube that is asked, with their numbers.
+
+    The first number is that of a category, whose cube is asked and summed with the others; -1 of
+    the cube itself, which has no cubes of categories.
+    """
+    rest = ~is_of_plane(fit, windows)
+    if not fit.parts:
+        number = np.flatnonzero(rest)
+        if len(number):
+            yield -1, number, windows[number]
+        return
+    times, labels = windows.before
+    for label in range(len(fit.parts)):
+        number = np.flatnonzero(rest & (labels[:, label + 1] > labels[:, label]))
+        if len(number):
+            added = windows.widths[number, 1]
+            yield label, number, Windows(before=(times[number],), added=added)
+
+
+def _sums(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotals]:
+    """Totals of areas in each window, of the plane or of the cubes of categories.
+
+    The errors of these are independent.
+    """
+    found: list[list[QueryTotals]] = [[] for _ in range(len(windows))]
+    for window in np.flatnonzero(is_of_plane(fit, windows)).tolist():
+        found[window].append(areas.totals(QueryIndex.of_fit(fit.own_plane)))
+    for label, number, own in cubes_asked(fit, windows):
+        totals = cube_totals(fit if label < 0 else fit.parts[label], areas, own)
+        for window, each in zip(number.tolist(), totals, strict=True):
+            found[window].append(each)
+    names = QueryTotals.__slots__
+    return [
+        QueryTotals(**{name: np.sum([getattr(of, name) for of in each], axis=0) for name in names})
+        for each in found
+    ]
 
 
 def cube_batches(
@@ -151,7 +216,7 @@ def cube_batches(
 
     Areas ascend in each window.
     """
-    of_plane = areas.totals(QueryIndex.of_fit(fit.plane))
+    of_plane = areas.totals(QueryIndex.of_fit(fit.own_plane))
     regions = areas.overlaps(fit.plane)
     for start, traversal in regions.traversals():
         step = max(_ANSWERS_PER_BATCH // len(windows), 1)
@@ -317,9 +382,12 @@ def _batch(
     # In the boxes of these leaves, by where records of the window lie.
     pair = parts.find(query // number, fit.nodes[node], len(fit.plane.tree))
     cell, cut = pair * number + query % number, np.flatnonzero(pair >= 0)
-    records = (leaves.records * of_time)[cut]
-    in_cut = sum_by(cell[cut], records, len(parts.share) * number).reshape(-1, number)
-    spread, weights = _place_spread(fit, parts, in_cut, windows), _place_weights(fit, parts, in_cut)
+    cell, records, label = cell[cut], (leaves.records * of_time)[cut], fit.labels_of(node[cut])
+    in_cut = sum_by(cell, records, len(parts.share) * number).reshape(-1, number)
+    key, of_key = np.unique(cell * fit.labels + label, return_inverse=True)
+    of_labels = (*np.divmod(key, fit.labels), sum_by(of_key, records, len(key)))
+    spread = _place_spread(fit, parts, in_cut, of_labels, windows)
+    weights = _place_weights(fit, parts, in_cut)
     filled, column = np.nonzero(spread)
     area = np.concatenate([level.query for level in on_plane.levels])[filled]
     uneven = spread[filled, column] * parts.share[filled] * (1 - parts.share[filled])
@@ -377,8 +445,17 @@ def _joint_fraction(fit: CubeFit, parts: PlaneParts, windows: Windows) -> Fracti
     return fraction
 
 
-def _place_spread(fit: CubeFit, parts: PlaneParts, in_cut: Floats, windows: Windows) -> Floats:
+def _place_spread(
+    fit: CubeFit,
+    parts: PlaneParts,
+    in_cut: Floats,
+    of_labels: tuple[Integers, Integers, Floats],
+    windows: Windows,
+) -> Floats:
     """Variance of the places of records in boxes, over s (1 - s) of a part s; see `CubeBatch`.
+
+    of_labels: pair and window, numbered pair by pair, category and records, (n,) each, of which
+    `in_cut` has the sums.
 
     Records of a window lie elsewhere than those of all time. A place that has too many in a box has
     too many in the smaller boxes inside as well, which other slices have: the deviations of boxes
@@ -386,13 +463,16 @@ def _place_spread(fit: CubeFit, parts: PlaneParts, in_cut: Floats, windows: Wind
     """
     levels = parts.traversal.levels
     node = np.concatenate([level.node for level in levels])
-    filled, window = np.nonzero(in_cut)
-    records = in_cut[filled, window]
-    alone, together = np.zeros((2, *in_cut.shape))
-    # What a window deviates from all time is the less, the more of all records it has.
-    apart = (1 - windows.parts(fit.profiles)) ** 2
-    phi = fit.overdispersions(windows.widths[window], node[filled]) * apart[window]
-    alone[filled, window] = phi * records**2
+    cell, label, records = of_labels
+    filled, window = np.divmod(cell, len(windows))
+    # What a window deviates from all time is the less, the more of all records it has; where cells
+    # follow categories, of those in the box.
+    part = windows.parts(fit.profiles)[window]
+    if fit.record.category is not None:
+        mass = np.maximum(fit.plane.estimates.count[node[filled]], _TINY)
+        part = np.minimum(part, in_cut[filled, window] / mass)
+    phi = fit.overdispersions(windows.widths[window], node[filled], label) * (1 - part) ** 2
+    alone = sum_by(cell, phi * records**2, in_cut.size).reshape(in_cut.shape)
     variance = alone * (parts.share * (1 - parts.share))[:, None]
     stop, inner = len(node), None
     for number in reversed(range(len(levels))):
@@ -406,8 +486,7 @@ def _place_spread(fit: CubeFit, parts: PlaneParts, in_cut: Floats, windows: Wind
     assert inner is not None
     total = np.stack([sum_by(area, each, len(inner)) for each in variance.T], axis=1)
     factor = np.where(total > 0, inner**2 / np.maximum(total, _TINY), 1.0)
-    together[filled, window] = fit.cluster_size * records
-    spread: Floats = together + alone * factor[area]
+    spread: Floats = fit.cluster_size * in_cut + alone * factor[area]
     return spread
 
 

@@ -26,7 +26,7 @@ from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
 from psd.query.box_parts import box_fraction
 from psd.query.constants import FINER_SHIFT
-from psd.query.cubes import CubeBatch, Windows, cube_batches
+from psd.query.cubes import CubeBatch, Windows, cube_batches, cubes_asked, is_of_plane
 from psd.query.lines import Sides
 from psd.query.polygons import outline_sides, polygon_fraction
 from psd.query.totals import QueryTotals, query_totals
@@ -79,6 +79,8 @@ def explain_windows(fit: CubeFit, areas: Areas, windows: Windows) -> list[Explan
     column for each further axis and ``in_window``, the share of its cells in the window. What
     ``remedies`` leave out is one of the five parts of the error of `psd.query.cubes`.
     """
+    if fit.parts or is_of_plane(fit, windows).any():
+        return _explain_cubes(fit, areas, windows)
     found = {}
     for start, begin, batch in cube_batches(fit, areas, windows):
         of_joint = perturbation_variance(batch.traversal, fit.estimates)
@@ -90,6 +92,42 @@ def explain_windows(fit: CubeFit, areas: Areas, windows: Windows) -> list[Explan
             explained = _explain_in_window(fit, batch, (area, window), count, of_joint[query])
             found[begin + window, start + area] = explained
     return [found[key] for key in sorted(found)]
+
+
+def _explain_cubes(fit: CubeFit, areas: Areas, windows: Windows) -> list[Explanation]:
+    """As `explain_windows`, by the plane alone or by cubes of categories, as answers have it."""
+    import pandas as pd
+
+    category, size, whole = fit.record.category, len(areas), is_of_plane(fit, windows)
+    assert category is not None  # of a cube with parts
+    found: list[list[tuple[int, Explanation]]] = [[] for _ in range(len(windows) * size)]
+    for label, number, own in cubes_asked(fit, windows):
+        asked = fit if label < 0 else fit.parts[label]
+        for at, each in enumerate(explain_windows(asked, areas, own)):
+            found[int(number[at // size]) * size + at % size].append((label, each))
+    of_plane = explain_areas(fit.own_plane, areas) if whole.any() else []
+    explained = []
+    for answer, of_cubes in enumerate(found):
+        if whole[answer // size] or of_cubes[0][0] < 0:
+            explained.append(of_plane[answer % size] if whole[answer // size] else of_cubes[0][1])
+            continue
+        errors = ["perturbation_error", "nonuniformity_error"]
+        squares = np.sum([each.remedies[errors].to_numpy() ** 2 for _, each in of_cubes], axis=0)
+        changes = of_cubes[0][1].remedies["change"]
+        noise, uneven = squares[0].tolist()
+        cut = pd.concat(
+            [each.cut.assign(category=category.label(n, n + 1)) for n, each in of_cubes]
+        )
+        inside = pd.concat([each.inside for _, each in of_cubes]).groupby("level").sum()
+        explained.append(
+            Explanation(
+                noise_share=noise / (noise + uneven) if noise + uneven > 0 else 0.0,
+                inside=inside.reset_index(),
+                cut=cut.sort_values("nonuniformity_error", ascending=False, ignore_index=True),
+                remedies=_remedies_table(dict(zip(changes, map(tuple, squares), strict=True))),
+            )
+        )
+    return explained
 
 
 def _explain_in_window(

@@ -125,14 +125,17 @@ def check_cube_record(record: CubeRecord) -> None:
     _check_exact("slices", record.slices, (TimeSlices, NoneType))
     _check_exact("category", record.category, (CategoryAxis, NoneType))
     check_release(record.plane)
-    check_release(record.joint, trees=(CubeTree,))
-    tree = record.joint.tree
-    assert isinstance(tree, CubeTree)  # `CubeRecord` checks it
-    if type(tree.spans) is not np.ndarray or tree.spans.dtype != "int32":
-        raise ParameterError("spans of the tree must be an array of int32")
-    for axis in tree.axes:
-        _check_exact("axis", axis, (TimeAxis, CategoryAxis, RegionAxis))
-    _check_exact("cap", tree.cap, (SliceCap, NoneType))
+    for layer in (record.joint, record.labels):
+        if layer is None:
+            continue
+        check_release(layer, trees=(CubeTree,))
+        tree = layer.tree
+        assert isinstance(tree, CubeTree)  # `CubeRecord` checks it
+        if type(tree.spans) is not np.ndarray or tree.spans.dtype != "int32":
+            raise ParameterError("spans of the tree must be an array of int32")
+        for axis in tree.axes:
+            _check_exact("axis", axis, (TimeAxis, CategoryAxis, RegionAxis))
+        _check_exact("cap", tree.cap, (SliceCap, NoneType))
 
 
 def check_shown(record: ReleaseRecord | SeriesRecord | CubeRecord) -> None:

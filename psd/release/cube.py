@@ -5,8 +5,10 @@ Space is the plane, or the regions of a hierarchy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,16 +46,19 @@ _FACTS = [each.name for each in fields(ReleaseRecord) if each.name != "tree"]
 _SHARED = [name for name in _FACTS if name != "covariate"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CubeRecord:
     """The public fields of a cube.
 
-    P1. Both layers agree in all fields but their trees, and state the loss of the whole cube.
+    P1. All layers agree in all fields but their trees, and state the loss of the whole cube.
 
-    P2. A path of one layer and a path of the other together spend at most epsilon, or rho.
+    P2. Paths of all layers, one of each, together spend at most epsilon, or rho.
 
-    P3. Boxes of the joint layer are cut where those of the plane are, so that each is a node of the
-    plane or lies in one of its leaves; `cells` has them all.
+    P3. Boxes of the other layers are cut where those of the plane are, so that each is a node of
+    the plane or lies in one of its leaves; `cells` has them all.
+
+    P4. With a layer over space and categories, this and the joint layer have each category by
+    itself: the nodes below one of them are those of a cube over time alone (`parts`).
     """
 
     # Cells of the axis of time, if there is one. Regions are those of the tree of the plane.
@@ -61,15 +66,24 @@ class CubeRecord:
     category: CategoryAxis | None = None  # axis of a category, if there is one
     joint: ReleaseRecord  # over space and the axes, with a `psd.space.cube_tree.CubeTree`
     plane: ReleaseRecord  # over space alone
+    labels: ReleaseRecord | None = None  # over space and the category, if it was divided first
+    # Of a part of a cube, `cells`, `kept` and `nodes`, with the boxes of the whole cube.
+    refined: InitVar[tuple[Tree, NDArray[np.int64], NDArray[np.int64]] | None] = None
     # The plane with all boxes of the joint layer, the numbers in it of the nodes of the plane, and
     # of the nodes with the boxes of the joint layer, (m,) and (n,) int64; they follow from the
     # layers.
     cells: Tree = field(init=False, repr=False)
     kept: NDArray[np.int64] = field(init=False, repr=False)
     nodes: NDArray[np.int64] = field(init=False, repr=False)
+    # As `nodes`, of the layer of categories; none without it.
+    label_nodes: NDArray[np.int64] = field(init=False, repr=False)
+    is_part: bool = field(init=False, repr=False)  # whether it is one of the `parts` of a cube
 
-    def __post_init__(self) -> None:
+    def __post_init__(
+        self, refined: tuple[Tree, NDArray[np.int64], NDArray[np.int64]] | None
+    ) -> None:
         """Check that the layers fit together."""
+        object.__setattr__(self, "is_part", refined is not None)
         tree, plane = self.joint.tree, self.plane.tree
         if not isinstance(tree, CubeTree) or type(plane) not in (Tree, RegionTree):
             raise ParameterError("a cube must have a layer over space and time and one over space")
@@ -77,34 +91,103 @@ class CubeRecord:
             raise ParameterError("the regions of a cube must be divided into pairs")
         if not tree.axes or tree.axes != self.axes:
             raise ParameterError("the axes of a cube must be its time slices and its category")
-        for name in _SHARED:
-            if getattr(self.joint, name) != getattr(self.plane, name):
-                raise ParameterError(f"the layers of a cube differ in {name}")
-        if self.joint.covariate is not self.plane.covariate and (
-            self.joint.covariate is None
-            or self.plane.covariate is None
-            or self.joint.covariate.raster.tobytes() != self.plane.covariate.raster.tobytes()
-        ):
-            raise ParameterError("the layers of a cube differ in covariate")
+        layers = (
+            (self.plane, self.joint)
+            if self.labels is None
+            else (self.plane, self.labels, self.joint)
+        )
+        for layer in layers[1:]:
+            for name in _SHARED:
+                if getattr(layer, name) != getattr(self.plane, name):
+                    raise ParameterError(f"the layers of a cube differ in {name}")
+            if layer.covariate is not self.plane.covariate and (
+                layer.covariate is None
+                or self.plane.covariate is None
+                or layer.covariate.raster.tobytes() != self.plane.covariate.raster.tobytes()
+            ):
+                raise ParameterError("the layers of a cube differ in covariate")
         first, measure = self.plane, plane.noise.measure
         largest = first.epsilon if first.rho is None else first.loss.rho
-        spent = tree.max_path_loss + plane.max_path_loss
+        spent = sum(layer.tree.max_path_loss for layer in layers)
         if spent > largest:
             raise ParameterError(
                 f"the layers of a cube must spend at most {measure.name} {measure.text(largest)} "
                 f"together, got {measure.text(spent)}"
             )
-        if first.parameters.get(AXES) != ",".join(axis.name for axis in self.axes):
+        if refined is None and first.parameters.get(AXES) != ",".join(
+            axis.name for axis in self.axes
+        ):
             raise ParameterError("a cube must state its axes, by which its guarantee reads")
         if first.local is not None or first.values:
             raise ParameterError("a cube must have no reports of devices and no values")
-        cells = (
-            _region_nodes(tree, plane)
-            if isinstance(plane, RegionTree)
-            else refine_plane(tree, plane)
-        )
-        for name, value in zip(("cells", "kept", "nodes"), cells, strict=True):
+        if refined is None and isinstance(plane, RegionTree):
+            refined = _region_nodes(tree, plane)
+        elif refined is None:
+            refined = refine_plane(tree, plane)
+        object.__setattr__(self, "label_nodes", np.zeros(0, np.int64))
+        if self.labels is not None:
+            refined = self._refine_labels(*refined)
+        for name, value in zip(("cells", "kept", "nodes"), refined, strict=True):
             object.__setattr__(self, name, value)
+
+    def _refine_labels(
+        self, cells: Tree, kept: NDArray[np.int64], nodes: NDArray[np.int64]
+    ) -> tuple[Tree, NDArray[np.int64], NDArray[np.int64]]:
+        """The cells, with the boxes of the layer of categories too; check that layer."""
+        joint, category = self.joint.tree, self.category
+        assert self.labels is not None
+        tree = self.labels.tree
+        assert isinstance(joint, CubeTree)  # is checked before
+        if (
+            not isinstance(tree, CubeTree)
+            or category is None
+            or self.slices is None
+            or tree.axes != (category,)
+        ):
+            raise ParameterError(
+                "a layer over space and categories must have the category of a cube with slices"
+            )
+        for each in (tree, joint):
+            for label in range(category.size):
+                inside = _is_of_label(each, label)
+                top, found = np.argmax(inside), inside.any()
+                found &= (each.boxes[top] == each.boxes[0]).all()
+                if not found or (each.spans[top, :-2] != each.spans[0, :-2]).any():
+                    raise ParameterError(
+                        "the layers of a cube over categories must be divided by category first"
+                    )
+        cells, of_plane, of_labels = refine_plane(tree, cells)
+        object.__setattr__(self, "label_nodes", of_labels)
+        return cells, of_plane[kept], of_plane[nodes]
+
+    @cached_property
+    def parts(self) -> tuple[CubeRecord, ...]:
+        """Of each category, the cube over time of its records; none without a layer of categories.
+
+        Views of the layers, with the cells and the facts of this cube.
+        """
+        if self.labels is None or self.category is None:
+            return ()
+        joint, plane, found = self.joint.tree, self.labels.tree, []
+        assert isinstance(joint, CubeTree)
+        assert isinstance(plane, CubeTree)  # is checked before
+        for label in range(self.category.size):
+            inside, of_plane = (_is_of_label(tree, label) for tree in (joint, plane))
+            tree = CubeTree(
+                **_below(joint, inside),
+                spans=joint.spans[inside, :-2],
+                axes=joint.axes[:-1],
+                cap=joint.cap,
+            )
+            found.append(
+                CubeRecord(
+                    slices=self.slices,
+                    joint=replace(self.joint, tree=tree),
+                    plane=replace(self.plane, tree=Tree(**_below(plane, of_plane))),
+                    refined=(self.cells, self.label_nodes[of_plane], self.nodes[inside]),
+                )
+            )
+        return tuple(found)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -132,7 +215,7 @@ class CubeRecord:
 
     @property
     def epsilon(self) -> int:
-        """Nano-epsilon of both layers together."""
+        """Nano-epsilon of all layers together."""
         return self.plane.epsilon
 
     @property
@@ -152,7 +235,7 @@ class CubeRecord:
 
     @property
     def post_processing(self) -> PostProcessing:
-        """Post-processing of both layers."""
+        """Post-processing of all layers."""
         return self.plane.post_processing
 
     @property
@@ -182,7 +265,7 @@ class CubeRecord:
 
     @property
     def loss_text(self) -> str:
-        """Loss of both layers together."""
+        """Loss of all layers together."""
         return self.plane.loss_text
 
     @property
@@ -209,6 +292,23 @@ class CubeRecord:
     def bound_text(self) -> str:
         """Words after a contribution bound that holds in each slice; none."""
         return ""
+
+
+def _is_of_label(tree: CubeTree, label: int) -> NDArray[np.bool_]:
+    """Which nodes have the records of one category alone, (n,)."""
+    first, stop = tree.spans[:, -2:].T
+    is_of_label: NDArray[np.bool_] = (first == label) & (stop == label + 1)
+    return is_of_label
+
+
+def _below(tree: CubeTree, inside: NDArray[np.bool_]) -> dict[str, Any]:
+    """Fields of the tree of some nodes, all below the first of them."""
+    rank = np.cumsum(inside) - 1
+    parent = rank[tree.parent[inside]]
+    parent[0] = -1
+    level = tree.level[inside]
+    arrays = {name: getattr(tree, name)[inside] for name in ("boxes", "count", "loss")}
+    return {**arrays, "parent": parent, "level": level - level[0], "noise": tree.noise}
 
 
 def _region_nodes(

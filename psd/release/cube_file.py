@@ -1,8 +1,9 @@
 """The file of a cube: the release file with a column ``layer`` and the spans of the further axes.
 
 The footer key ``psd-cube`` holds strict JSON: the slices, the category, or both, and the header of
-a release once for both layers. The nodes of the plane, layer 0, come first. Reading is as strict as
-for a release.
+a release once for all layers. The nodes of the plane, layer 0, come first, and those of the joint
+layer last. The key ``layers`` is 3 if those of a layer over space and categories are between them;
+else there is no such key. Reading is as strict as for a release.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ from psd.release.schema import FORMAT, check_format, record_fields, record_heade
 from psd.release.series import SeriesRecord
 from psd.release.series_file import read_series
 from psd.space.axes import REGION, Axis, TimeAxis
+from psd.space.box_tree import Tree
 from psd.space.categories import CategoryAxis
 from psd.space.cube_tree import CubeTree, SliceCap
 from psd.space.region_axis import RegionAxis
@@ -126,10 +128,11 @@ def encode_cube(cube: CubeRecord) -> bytes:
     _cube_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
     regions = regions_footer(cube.plane)
     schema, tables = schema_of_axes(*(axis.name for axis in cube.axes)), []
-    for number, record in enumerate((cube.plane, cube.joint)):
-        tree = record.tree
-        whole = np.tile(np.array(_whole(cube.axes), np.int32), (len(tree), 1))
-        spans = tree.spans if isinstance(tree, CubeTree) else whole
+    for number, tree in enumerate(_trees(cube)):
+        # A layer is of all cells of the axes that it has not; its own are the last ones.
+        spans = np.tile(np.array(_whole(cube.axes), np.int32), (len(tree), 1))
+        if isinstance(tree, CubeTree):
+            spans[:, -tree.spans.shape[1] :] = tree.spans
         layer = pa.array(np.full(len(tree), number, np.int32))
         columns = [layer, *(to_arrow(edge) for edge in spans.T), *columns_of(tree)]
         tables.append(pa.Table.from_arrays(columns, schema=schema))
@@ -137,6 +140,12 @@ def encode_cube(cube: CubeRecord) -> bytes:
     return encode_tables(
         tables, schema, file_footer(footer, _digest(header, cube), cube.plane.covariate)
     )
+
+
+def _trees(cube: CubeRecord) -> list[Tree]:
+    """The tree of each layer, in the order of the file."""
+    layers = (cube.plane, cube.labels, cube.joint)
+    return [layer.tree for layer in layers if layer is not None]
 
 
 def _whole(axes: tuple[Axis, ...]) -> list[int]:
@@ -164,13 +173,14 @@ def _header(cube: CubeRecord) -> dict[str, Any]:
             "parents": list(category.parents),
             "other": category.has_other,
         }
+    if cube.labels is not None:
+        header["layers"] = 3
     return {**header, "release": record_header(cube.plane)}
 
 
 def _digest(header: Mapping[str, Any], cube: CubeRecord) -> str:
     """Digest of a header and of the layers."""
-    trees = (cube.plane.tree, cube.joint.tree)
-    layers = (content_digest(b"psd-layer", {}, tree) for tree in trees)
+    layers = (content_digest(b"psd-layer", {}, tree) for tree in _trees(cube))
     return series_digest(CUBE_KEY, header, layers)
 
 
@@ -198,7 +208,8 @@ def decode_cube(
         regions = unpack_fields(fields, footer)
         axes = axes if regions is None else (*axes, RegionAxis(regions))
         noise = fields.pop("noise")
-        (plane, whole), (joint, spans) = read_layers(file, noise, 2, names)
+        layers = read_layers(file, noise, header.get("layers", 2), names)
+        (plane, whole), *others, (joint, spans) = layers
         if not (whole == _whole(axes)).all():
             raise ReleaseFormatError(
                 "a node of the plane is not of all slices, categories and regions"
@@ -214,22 +225,37 @@ def decode_cube(
             fields["unit"], "series", 1
         ):
             raise ReleaseFormatError("its noise is not that of its unit")
-        nodes: dict[str, Any] = {each.name: getattr(joint, each.name) for each in fields_of(joint)}
-        tree = CubeTree(**nodes, spans=spans, axes=axes, cap=cap)
+        tree = CubeTree(**_nodes_of(joint), spans=spans, axes=axes, cap=cap)
+        labels = None
+        for other, whole in others:
+            if not (whole[:, :-2] == _whole(axes[:-1])).all():
+                raise ReleaseFormatError("a node of the layer of categories is not of all slices")
+            by_label = CubeTree(**_nodes_of(other), spans=whole[:, -2:], axes=axes[-1:])
+            labels = ReleaseRecord(tree=by_label, **fields)
         plane = plane if regions is None else named_tree(plane, regions, PAIRS)
         cube = CubeRecord(
             slices=slices,
             category=category,
             joint=ReleaseRecord(tree=tree, **fields),
             plane=ReleaseRecord(tree=plane, **fields),
+            labels=labels,
         )
         return cube, check_digest(footer, _digest(header, cube))
 
 
+def _nodes_of(tree: Tree) -> dict[str, Any]:
+    """Fields of a tree, for one with spans."""
+    return {each.name: getattr(tree, each.name) for each in fields_of(tree)}
+
+
 def _cube_fields(header: Any) -> tuple[TimeSlices | None, CategoryAxis | None, dict[str, Any]]:
-    """Slices and category, as far as there are these, and the fields that both layers share."""
+    """Slices and category, as far as there are these, and the fields that all layers share."""
     check_format(header, MARK, ("cube", 0), "cube")
-    stated = header.keys() - {MARK, "release"}
+    stated = header.keys() - {MARK, "release", "layers"}
+    if "layers" in header and (
+        type(header["layers"]) is not int or header["layers"] != 3 or "category" not in stated
+    ):
+        raise ReleaseFormatError("its header has other layers than that of a cube")
     if stated not in (_OF_TIME, {"category"}, {*_OF_TIME, "category"}) or "release" not in header:
         raise ReleaseFormatError("its header has other fields than that of a cube")
     slices = category = None

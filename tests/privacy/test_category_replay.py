@@ -62,6 +62,17 @@ def test_no_answer_of_a_few_pairs_tells_more_than_the_loss(method, slices, loss,
     check_pairs(Categories(2, slices, user(k), "series", loss), METHODS[method], 1, sets=2, users=5)
 
 
+@pytest.mark.parametrize("k", [1, 2])
+@LOSSES
+def test_no_answer_of_three_layers_tells_more_than_the_loss(loss, k, monkeypatch):
+    """Where categories have many records, a layer divides space for each of them by itself."""
+    monkeypatch.setattr("psd.decompositions.cube.CUBE_LABEL_SIGNAL", -(10**9))
+    space, noise = Categories(2, 2, user(k), "series", loss), RecordingSampler()
+    (curator, _), _ = space.build(CUBE, [], noise)
+    assert curator.layers == 3
+    check_pairs(space, CUBE, 1, sets=2, users=5)
+
+
 @DEEP
 @pytest.mark.parametrize("number", [3, 4])
 @LOSSES
@@ -75,7 +86,7 @@ def test_no_answer_tells_more_than_the_loss(method, slices, loss, number):
 @pytest.mark.parametrize("slices", [0, 1, 5])
 @pytest.mark.parametrize("number", [1, 2, 8])
 @pytest.mark.parametrize("data", [[], [(0, 3)] * 500, "everywhere"], ids=["none", "one", "all"])
-def test_every_path_of_both_layers_spends_epsilon(data, number, slices):
+def test_every_path_of_all_layers_spends_epsilon(data, number, slices):
     space = Categories(4, slices, loss=50 * NANO, labels=number)
     data = space.points * 20 if data == "everywhere" else data
     for script in SCRIPTS:

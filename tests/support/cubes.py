@@ -34,8 +34,9 @@ def cube(seed=1, data=None, slices=SLICES, **options):
         )
 
 
-def of_labels():
-    """A cube of hours and of a tree of categories."""
+def of_labels(**options):
+    """A cube of hours and of a tree of categories; with an epsilon of 4, of a cube for each."""
     purposes = np.random.default_rng(4).choice(["work", "home", "shop", "gym", "zoo"], 3_000)
     labels = {"daily": "", "work": "daily", "home": "daily", "shop": ""}
-    return cube(data=town().assign(purpose=purposes), category="purpose", labels=labels)
+    data = town().assign(purpose=purposes)
+    return cube(data=data, category="purpose", labels=labels, **options)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.errors import InternalError
 from psd.estimation.cube import CubeFit
+from psd.estimation.fit import Fit
 from psd.estimation.least_squares import Estimates
 from psd.ingest.tally import Tally
 from psd.query.areas import Areas
@@ -49,29 +50,55 @@ def exact_answers(
     fit: CubeFit, counts: Tally, windows: Sequence[Integers], areas: Areas, scale: int
 ) -> list[Floats]:
     """Answers of the cells of a cube in each window if their counts were exact, (areas,) each."""
-    plane, sizes = fit.plane, fit.record.sizes
-    numbers: list[NDArray[Any]] = [*np.unravel_index(cells_of(counts, fit.record), sizes)]
-    if isinstance(plane.tree, RegionTree):
-        assert counts.region is not None  # counted by regions
-        leaf, numbers = plane.tree.frame.lowest[counts.region], [*numbers, counts.region]
-    else:
-        leaf = locate(plane.tree, counts.columns, counts.rows)
-    of_plane = _summed(plane.tree, leaf, counts) / scale
-    joint = _summed(fit.tree, _locate(fit.tree, counts, numbers), counts) / scale
-    known = replace(
-        plane,
-        estimates=_exact(plane.estimates, of_plane),
-        published_covariance=_exact(plane.published_covariance, of_plane),
+    found = cube_totals(
+        _exact_fit(fit, counts, scale), areas, Windows.of_cells(windows, fit.record.sizes)
     )
-    vars(known).update(inside=plane.inside, density=plane.density)
+    return [totals.estimate for totals in found]
+
+
+def _exact_fit(fit: CubeFit, counts: Tally, scale: int) -> CubeFit:
+    """The fit as if its counts were exact, and those of the cube of each category."""
+    numbers: list[NDArray[Any]] = [
+        *np.unravel_index(cells_of(counts, fit.record), fit.record.sizes)
+    ]
+    if isinstance(fit.plane.tree, RegionTree):
+        assert counts.region is not None  # counted by regions
+        numbers.append(counts.region)
+    joint = _summed(fit.tree, _locate(fit.tree, counts, numbers), counts) / scale
+    plane = _exact_plane(fit.plane, counts, scale)
+    is_own = fit.own_plane is not fit.plane
     exact = CubeFit(
         record=fit.record,
-        plane=known,
+        plane=plane,
+        own_plane=_exact_plane(fit.own_plane, counts, scale) if is_own else plane,
         estimates=replace(fit.estimates, count=joint, signed=joint),
         published_covariance=fit.published_covariance,
     )
-    found = cube_totals(exact, areas, Windows.of_cells(windows, sizes))
-    return [totals.estimate for totals in found]
+    parts = []
+    for label, part in enumerate(fit.parts):
+        of_label = counts.region == label
+        names = ("columns", "rows", "counts", "slice")
+        kept = {name: getattr(counts, name)[of_label] for name in names}
+        parts.append(_exact_fit(part, replace(counts, **kept, region=None), scale))
+    vars(exact)["parts"] = tuple(parts)
+    return exact
+
+
+def _exact_plane(plane: Fit, counts: Tally, scale: int) -> Fit:
+    """The fit of a plane as if its counts were exact; inside of leaves records lie as before."""
+    if isinstance(plane.tree, RegionTree):
+        assert counts.region is not None  # counted by regions
+        leaf = plane.tree.frame.lowest[counts.region]
+    else:
+        leaf = locate(plane.tree, counts.columns, counts.rows)
+    count = _summed(plane.tree, leaf, counts) / scale
+    exact = replace(
+        plane,
+        estimates=_exact(plane.estimates, count),
+        published_covariance=_exact(plane.published_covariance, count),
+    )
+    vars(exact).update(inside=plane.inside, density=plane.density)
+    return exact
 
 
 def _exact(estimates: Estimates, count: Floats) -> Estimates:

@@ -25,7 +25,9 @@ MAX_CUBE_NODES = 1_000_000
 
 def answers_windows(record: CubeRecord) -> bool:
     """Whether a page has room for all cells of a cube."""
-    return len(record.joint.tree) + len(record.cells) <= MAX_CUBE_NODES
+    parts = 0 if record.labels is None or record.category is None else record.category.size
+    cells = len(record.cells) * (1 + parts)
+    return len(record.joint.tree) + cells <= MAX_CUBE_NODES
 
 
 def cube_arrays(fit: CubeFit) -> Arrays:
@@ -42,10 +44,22 @@ def cube_arrays(fit: CubeFit) -> Arrays:
         published ``count`` of the leaves unless it is that of least squares; ``node``, of the
         plane, with the box of each node; of each axis ``first`` and ``stop`` of the spans, less
         those of the parents, and ``profile``, the records of its cells; ``phi``, the overdispersion
-        of windows, by their width along each axis and by level of the plane; ``outside``, which
-        leaves of the plane no record can lie in, if there are such; of regions ``ground``, the area
-        of the lowest ones.
+        of windows, by their width along each axis, by level of the plane and by category;
+        ``outside``, which leaves of the plane no record can lie in, if there are such; of regions
+        ``ground``, the area of the lowest ones. Of a cube for each category, those of each with
+        ``part`` and its number before names, and none of the joint layer. With categories, those
+        of the plane alone have ``own.`` before names.
     """
+    arrays = fit_arrays(fit.plane)
+    if fit.own_plane is not fit.plane:
+        arrays |= {f"own.{name}": each for name, each in fit_arrays(fit.own_plane).items()}
+    for label, part in enumerate(fit.parts):
+        arrays |= {f"part{label}.{name}": each for name, each in cube_arrays(part).items()}
+    return arrays if fit.parts else arrays | _joint_arrays(fit)
+
+
+def _joint_arrays(fit: CubeFit) -> Arrays:
+    """Arrays of the joint layer, with ``joint.`` before names."""
     tree, estimates, record = fit.tree, fit.estimates, fit.record.joint
     measured = measure_record(record)
     value, variance = measured.value, measured.variance
@@ -73,29 +87,43 @@ def cube_arrays(fit: CubeFit) -> Arrays:
         joint["ground"] = fit.ground[plane.is_leaf]
     elif outside is not None:
         joint["outside"] = outside.astype(np.uint8)
-    return fit_arrays(fit.plane) | {f"joint.{name}": values for name, values in joint.items()}
+    return {f"joint.{name}": values for name, values in joint.items()}
 
 
 def cube_numbers(fit: CubeFit, threshold: Threshold = 0.3) -> dict[str, Any]:
     """Numbers of a cube beside its arrays, as JSON values."""
     levels = fit.tree.levels
-    joint = {
-        "sizes": list(fit.record.sizes),
-        "peers": POOLING_PEERS,
-        "signed": fit.published_covariance is fit.estimates,
-        "lump": fit.cluster_size,
-        # Of the nodes of each level that are more than one slice of one category.
-        "spread": [float(fit.time_overdispersion[level].max()) for level in levels],
-    }
-    return {**fit_numbers(fit.plane, threshold), "cube": joint}
+    cube: dict[str, Any] = {"sizes": list(fit.record.sizes)}
+    if fit.own_plane is not fit.plane:
+        cube["own"] = fit_numbers(fit.own_plane, threshold)
+    if fit.parts:
+        cube["parts"] = [cube_numbers(part, threshold) for part in fit.parts]
+    else:
+        cube |= {
+            "peers": POOLING_PEERS,
+            "signed": fit.published_covariance is fit.estimates,
+            "lump": fit.cluster_size,
+            "labels": None if fit.record.category is None else fit.labels,
+            # Of the nodes of each level that are more than one slice of one category.
+            "spread": [float(fit.time_overdispersion[level].max()) for level in levels],
+        }
+    return {**fit_numbers(fit.plane, threshold), "cube": cube}
 
 
 def _overdispersions(fit: CubeFit) -> Any:
-    """Overdispersion in windows whose widths are powers of two, one axis after another."""
-    nodes = np.array([level.start for level in fit.record.cells.levels])
-    exponents = [np.arange(int(np.rint(np.log2(size))) + 1) for size in fit.record.sizes]
+    """Overdispersion in windows whose widths are powers of two, one axis after another.
+
+    By level of the plane, and of each category, in place of a width of categories.
+    """
+    record = fit.record
+    level = np.array([level.start for level in record.cells.levels])
+    sizes = record.sizes if record.category is None else (*record.sizes[:-1], 1)
+    exponents = [np.arange(int(np.rint(np.log2(size))) + 1) for size in sizes]
     widths = 2 ** np.stack([each.ravel() for each in np.meshgrid(*exponents, indexing="ij")], 1)
-    found = [fit.overdispersions(np.tile(width, (len(nodes), 1)), nodes) for width in widths]
+    nodes, labels = np.repeat(level, fit.labels), np.tile(np.arange(fit.labels), len(level))
+    found = [
+        fit.overdispersions(np.tile(width, (len(nodes), 1)), nodes, labels) for width in widths
+    ]
     return np.concatenate(found)
 
 

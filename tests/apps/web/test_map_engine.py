@@ -226,7 +226,8 @@ def test_cells_of_a_window_of_a_cube_have_the_answers_of_the_library(when, level
 
 CUBES = {
     "hours": (cube, 1_000),
-    "hours and categories": (of_labels, 1_000),
+    "hours and categories": (of_labels, 500),
+    "a cube for each category": (lambda: of_labels(epsilon=4), 500),
     "Gaussian": (
         lambda: cube(delta="1e-6", user="user", max_contributions=8, max_per_slice=2), 200
     ),
@@ -286,8 +287,9 @@ def test_a_thousand_windows_of_a_cube_have_the_answers_of_the_library(kind, tmp_
         assert np.abs(np.maximum(counts, 0) - answers).max() < 1e-9 * max(answers.max(), 1)
 
 
-def test_regions_that_are_nodes_of_a_cube_have_the_answers_of_their_boxes(tmp_path):
-    release, random = of_labels(), np.random.default_rng(4)
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_regions_that_are_nodes_of_a_cube_have_the_answers_of_their_boxes(epsilon, tmp_path):
+    release, random = of_labels(epsilon=epsilon), np.random.default_rng(4)
     nodes, boxes = np.arange(len(release.record.cells)), release.record.cells.boxes
     axes, asked = random_window(release, random)
     found, _ = run_cube(tmp_path, release, [({"nodes": [int(node)]}, axes) for node in nodes])

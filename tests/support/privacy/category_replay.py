@@ -118,11 +118,12 @@ class Categories(Space):
         return ((at >= low) & (at < high)).all(axis=1)
 
     def cells_of(self, questions):
-        """Boxes, spans and losses of all cells that were asked for; those of the plane have all."""
+        """Boxes, spans and losses of all cells that were asked for; all of axes they have not."""
         whole = [edge for axis in self.terms[1]["axes"] for edge in (0, axis.size)]
-        spans = [
-            np.tile(whole, (len(q.boxes), 1)) if q.spans is None else q.spans for q in questions
-        ]
+        spans = [np.tile(whole, (len(q.boxes), 1)) for q in questions]
+        for every, q in zip(spans, questions, strict=True):
+            if q.spans is not None:  # of the category, which is the last axis, or of all
+                every[:, len(whole) - q.spans.shape[1] :] = q.spans
         boxes, loss = ([getattr(q, name) for q in questions] for name in ("boxes", "loss"))
         return np.concatenate(boxes), np.concatenate(spans), np.concatenate(loss)
 

@@ -1,6 +1,7 @@
 """Releases with a category, with slices and alone: builds, files, answers and refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 import psd
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError
+from psd.privacy.loss import NANO
 from psd.query.cubes import Windows
 from psd.release.cube_file import decode_cube, encode_cube
 from psd.release.file import CUBE_KEY
@@ -71,19 +73,80 @@ def test_answers_are_those_of_the_labels(release):
     assert "category" not in release.query(BOX, category="work").table
 
 
-def test_signed_answers_of_categories_sum_to_those_of_all(release):
+def test_signed_answers_of_categories_sum_to_those_of_several(release):
     from psd.query.areas import read_areas
     from psd.query.cubes import cube_totals
 
     record = release.record
     cells = int(np.prod(record.sizes))
-    apart = [np.arange(cells)[np.arange(cells) % 4 == n] for n in range(4)]
+    apart = [np.arange(cells)[np.arange(cells) % 4 == n] for n in range(3)]
     areas = read_areas(BOX, release.domain, release._first.tree, level=None, column=None, crs=None,
                        outside="refuse")  # fmt: skip
-    windows = Windows.of_cells([*apart, np.arange(cells)], record.sizes)
+    windows = Windows.of_cells([*apart, np.sort(np.concatenate(apart))], record.sizes)
     found = cube_totals(release._cube.fit, areas, windows)
     *parts, whole = (each.signed[0] for each in found)
     assert sum(parts) == pytest.approx(whole, rel=1e-9)
+
+
+def test_records_of_all_categories_in_all_time_are_those_of_the_plane(release):
+    boxes = [(0, 0, 7.3, 8.9), (8, 8, 16, 16)]
+    plane = psd.Release(release.record.plane).query(boxes).table
+    table = release.query(boxes).table
+    for name in ("estimate", "perturbation_error", "nonuniformity_error", "lower", "upper"):
+        assert table[name].tolist() == pytest.approx(plane[name].tolist(), rel=1e-9)
+
+
+@pytest.mark.parametrize("case", [{}, {"delta": "1e-6", "user": "user", "max_contributions": 4}])
+def test_joint_answers_of_categories_are_the_single_ones(case):
+    """Of a layer for each category, in all time, an hour, and several hours of some of them."""
+    made = build(labelled(20_000), **TIME, **case)
+    assert made.record.labels is not None
+    boxes = [(0, 0, 8, 8), (1.3, 2.1, 6.7, 9.9), (5, 5, 9, 16)]
+    when = [None, "2024-01-01T08", "weekdays 07-09"]
+    for asked in ({}, {"when": when[1]}, {"when": when[1:], "category": ["work", "home", "other"]}):
+        answers = made.query(boxes, **asked)
+        joint, table = answers.joint(), answers.table
+        for matrix, name in (
+            (joint.perturbation_covariance, "perturbation_error"),
+            (joint.nonuniformity_covariance, "nonuniformity_error"),
+        ):
+            diagonal = np.diagonal(matrix)
+            assert diagonal == pytest.approx(table[name].to_numpy() ** 2, rel=1e-9, abs=1e-9)
+            assert np.linalg.eigvalsh(matrix).min() > -1e-9 * matrix.max()
+        for each, explained in zip(table.itertuples(), answers.explain(), strict=True):
+            assert explained.remedies["error"][0] == pytest.approx(each.error, rel=1e-6)
+
+
+def test_each_category_of_three_layers_is_a_cube_of_its_records():
+    made = build(labelled(20_000), **TIME)
+    record = made.record
+    layers = (record.plane, record.labels, record.joint)
+    assert sum(layer.tree.max_path_loss for layer in layers) == 4 * NANO
+    assert decode_cube(encode_cube(record))[1] == made.digest
+    for part, name in zip(record.parts, record.category.names, strict=True):
+        assert part.cells is record.cells
+        alone = made.query([(0, 0, 16, 16)], category=name).table
+        whole = alone["estimate"][0]
+        assert whole == pytest.approx(made[:, name].total)
+    # A layer whose categories are not divided first is refused, and so is one of another cube.
+    for changes in ({"labels": record.joint}, {"labels": record.plane}):
+        with pytest.raises(ParameterError, match="layer"):
+            replace(record, **changes)
+    dear = replace(
+        record.labels, tree=replace(record.labels.tree, loss=record.labels.tree.loss * 2)
+    )
+    with pytest.raises(ParameterError, match="at most epsilon"):
+        replace(record, labels=dear)
+    table = table_of(encode_cube(record))
+    footer = table.schema.metadata
+    header = json.loads(footer[CUBE_KEY])
+    assert header.pop("layers") == 3
+    edited = stamped(table, {**footer, CUBE_KEY: json.dumps(header)})
+    with pytest.raises(ReleaseFormatError):
+        decode_cube(file_of(table, edited))
+    few = build(labelled(60), epsilon=1, **TIME)
+    assert few.record.labels is None
+    assert build(labelled(20_000)).record.labels is None  # without slices
 
 
 def test_windows_of_time_and_categories():
@@ -187,6 +250,7 @@ def test_edited_files_are_refused():
         {name: value for name, value in header.items() if name != "category"},
         {**header, "slices": ["2024-01-01"]},
         {**header, "category": None},
+        *({**header, "layers": number} for number in (2, 3, "3")),
     ]
     for number, other in enumerate(broken):
         with pytest.raises(ReleaseFormatError):

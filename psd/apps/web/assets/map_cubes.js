@@ -4,13 +4,13 @@
 const psdCubes = (() => {
   const { finite, fromLeaves, fromParents, nodeVariances, publishedNoise, topology } = psdTrees;
   const { leastSquares } = psdSquares;
-  const { Walk } = psdWalk;
   const TINY = 1e-300;
 
-  /** The joint layer, over the boxes of a model of the plane. */
+  /** The joint layer, over the boxes of a model of the plane; records are uneven in leaves of it. */
   class Cube {
-    constructor(plane) {
+    constructor(plane, ownPlane) {
       const { arrays, meta } = plane, own = (name) => arrays[`joint.${name}`];
+      this.ownPlane = ownPlane;
       this.plane = plane;
       this.meta = meta.cube;
       Object.assign(this, topology(own("children")));
@@ -36,7 +36,7 @@ const psdCubes = (() => {
 
     /** A window from which cells of each axis are in it, arrays of 0 and 1. */
     window(inside) {
-      const { sizes } = this.meta, before = [], widths = [];
+      const { sizes, labels } = this.meta, before = [], widths = [];
       let part = 1, row = 0;
       inside.forEach((cells, axis) => {
         const sums = new Float64Array(sizes[axis] + 1);
@@ -49,28 +49,34 @@ const psdCubes = (() => {
         before.push(sums);
         widths.push(sums[sizes[axis]]);
         part *= records / Math.max(total, 1);
-        // Overdispersions are of widths that are powers of two.
+        // Overdispersions are of widths that are powers of two, and of each category.
+        if (axis === sizes.length - 1 && labels) return;
         row = row * (Math.round(Math.log2(sizes[axis])) + 1) + Math.round(Math.log2(widths[axis]));
       });
-      const levels = this.plane.depth + 1, share = new Float64Array(this.size).fill(1);
+      const levels = (this.plane.depth + 1) * (labels || 1);
+      const share = new Float64Array(this.size).fill(1);
       this.spans.forEach(([first, stop], axis) => {
         const sums = before[axis];
         for (let node = 0; node < this.size; node++) {
           share[node] *= (sums[stop[node]] - sums[first[node]]) / (stop[node] - first[node]);
         }
       });
-      return { isOne: widths.every((width) => width === 1), share, apart: (1 - part) ** 2,
+      return { isOne: widths.every((width) => width === 1), share, part,
+        isWhole: labels !== null && widths.every((width, axis) => width === sizes[axis]),
         phi: this.phi.subarray(row * levels, (row + 1) * levels) };
     }
 
-    /** Totals of a region of the plane in a window. */
-    totals(region, window) {
+    /** Totals of a shape in a window. */
+    totals(shape, window) {
+      const region = this.plane.known(shape);
       // What a region meets of the plane is the same in all windows.
       region.met = region.met || this.meet(region);
-      region.ofPlane = region.ofPlane || new Walk(this.plane, [region]).totals();
+      region.ofPlane = region.ofPlane || totalsOfPlane(this, shape);
       const { met: pairs, ofPlane } = region;
+      if (window.isWhole) return ofPlane; // records of all categories in all time
       const walk = { window, pairs, count: 0, signed: 0, beyond: 0, inTime: 0,
-        rest: 0, slope: 0, otherRest: 0, inCut: new Float64Array(pairs.node.length) };
+        rest: 0, slope: 0, otherRest: 0, inCut: new Float64Array(pairs.node.length),
+        ofLabels: new Map() };
       pairs.node.forEach((node, pair) => { this.pairOf[node] = pair; });
       const slope = this.visit(walk, 0);
       for (const node of pairs.node) this.pairOf[node] = -1;
@@ -181,17 +187,31 @@ const psdCubes = (() => {
       const ofSpace = share / (time > 0 ? time : 1);
       const variance = records * (this.meta.lump + phi * records);
       walk.inTime += variance * time * (1 - time) * ofSpace ** 2;
-      if (pair >= 0) walk.inCut[pair] += records * time;
+      if (pair < 0) return;
+      walk.inCut[pair] += records * time;
+      const { labels } = this.meta;
+      if (labels === null) return;
+      // Records of each category, the middle one of a node that has several.
+      const [first, stop] = this.spans[this.spans.length - 1];
+      const key = pair * labels + Math.floor((first[node] + stop[node]) / 2);
+      walk.ofLabels.set(key, (walk.ofLabels.get(key) || 0) + records * time);
     }
 
     /** Variance of the places of records in boxes, over s (1 - s) of a part s. */
-    placeSpread({ pairs, window, inCut }) {
-      const { share, up, level } = pairs, size = inCut.length;
+    placeSpread({ pairs, window, inCut, ofLabels }) {
+      const { share, up, level, node } = pairs, size = inCut.length, { labels } = this.meta;
       const alone = new Float64Array(size), below = new Float64Array(size);
       let total = 0, inner = 0;
+      for (const [key, records] of ofLabels) {
+        const pair = Math.floor(key / labels);
+        const part = Math.min(window.part, inCut[pair] / Math.max(this.mass[node[pair]], TINY));
+        const phi = window.phi[level[pair] * labels + (key % labels)] * (1 - part) ** 2;
+        alone[pair] += phi * records ** 2;
+      }
       for (let pair = size - 1; pair >= 0; pair--) {
-        const phi = window.phi[level[pair]] * window.apart;
-        alone[pair] = inCut[pair] === 0 ? 0 : phi * inCut[pair] ** 2;
+        if (labels === null) {
+          alone[pair] = window.phi[level[pair]] * (1 - window.part) ** 2 * inCut[pair] ** 2;
+        }
         const variance = alone[pair] * (share[pair] * (1 - share[pair]));
         total += variance;
         inner = Math.sqrt(variance) + Math.sqrt(below[pair]);
@@ -237,6 +257,7 @@ const psdCubes = (() => {
      */
     counts(window) {
       const { plane, mass, massVariance, ground } = this, { size, parent } = plane;
+      if (window.isWhole) return plane.count;
       const values = window.isOne ? this.count : this.signed;
       const byMass = new Float64Array(size), byArea = new Float64Array(size);
       for (const leaf of this.leaves) byMass[this.node[leaf]] += values[leaf] * window.share[leaf];
@@ -251,6 +272,50 @@ const psdCubes = (() => {
     }
   }
 
+  /** A cube of each category, over one plane: its answers are summed. */
+  class CubeOfLabels {
+    constructor(plane, ownPlane, parts) {
+      this.plane = plane;
+      this.ownPlane = ownPlane;
+      this.parts = parts;
+    }
+
+    /** A window from which slices and categories are in it, arrays of 0 and 1. */
+    window(inside) {
+      const [times, labels] = inside, chosen = [];
+      const isWhole = inside.every((cells) => cells.every(Boolean));
+      labels.forEach((isChosen, label) => { if (isChosen) chosen.push(label); });
+      const ofLabels = isWhole ? [] : chosen.map((label) => {
+        const model = this.parts[label], window = model.cube.window([times]);
+        window.isOne = window.isOne && chosen.length === 1;
+        return { model, window };
+      });
+      return { isWhole, ofLabels };
+    }
+
+    totals(shape, { isWhole, ofLabels }) {
+      if (isWhole) return totalsOfPlane(this, shape);
+      const found = ofLabels.map(({ model, window }) => model.cube.totals(shape, window));
+      return Object.fromEntries(Object.keys(found[0]).map((name) => (
+        [name, found.reduce((sum, totals) => sum + totals[name], 0)])));
+    }
+
+    counts({ isWhole, ofLabels }) {
+      if (isWhole) return this.plane.count;
+      const counts = new Float64Array(this.plane.size);
+      for (const { model, window } of ofLabels) {
+        model.cube.counts(window).forEach((count, node) => { counts[node] += count; });
+      }
+      return counts;
+    }
+  }
+
+  /** Totals of a shape in the plane alone, to which a node of another tree is a box. */
+  function totalsOfPlane({ plane, ownPlane }, shape) {
+    const isOther = plane !== ownPlane && shape.nodes;
+    return ownPlane.totals([isOther ? { box: plane.bounds(shape.nodes[0]) } : shape]);
+  }
+
   /** Area of the nodes of the plane where records can lie. */
   function groundOf(plane, outside) {
     const [west, south, east, north] = plane.boxes;
@@ -259,5 +324,5 @@ const psdCubes = (() => {
     return fromLeaves(plane, areas);
   }
 
-  return { Cube };
+  return { Cube, CubeOfLabels };
 })();

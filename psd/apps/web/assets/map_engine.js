@@ -19,7 +19,13 @@ const psdEngine = (() => {
   const {
     finite, fromLeaves, fromParents, nodeVariances, publishedNoise, topology,
   } = psdTrees;
-  const { Cube } = psdCubes;
+  const { Cube, CubeOfLabels } = psdCubes;
+
+  /** Arrays whose names have a prefix, without it. */
+  function arraysOf(arrays, prefix) {
+    const names = Object.keys(arrays).filter((name) => name.startsWith(prefix));
+    return Object.fromEntries(names.map((name) => [name.slice(prefix.length), arrays[name]]));
+  }
 
   class Model {
     /**
@@ -46,7 +52,12 @@ const psdEngine = (() => {
       this.published = meta.signed ? this.noise
         : publishedNoise(this, { slope, variance, whole, root }, this.real, meta.empty);
       this.stated = meta.predictsPublished ? this.published : this.noise;
-      if (meta.cube) this.cube = new Cube(this);
+      if (!meta.cube) return;
+      const { parts, own } = meta.cube, part = (prefix) => arraysOf(arrays, prefix);
+      const ownPlane = own ? new Model(own, part("own.")) : this;
+      this.cube = !parts ? new Cube(this, ownPlane)
+        : new CubeOfLabels(this, ownPlane, parts.map((each, label) => (
+          new Model(each, part(`part${label}.`)))));
     }
 
     cell(node) {
@@ -128,7 +139,7 @@ const psdEngine = (() => {
      * @param window of a cube, from its `window`; a cube answers one shape
      */
     answer(shapes, z, window = null) {
-      if (this.cube) return single(this, this.cube.totals(this.known(shapes[0]), window), z);
+      if (this.cube) return single(this, this.cube.totals(shapes[0], window), z);
       if (this.meta.window) return single(this, this.nodeTotals(shapes[0].nodes[0]), z);
       const totals = this.totals(shapes);
       return shapes.length === 1 ? single(this, totals, z) : joint(this, totals, z);
