@@ -44,11 +44,10 @@ from psd.apps.evaluation.true_counts import count_in_boxes, relative_base
 from psd.apps.evaluation.true_errors import geometric_mean
 from psd.apps.evaluation.workload import draw_workload
 from psd.apps.local import device
-from psd.apps.local.aggregation import counted_groups, release_of
+from psd.apps.local.aggregation import GroupCounts, count_support, counted_groups, release_of
 from psd.apps.local.answer_tables import BINS, estimate_distribution
 from psd.apps.local.campaign_design import design, grid_cells
 from psd.apps.local.collection import PartWriter, Reports, collect
-from psd.apps.local.counting import GroupCounts, count_support
 from psd.apps.local.protocols import protocol_class, protocol_of
 from psd.apps.local.randomization import (
     ManyWords,
@@ -190,7 +189,7 @@ COUNT = """
 import sys
 from pathlib import Path
 from psd.apps.local.campaigns import load_campaign
-from psd.apps.local.counting import count_support
+from psd.apps.local.aggregation import count_support
 count_support(load_campaign(sys.argv[1]), Path(sys.argv[2]))
 """
 

@@ -16,7 +16,7 @@ from data_sets import add_sets, chosen_sets, with_users
 from psd.apps.evaluation.true_counts import PointRecorder, true_counts
 from psd.apps.evaluation.true_errors import class_errors, geometric_mean
 from psd.apps.evaluation.workload import draw_workload
-from psd.curator.contribution_choice import (
+from psd.curator.private_bounds import (
     ContributionChoice,
     candidate_bounds,
     choose_contribution_bound,

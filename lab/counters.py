@@ -16,9 +16,10 @@ import sys
 import numpy as np
 from common import study, whole_numbers, write_table
 
-from psd.apps.streams.choice import choose_counter
-from psd.apps.streams.counters import (
+from psd.apps.streams.creation import choose_counter
+from psd.apps.streams.plan import (
     COUNTERS,
+    StreamRequest,
     block_variance,
     blocks_closed,
     blocks_of,
@@ -26,7 +27,6 @@ from psd.apps.streams.counters import (
     toeplitz_squared_sensitivity,
     tree_levels,
 )
-from psd.apps.streams.plan import StreamRequest
 from psd.decompositions.grid import Grid
 from psd.mechanisms.gaussian import GaussianMechanism
 from psd.publish.request_values import request_from_values
@@ -64,7 +64,7 @@ def sums(steps, cells):
 
 
 def tree(steps, cells):
-    """Totals of blocks, each joined with its halves, as `psd.apps.streams.counters` does it."""
+    """Totals of blocks, each joined with its halves, as `psd.apps.streams.plan` does it."""
     levels, totals = tree_levels(steps), []
     blocks: dict[tuple[int, int], np.ndarray] = {}
     for step in range(steps):

@@ -29,7 +29,7 @@ import numpy as np
 from common import PSD, run_python, study, whole_numbers, write_table
 
 import psd
-from psd.apps.streams.counters import COUNTERS, blocks_of
+from psd.apps.streams.plan import COUNTERS, blocks_of
 from psd.apps.streams.state import SLICES, TOTALS, StoredAnswer, opened_state, packed
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally_builder import tally_batches

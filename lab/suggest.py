@@ -28,8 +28,8 @@ from psd.apps.suggest.training import train_factors, train_weights
 from psd.curator.person_sums import PersonSums
 from psd.mechanisms.sampler import SecureSampler
 from psd.privacy.budget import Budget
+from psd.privacy.count_noise import Statistic, deviation, triangle
 from psd.privacy.loss import parse_epsilon
-from psd.privacy.noisy_sums import Statistic, deviation, triangle
 
 DOMAIN = psd.Domain(bounds=SEOUL_BOUNDS)
 CELLS, K, BOUND = 40, 20, 4

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from psd._util.atomic_write import check_free, check_targets, open_plain, write_file
 from psd._util.extras import install_text
-from psd._util.strict_json import strict_json
+from psd._util.json_toml import strict_json
 from psd.errors import MissingExtraError, ParameterError, ReleaseFormatError, WriteError
 from psd.release.cube_file import read_published
 from psd.release.node_reader import MAX_NODES

@@ -21,8 +21,7 @@ from ..output.tables import Column, print_columns
 from ..output.terminal import show_stage
 
 if TYPE_CHECKING:
-    from psd.apps.auditing.attacks import Audit
-    from psd.apps.auditing.canaries import Plot
+    from psd.apps.auditing.attacks import Audit, Plot
 
 
 @click.command("audit", cls=Command, short_help="Attack builds of synthetic data.")

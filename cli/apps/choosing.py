@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psd._util.csv_text import csv_text
+from psd._util.column_kinds import csv_text
 
 from ..options.command import (
     INTEGER,
@@ -172,7 +172,7 @@ def make_choice(
     from psd.privacy.loss import epsilon_decimal, parse_epsilon
     from psd.publish.counting import inputs_of
     from psd.publish.request_warnings import warn_of_large_epsilon
-    from psd.regions.inputs import refuse_record_files
+    from psd.regions.files import refuse_record_files
 
     warn_of_large_epsilon(epsilon_decimal(parse_epsilon(options["epsilon"])))
     reads: list[str | Path] = [*candidates.files, *local_files(inputs), ledger or ""]

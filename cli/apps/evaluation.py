@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psd._util.csv_text import csv_text
+from psd._util.column_kinds import csv_text
 
 from ..options.command import INTEGER, Command, parse_settings, split_commas
 from ..options.common import INPUTS, RELEASE, local_files, overwrite, read_slice_tally

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from psd._util.csv_text import csv_text
+from psd._util.column_kinds import csv_text
 
 from ..options.command import (
     INTEGER,

@@ -89,7 +89,7 @@ def command(
     from psd.publish.fields import public_files
     from psd.publish.request_warnings import warn_of_columns, warn_of_degrees
     from psd.publish.tallies import tally_files, tally_request
-    from psd.regions.inputs import refuse_record_files
+    from psd.regions.files import refuse_record_files
 
     tallies = tally_files(inputs)
     if tallies is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psd._util.csv_text import csv_text
+from psd._util.column_kinds import csv_text
 
 from .tables import Column, print_columns
 from .terminal import is_quiet, print_warning, printable

@@ -87,7 +87,7 @@ def show_requests(recipe: Recipe) -> None:
 
     No ledger and no key is opened, and without --report-private no input.
     """
-    from psd._util.toml_text import toml_text
+    from psd._util.json_toml import toml_text
     from psd._util.wall_clock import check_zone
     from psd.errors import ParameterError
     from psd.publish.request_warnings import warn_of_request
@@ -153,7 +153,7 @@ def _open_inputs(private: PrivateInputs) -> tuple[Any, Engine | None]:
 def _check_public_files(recipe: Recipe, engine: Engine | None) -> list[Path]:
     """Refuse public files that hold records; local paths of the inputs."""
     from psd.publish.fields import public_files
-    from psd.regions.inputs import refuse_record_files
+    from psd.regions.files import refuse_record_files
 
     inputs = recipe.private.inputs
     local = local_files(inputs) if engine is None else local_paths(inputs)

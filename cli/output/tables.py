@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psd._util.csv_text import csv_text
+from psd._util.column_kinds import csv_text
 from psd._util.file_endings import contradicts
 
 from .terminal import open_console, print_success, printable

@@ -245,7 +245,7 @@ class Answers:
             If an area does not lie inside its parent, areas of one parent overlap, or several time
             slices were answered.
         """
-        from psd.statistics.nested import answer_nested
+        from psd.statistics.several_areas import answer_nested
 
         return answer_nested(
             self._one_window("nested answers"),

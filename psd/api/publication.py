@@ -247,7 +247,7 @@ class Publication:
         ------
         ParameterError
             If the counts come from replayed answers or a seed, a value is not declared public, see
-            `psd.release.allow_list`, or the name has the ending of another format.
+            `psd.release.schema`, or the name has the ending of another format.
         WriteError
             If the file exists or cannot be written.
         """

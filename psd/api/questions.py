@@ -136,7 +136,7 @@ class Statistic:
 
         window: time and categories in which the other one is asked too, if it is a cube.
         """
-        from psd.statistics.differences import count_pair, differences, ratios
+        from psd.statistics.several_areas import count_pair, differences, ratios
 
         assert self.difference is not None
         other = self.difference._one_window(*window)  # noqa: SLF001 - of the same package

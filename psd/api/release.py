@@ -386,7 +386,7 @@ class Release(Publication):
         """
         import pandas as pd
 
-        from psd.export._points import MOST_HELD
+        from psd.export._views import MOST_HELD
 
         tables = list(self._point_tables(n, seed, most=MOST_HELD))
         points = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
@@ -396,8 +396,8 @@ class Release(Publication):
     def _point_tables(
         self, n: int | None, seed: int | None, *, most: int
     ) -> Iterator[geopandas.GeoDataFrame]:
-        """Tables of synthetic points; see `psd.export._points.point_tables`."""
-        from psd.export._points import point_tables
+        """Tables of synthetic points; see `psd.export._views.point_tables`."""
+        from psd.export._views import point_tables
 
         if isinstance(self.record, SeriesRecord) and self.record.are_running_totals:
             name = self.record.slices.names[0]
@@ -777,7 +777,7 @@ class Release(Publication):
         from psd.export import export_release, find_format, is_raster
         from psd.export._cells import export_regions
         from psd.export._release import check_parts
-        from psd.release.allow_list import check_shown
+        from psd.release.schema import check_shown
 
         view = self if when is None and category is None else self[when, category]
         if each is not None and not isinstance(self.record, CubeRecord):
@@ -785,7 +785,7 @@ class Release(Publication):
                 f"each must be left out, got {shown(each)}; the release is no cube", name="each"
             )
         if points:
-            from psd.export._points import MOST_WRITTEN, export_points
+            from psd.export._views import MOST_WRITTEN, export_points
 
             of_cells: dict[str, object] = {"cells": cells, "level": level, "size": size}
             of_cells |= {"band": band, "table": table, "each": each}

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psd._util.arrays import Integers
-from psd.curator.path_charges import PathCharges
+from psd.curator.path_charges import PathCharges, grow, split_rule
 from psd.curator.points import Points
-from psd.curator.privtree_split import grow, split_rule
 from psd.errors import BudgetError, InternalError, ParameterError
 from psd.ingest.quadrant_codes import QuadrantOrder
 from psd.ingest.tally import Tally
@@ -37,9 +36,8 @@ from psd.space.axes import REGION
 from psd.space.box_tree import MAX_CHILDREN, Tree
 from psd.space.cube_tree import SliceCap, noises_by
 from psd.space.domain import Domain
-from psd.space.grids import BinGrid
+from psd.space.grids import MAX_ORDER, BinGrid, lattice_codes
 from psd.space.growing_tree import Cells, GrowingTree
-from psd.space.hilbert import MAX_ORDER, lattice_codes
 from psd.space.region_tree import PAIRS, region_frame
 
 if TYPE_CHECKING:
@@ -288,7 +286,7 @@ class Curator:
 
         order: 1 to 18, public.
 
-        The x of its cells is the code of `psd.space.hilbert.lattice_codes`, their y is 0 to 1, so
+        The x of its cells is the code of `psd.space.grids.lattice_codes`, their y is 0 to 1, so
         that cutting at x makes intervals of codes. Each lattice cell has one code: disjoint
         intervals are disjoint sets of lattice cells, and the charges of a path of intervals are
         charged to every lattice cell whose code is in them. The layer overlaps all others, so its

@@ -1,14 +1,26 @@
-"""Charges to the nodes of a growing tree, and to its most expensive path. Holds no points."""
+"""DOCSTRING."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psd.curator._constants import MAX_SHAPE_NODES
 from psd.errors import ParameterError
-from psd.space.growing_tree import GrowingTree
+from psd.mechanisms.threshold import ThresholdMechanism
+from psd.privacy.loss import NANO
+from psd.space.box_tree import MAX_CHILDREN
+from psd.space.growing_tree import Cells, GrowingTree
+
+if TYPE_CHECKING:
+    from psd.curator.points import Points
+    from psd.mechanisms.base import Sampler
 
 
 class PathCharges:
@@ -83,3 +95,114 @@ class PathCharges:
         marked = np.zeros(len(self._growing.parent), bool)
         marked[nodes] = True
         return marked
+
+
+# ln 4, rounded up.
+_LN_4 = Fraction(1_386_294_361_119_890_619, 10**18)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitRule:
+    """When a node is split, for each cell that a shape grows from. Public."""
+
+    numerator: int  # the scale of the noise, lambda, is numerator / denominator
+    denominator: NDArray[np.int64]  # (n,) int64; denominator for each cell
+    # (n,) int64; nano-epsilon of the shape of each cell, all of its tests together.
+    epsilon: NDArray[np.int64]
+    # (n,) int64; records that are subtracted from the count of a node per level below its cell.
+    delta: NDArray[np.int64]
+
+    def biased(
+        self, counts: NDArray[np.int64], depth: int, family: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """b(v) = max(c(v) - depth delta, -delta). Private.
+
+        counts: (m,) int64, true counts of nodes, private; depth: levels below the cells that they
+        descend from; family: (m,) int64, number of that cell.
+        """
+        delta = self.delta[family]
+        floored: NDArray[np.int64] = np.maximum(counts - depth * delta, -delta)
+        return floored
+
+    def test(
+        self, counts: NDArray[np.int64], depth: int, family: NDArray[np.int64]
+    ) -> ThresholdMechanism:
+        """Test that splits a node if b(v), see `biased`, plus noise is above 0. Private."""
+        return ThresholdMechanism(
+            values=self.biased(counts, depth, family),
+            numerator=self.numerator,
+            denominator=self.denominator[family],
+            cost=self.epsilon[family],
+        )
+
+
+def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
+    """Lambda = 7 k / (3 epsilon) and delta, the least integer that is at least lambda ln 4.
+
+    epsilon: (n,) int64, nano-epsilon of each cell's shape, above 0; contributions: k, the maximum
+    number of records of one user.
+
+    A delta that is not an integer, or is rounded down, would cost more than epsilon; see
+    `Curator.privtree_shape`.
+    """
+    # One delta for each distinct loss, in integers of any size.
+    numerator = 7 * contributions * NANO
+    losses, which = np.unique(epsilon, return_inverse=True)
+    deltas = [ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in losses]
+    return SplitRule(
+        numerator=numerator,
+        denominator=3 * epsilon,
+        epsilon=epsilon,
+        delta=np.array(deltas, np.int64)[which],
+    )
+
+
+def grow(
+    growing: GrowingTree,
+    points: Points,
+    cells: Cells,
+    rule: SplitRule,
+    height: int,
+    sampler: Sampler,
+    inside_boundary: Callable[[Cells], NDArray[np.bool_]] | None = None,
+) -> Cells:
+    """Halve both axes of the nodes that the rule splits, level by level.
+
+    points: private; all else public. `cells` are those to grow from; `inside_boundary` tells which
+    cells may have records in any data set, the others are leaves without a draw. Returns the
+    leaves, from the highest down.
+
+    Every node draws, also an empty one. Only a single lattice cell and a node at the largest height
+    are leaves without a draw. If the nodes of a level would be too many, the level is not split:
+    the answer is then a part of the shape, cut off at a level that the shape itself determines.
+    """
+    nodes, family = cells.nodes, np.arange(len(cells))
+    leaves: list[NDArray[np.int64]] = []
+    for depth in range(height):
+        boxes = growing.boxes[nodes]
+        is_divisible = (boxes[:, 2:] - boxes[:, :2] > 1).any(axis=1)
+        if inside_boundary is not None:
+            is_divisible &= inside_boundary(growing.cells(nodes))
+        # Leaves of this level: single lattice cells, and cells that no record can be in.
+        leaves.append(nodes[~is_divisible])
+        nodes, family = nodes[is_divisible], family[is_divisible]
+        if len(nodes) == 0:
+            break
+        splits = sampler.draw(rule.test(points.count(nodes), depth, family))
+        if len(growing.parent) + MAX_CHILDREN * int(splits.sum()) > MAX_SHAPE_NODES:
+            break
+        leaves.append(nodes[~splits])
+        nodes, parts = _halved(growing, points, nodes[splits])
+        family = np.repeat(family[splits], parts)
+    return growing.cells(np.concatenate([*leaves, nodes]))
+
+
+def _halved(
+    growing: GrowingTree, points: Points, nodes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cut nodes halfway on both axes: their children, and how many each has."""
+    cells = growing.cells(nodes)
+    cut = growing.cut(cells, x=cells.middle(0), y=cells.middle(1))
+    points.cut(cut)
+    is_child = cut.child >= 0
+    return cut.child[is_child], is_child.sum(axis=1)

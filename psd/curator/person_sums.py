@@ -19,7 +19,7 @@ from psd.mechanisms.gaussian import GaussianMechanism
 from psd.privacy.budget import Budget
 
 if TYPE_CHECKING:
-    from psd.privacy.noisy_sums import PersonPart, Statistic
+    from psd.privacy.count_noise import PersonPart, Statistic
 
 __all__ = ["PersonSums"]
 

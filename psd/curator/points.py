@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import ranges
-from psd._util.threads import even_parts, in_threads
-from psd.curator.division_scores import Divisions, Entries
+from psd._util.processes import even_parts, in_threads
+from psd.curator.candidate_scores import Divisions, Entries
 from psd.ingest.quadrant_codes import CodeRanks, QuadrantCodes, QuadrantOrder
 from psd.ingest.tally import Tally
 from psd.mechanisms.exponential_mechanism import Candidates
@@ -698,7 +698,7 @@ class Points:
         grid: BinGrid,
         max_lines: int,
     ) -> Candidates:
-        """Scores of the bin lines inside each node; see `psd.curator.division_scores`."""
+        """Scores of the bin lines inside each node; see `psd.curator.candidate_scores`."""
         self._unpack_codes()
         entries = self.stop[nodes] - self.start[nodes]
         index = ranges(self.start[nodes], entries)

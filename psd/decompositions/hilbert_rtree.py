@@ -27,8 +27,8 @@ from psd.decompositions._constants import (
 from psd.errors import ParameterError
 from psd.privacy.budget import share, split_total
 from psd.release.post_processing import PostProcessing
+from psd.space.grids import MAX_ORDER, lattice_codes, square_lines
 from psd.space.growing_tree import Cells
-from psd.space.hilbert import MAX_ORDER, lattice_codes, square_lines
 
 if TYPE_CHECKING:
     from psd.decompositions._base import Curator

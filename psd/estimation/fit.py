@@ -25,14 +25,17 @@ from psd.estimation.constants import (
     SMOOTH_SHIFT,
     SMOOTHING_PASSES,
 )
-from psd.estimation.covariate import CovariateDensity, covariate_error, parent_shares, region_shares
 from psd.estimation.density import (
+    CovariateDensity,
     Density,
     RasterWindow,
     SmoothDensity,
+    covariate_error,
     least_mass,
+    parent_shares,
     raster_mesh,
     raster_scale,
+    region_shares,
     smooth_density,
 )
 from psd.estimation.fit_cache import LEAST_NODES, FitCache, recall

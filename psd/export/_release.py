@@ -32,9 +32,9 @@ from psd.export._formats import (
 from psd.query.answer_table import Threshold, reliability_limits
 from psd.query.cube_views import window_index
 from psd.query.index import CubeIndex
-from psd.release.allow_list import check_shown
 from psd.release.cube import WindowRecord
 from psd.release.record import ReleaseRecord
+from psd.release.schema import check_shown
 from psd.space.crs import parse_crs
 from psd.space.shape_transforms import transform_table
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psd._util.csv_text import csv_text
+from psd._util.column_kinds import csv_text
 from psd.export._formats import plain_columns
 from psd.release.cube import ALL_TIME
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
-from psd._util.csv_text import DELIMITERS, match_name
+from psd._util.column_kinds import DELIMITERS, match_name
 from psd._util.declared_parameters import choice, integer_between
 from psd._util.instances import shown
 from psd.errors import InputDataError, ParameterError

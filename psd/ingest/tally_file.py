@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_file
 from psd._util.declared_parameters import integer_between
+from psd._util.json_toml import strict_json
 from psd._util.parquet_bytes import check_size, footer_keys, open_parquet
-from psd._util.strict_json import strict_json
 from psd.errors import (
     DomainError,
     InputDataError,

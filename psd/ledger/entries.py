@@ -16,9 +16,8 @@ from typing import Any
 
 from psd.errors import LedgerError
 from psd.ledger.charges import Charge, Dataset, DrawnSlice
-from psd.ledger.entry_schema import validate_entry
 from psd.ledger.extents import parse_region, parse_slices
-from psd.ledger.file import Row
+from psd.ledger.file import Row, validate_entry
 from psd.ledger.state import LedgerState, fits_unit
 from psd.privacy.loss import Loss, epsilon_text, parse_delta
 

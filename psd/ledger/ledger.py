@@ -19,7 +19,6 @@ from psd.errors import BudgetError, LedgerError, ParameterError, RandomnessError
 from psd.ingest.sources import Columns
 from psd.ledger.charges import ChargeRequest, DrawnSlice, check_drawn, check_name
 from psd.ledger.entries import entry, replay_entries
-from psd.ledger.entry_schema import validate_entry
 from psd.ledger.extents import region_fields, slices_fields
 from psd.ledger.file import (
     append,
@@ -31,6 +30,7 @@ from psd.ledger.file import (
     last_number,
     rows,
     snapshot,
+    validate_entry,
 )
 from psd.ledger.receipts import check_releases, check_seal, write_seal
 from psd.ledger.registration import (

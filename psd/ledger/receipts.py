@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from psd._util.atomic_write import write_file
+from psd._util.json_toml import strict_json
 from psd._util.parquet_bytes import MAX_ROWS, footer_keys
-from psd._util.strict_json import strict_json
 from psd.errors import LedgerError, ParameterError, ReleaseFormatError
 from psd.ingest.row_hash import load_key
 from psd.ledger.charges import Charge, Dataset

@@ -2,8 +2,8 @@
 
 A file ``psd/mechanisms/<name>.py`` with a line ``mechanism = <class>`` defines a mechanism: a
 frozen value with the members of `psd.mechanisms.base.Mechanism`. The contract tests check each.
-The other files hold the samplers that the mechanisms use, and ``choice_laws.py`` and
-``approximations.py`` what is in floats, by which no release draws.
+The other files hold the samplers that the mechanisms use, and ``choice_laws.py`` what is in floats,
+by which no release draws.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Laws of private choices, of a list and of maps, for audits, tests and tables.
+"""Laws of private choices, of a list and of maps, and draws by floats: for audits and tests.
 
-They decide no draw, so they are in floats; no file of an exact draw is. With scores of true data,
-results are PRIVATE.
+They decide no draw of a release, so they are in floats; no file of an exact draw is. With scores of
+true data, results are PRIVATE.
 
 A map cuts the bins 0 to n - 1 of a layout into zones of consecutive bins. Layouts are public: they
 depend on no record.
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from psd._util.arrays import Floats, Integers, morton_codes
 from psd._util.instances import check_choice
 from psd.errors import ParameterError
+from psd.mechanisms.base import Uniform
 
 __all__ = ["Layout", "check_maps", "leaf_numbers", "spans_of", "zone_layout"]
 
@@ -339,3 +340,21 @@ def _mix(laws: list[MapLaw]) -> MapLaw:
     total = math.fsum(weights)
     scores = (w * law.expected_score for w, law in zip(weights, laws, strict=True))
     return MapLaw(top + math.log(total), math.fsum(scores) / total)
+
+
+def laplace_noise(scale: Floats, uniform: Uniform) -> Integers:
+    """Difference of two geometric numbers, for each scale."""
+    first, second = uniform(2 * len(scale)).reshape(2, -1)
+    parts = [np.floor(-np.log(each) * scale).astype(np.int64) for each in (first, second)]
+    return parts[0] - parts[1]
+
+
+def index_by_logs(logs: ArrayLike, uniform: Uniform) -> int:
+    """Index with a probability in proportion to the exponential of its number."""
+    numbers = np.asarray(logs, np.float64)
+    return int(np.argmax(numbers - np.log(-np.log(uniform(len(numbers))))))
+
+
+def log_sum(logs: ArrayLike) -> float:
+    """Logarithm of the sum of exponentials."""
+    return float(np.logaddexp.reduce(np.asarray(logs)))

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
-from psd.mechanisms.approximations import laplace_noise
 from psd.mechanisms.base import Uniform
 from psd.mechanisms.bernoulli import (
     checked_pair,
@@ -33,6 +32,7 @@ from psd.mechanisms.bernoulli import (
     refuse_beyond_limit,
 )
 from psd.mechanisms.certified_thresholds import MAX_TABLE_SCALE, Survival, thresholds
+from psd.mechanisms.choice_laws import laplace_noise
 from psd.mechanisms.random_words import random_bits, random_words
 from psd.privacy.loss import NANO
 from psd.privacy.noise_laws import DISCRETE_LAPLACE, noise_law

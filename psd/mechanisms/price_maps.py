@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Integers
-from psd.mechanisms.approximations import index_by_logs, log_sum
 from psd.mechanisms.base import Uniform
 from psd.mechanisms.choice_laws import (
     Layout,
     Span,
     State,
+    index_by_logs,
+    log_sum,
     map_log_probability,
     sums_over_maps,
     zone_layout,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psd.mechanisms.approximations import laplace_noise
 from psd.mechanisms.base import Uniform
+from psd.mechanisms.choice_laws import laplace_noise
 from psd.mechanisms.laplace import noise_of_scales
 from psd.privacy.loss import NANO
 

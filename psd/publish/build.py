@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from psd.api.release import Release
-    from psd.curator.contribution_choice import ContributionChoice
-    from psd.curator.private_bounds import PrivateBounds
+    from psd.curator.private_bounds import ContributionChoice, PrivateBounds
     from psd.decompositions import Decomposition
     from psd.ingest.engine import Engine
     from psd.ledger.account import Account
@@ -233,7 +232,7 @@ def build(
     max_contributions : int or "auto", optional
         k, the largest number of records kept of each user, or of each day of a user; requires
         ``user``. "auto" spends a share of epsilon to choose it, see
-        `psd.curator.contribution_choice`.
+        `psd.curator.private_bounds`.
     choice_share, choice_over, choice_limit
         Share of epsilon of that choice, the number of users with more records that it aims at, and
         the largest number that it may choose.

@@ -14,8 +14,7 @@ from psd._apps import load_member
 from psd._util.arrays import keep_freed_memory
 from psd._util.postgres import is_address
 from psd.accounting import selection_rho
-from psd.curator.contribution_choice import choose_contribution_bound
-from psd.curator.private_bounds import PrivateBounds, find_bounds
+from psd.curator.private_bounds import PrivateBounds, choose_contribution_bound, find_bounds
 from psd.errors import BudgetError, InputDataError, ParameterError
 from psd.ingest.engine import Engine
 from psd.ingest.engine import engine as find_engine
@@ -29,7 +28,7 @@ from psd.privacy.unit import PrivacyUnit, counted_unit
 from psd.publish.charging import charge_request
 from psd.publish.fields import public_files
 from psd.publish.request import BuildRequest, BuildTerms, ReadRequest
-from psd.regions.inputs import refuse_record_files
+from psd.regions.files import refuse_record_files
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from psd._util.instances import check_names, is_table, shown, type_text
+from psd._util.json_toml import read_toml, texts_of, values_of
 from psd._util.plugins import names
-from psd._util.toml_text import read_toml, texts_of, values_of
 from psd.decompositions import methods
 from psd.decompositions._workload_shares import CLASSES
 from psd.errors import InputDataError, ParameterError
@@ -28,8 +28,8 @@ from psd.privacy.budget import method_parameters
 from psd.privacy.loss import delta_text
 from psd.privacy.values import Value
 from psd.publish.public_inputs import BoundaryFile, CovariateFile
+from psd.regions.files import CellRegions, RegionFiles
 from psd.regions.hierarchy import KINDS
-from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import ABOUT_KEYS, About, about_from_mapping, about_header
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.time_slices import TimeSlices, names_of_times, slices_text

@@ -14,9 +14,8 @@ from psd._util.declared_parameters import integer_between
 from psd._util.extras import install_text
 from psd._util.instances import type_text
 from psd.errors import DomainError, InputDataError, MissingExtraError, ParameterError, PsdError
-from psd.regions.files import read_polygons, refuse_pointers
+from psd.regions.files import CellRegions, RegionFiles, RegionSource, read_polygons, refuse_pointers
 from psd.regions.hierarchy import RegionHierarchy
-from psd.regions.inputs import CellRegions, RegionFiles, RegionSource
 from psd.release.post_processing import PostProcessing
 from psd.space.boundary import Boundary
 from psd.space.bounds import beyond_the_world

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from psd._util.instances import check_names
-from psd._util.toml_text import check_texts, read_toml, texts_of, toml_text
+from psd._util.json_toml import check_texts, read_toml, texts_of, toml_text
 from psd.errors import InputDataError, ParameterError
 from psd.publish.fields import (
     check_known,

@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from psd._util.instances import check_choice, check_instance, type_text
 from psd.accounting import rho_of
-from psd.curator.contribution_choice import ContributionChoice
-from psd.curator.private_bounds import PrivateBounds
+from psd.curator.private_bounds import ContributionChoice, PrivateBounds
 from psd.decompositions import Decomposition, Regions, as_method
 from psd.decompositions.cube import Cube
 from psd.errors import ParameterError
@@ -37,8 +36,8 @@ from psd.publish.public_inputs import (
     default_density,
     resolve_post_processing,
 )
+from psd.regions.files import CellRegions, RegionFiles
 from psd.regions.hierarchy import RegionHierarchy
-from psd.regions.inputs import CellRegions, RegionFiles
 from psd.release.about import About, about_from_mapping
 from psd.release.post_processing import PostProcessing
 from psd.space.axes import REGION

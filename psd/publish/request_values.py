@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from psd._util.instances import check_choice, check_instance, type_text
-from psd._util.toml_text import read_toml, toml_text, values_of
-from psd.curator.contribution_choice import ContributionChoice
-from psd.curator.private_bounds import PrivateBounds
+from psd._util.json_toml import read_toml, toml_text, values_of
+from psd.curator.private_bounds import ContributionChoice, PrivateBounds
 from psd.decompositions import Decomposition, as_method, as_region_method, region_method
 from psd.decompositions import method as method_by_name
 from psd.decompositions._workload_shares import weights_for_boxes
@@ -50,9 +49,8 @@ from psd.publish.public_inputs import (
     resolve_post_processing,
 )
 from psd.publish.request import SLICES_EXAMPLE, BuildRequest, BuildTerms, NoiseChoice, as_domain
-from psd.regions.files import read_boxes
+from psd.regions.files import CellRegions, RegionFiles, read_boxes
 from psd.regions.hierarchy import RegionHierarchy
-from psd.regions.inputs import CellRegions, RegionFiles
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary, bounds_of
 from psd.space.bounds import four_numbers

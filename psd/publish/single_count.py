@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from psd.api.release import Release
-    from psd.curator.contribution_choice import ContributionChoice
+    from psd.curator.private_bounds import ContributionChoice
     from psd.decompositions import Curator
     from psd.ledger.account import Account
     from psd.ledger.ledger import Ledger

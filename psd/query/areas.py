@@ -493,7 +493,7 @@ def _file_name(given: Any, tree: Tree, level: int | str | None) -> Path | None:
 
 def _read_file(path: Path, crs: Any, *, is_table: bool) -> Any:
     """Table of a file: of ids of regions, of polygons, or of boxes."""
-    from psd._util.csv_text import match_name
+    from psd._util.column_kinds import match_name
     from psd._util.file_endings import split_layer
     from psd.regions import files
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import InternalError
-from psd.estimation.covariate import CovariateDensity
-from psd.estimation.density import PARTS, SmoothDensity
+from psd.estimation.density import PARTS, CovariateDensity, SmoothDensity
 from psd.estimation.fit import Fit, fit, fit_least_squares, fit_together, fit_weights
 from psd.estimation.fit_cache import LEAST_NODES, FitCache
 from psd.estimation.nonuniformity import cell_ceiling

@@ -6,15 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from psd.regions.files import CellRegions, RegionFiles
     from psd.regions.hierarchy import RegionHierarchy
-    from psd.regions.inputs import CellRegions, RegionFiles
 
 __all__ = ["CellRegions", "RegionFiles", "RegionHierarchy"]
 
 # The module of each name; imported when first used, for modules below are imported without them.
 _MODULES = {
-    "CellRegions": "psd.regions.inputs",
-    "RegionFiles": "psd.regions.inputs",
+    "CellRegions": "psd.regions.files",
+    "RegionFiles": "psd.regions.files",
     "RegionHierarchy": "psd.regions.hierarchy",
 }
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from psd._util import plugins
 from psd._util.arrays import from_arrow
-from psd._util.strict_json import strict_json
+from psd._util.json_toml import strict_json
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import RHO, delta_text, is_delta, parse_delta
@@ -294,7 +294,7 @@ def regions_of(record: ReleaseRecord) -> RegionHierarchy | None:
     """Hierarchy of a record; None without regions."""
     tree = record.tree
     regions = tree.regions if isinstance(tree, RegionTree) else None
-    assert regions is None or isinstance(regions, RegionHierarchy)  # by psd.release.allow_list
+    assert regions is None or isinstance(regions, RegionHierarchy)  # by psd.release.schema
     return regions
 
 

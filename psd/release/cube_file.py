@@ -18,11 +18,10 @@ import pyarrow as pa
 
 from psd._util.arrays import to_arrow
 from psd._util.atomic_write import write_file
+from psd._util.json_toml import strict_json
 from psd._util.parquet_bytes import check_size, footer_keys, open_parquet, read_bytes
-from psd._util.strict_json import strict_json
 from psd.errors import ReleaseFormatError
 from psd.privacy.unit import squared_sensitivity
-from psd.release.allow_list import check_cube_record
 from psd.release.cube import CubeRecord
 from psd.release.file import (
     CUBE_KEY,
@@ -53,7 +52,7 @@ from psd.release.node_reader import (
     read_layers,
 )
 from psd.release.record import ReleaseRecord
-from psd.release.schema import FORMAT, check_format, record_fields, record_header
+from psd.release.schema import FORMAT, check_cube_record, check_format, record_fields, record_header
 from psd.release.series import SeriesRecord
 from psd.release.series_file import read_series
 from psd.space.axes import REGION, Axis, TimeAxis
@@ -121,7 +120,7 @@ def read_published(
 def encode_cube(cube: CubeRecord) -> bytes:
     """Bytes of the file; the same cube gives the same bytes.
 
-    P1. A value that is not public is refused, see `psd.release.allow_list`.
+    P1. A value that is not public is refused, see `psd.release.schema`.
     """
     check_cube_record(cube)
     header = _header(cube)

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import to_arrow
 from psd._util.atomic_write import write_file
+from psd._util.json_toml import strict_json
 from psd._util.parquet_bytes import (
     ARROW_KEY,
     MAX_ROWS,
@@ -40,9 +41,7 @@ from psd._util.parquet_bytes import (
     open_parquet,
     read_bytes,
 )
-from psd._util.strict_json import strict_json
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
-from psd.release.allow_list import check_release
 from psd.release.codecs import (
     COVARIATE_KEY,
     REGIONS_KEY,
@@ -62,7 +61,7 @@ from psd.release.node_reader import (
     read_trees,
 )
 from psd.release.record import ReleaseRecord
-from psd.release.schema import record_fields, record_header
+from psd.release.schema import check_release, record_fields, record_header
 from psd.space.box_tree import Tree
 from psd.space.region_tree import named_tree
 
@@ -212,7 +211,7 @@ def read_release(
 def encode_release(record: ReleaseRecord) -> bytes:
     """Bytes of a release file; the same record gives the same bytes.
 
-    P3. A value that is not public is refused, see `psd.release.allow_list`.
+    P3. A value that is not public is refused, see `psd.release.schema`.
     """
     check_release(record)
     header = record_header(record)

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from psd._util.atomic_write import write_file
 from psd._util.declared_parameters import DeclaredParameters, parameters_from_file
+from psd._util.json_toml import strict_json
 from psd._util.parquet_bytes import (
     MAX_ROWS,
     append_table,
@@ -29,11 +30,9 @@ from psd._util.parquet_bytes import (
     open_parquet,
     read_bytes,
 )
-from psd._util.strict_json import strict_json
 from psd.errors import ReleaseFormatError
 from psd.privacy.budget import TOTALS_FACTOR
 from psd.privacy.unit import ContributionScope
-from psd.release.allow_list import check_series
 from psd.release.codecs import (
     COVARIATE_KEY,
     REGIONS_KEY,
@@ -70,7 +69,14 @@ from psd.release.node_reader import (
     read_trees,
 )
 from psd.release.record import ReleaseRecord
-from psd.release.schema import FORMAT, check_format, is_parameters, record_fields, record_header
+from psd.release.schema import (
+    FORMAT,
+    check_format,
+    check_series,
+    is_parameters,
+    record_fields,
+    record_header,
+)
 from psd.release.series import SeriesRecord
 from psd.space.region_tree import named_tree
 from psd.space.time_slices import TimeSlices
@@ -117,7 +123,7 @@ def is_series(path: str | os.PathLike[str]) -> bool:
 def encode_series(series: SeriesRecord) -> bytes:
     """Bytes of the file; the same series gives the same bytes.
 
-    P1. A value that is not public is refused, see `psd.release.allow_list`.
+    P1. A value that is not public is refused, see `psd.release.schema`.
     """
     check_series(series)
     header = series_header(series)
@@ -270,7 +276,7 @@ def append_slice(content: bytes, series: SeriesRecord, digests: Sequence[str]) -
     P1. The slice agrees with those before it in all that the slices of a series share: the one
     before it does, and it agrees with that.
 
-    P2. Every value of the slice is public, see `psd.release.allow_list`.
+    P2. Every value of the slice is public, see `psd.release.schema`.
     """
     check_series(series)
     file = _opened(content)

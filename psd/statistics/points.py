@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import ParameterError
-from psd.estimation.covariate import CovariateDensity
-from psd.estimation.density import PARTS, SmoothDensity
+from psd.estimation.density import PARTS, CovariateDensity, SmoothDensity
 from psd.estimation.fit import Fit, rounded_counts
 from psd.estimation.least_squares import round_counts
 from psd.query.region_nodes import is_clipped
 from psd.regions.hierarchy import RegionHierarchy
 from psd.space.covariate import Covariate
-from psd.space.hilbert import decode, encode
+from psd.space.grids import decode, encode
 from psd.space.region_tree import RegionTree
 
 # Leaves, pieces and points that are looked at together; bounds the memory. The draws depend on it

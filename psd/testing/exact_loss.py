@@ -19,7 +19,7 @@ from psd.decompositions import Decomposition
 from psd.ingest.tally import Tally
 from psd.privacy.loss import NANO
 from psd.space.domain import Domain
-from psd.space.hilbert import lattice_codes
+from psd.space.grids import lattice_codes
 from psd.testing.data import data_sets, neighbours, small_domain, small_tally
 from psd.testing.transcripts import (
     ROUNDING,

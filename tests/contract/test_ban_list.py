@@ -22,15 +22,15 @@ ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).par
 # put on the lattice are in `psd.ingest.sources` and `psd.space.domain`, answers in the
 # decompositions.
 EXACT = """
-    psd.apps.choosing.selection psd.curator.contribution_choice psd.curator.curator
+    psd.apps.choosing.selection psd.curator.private_bounds psd.curator.curator
     psd.curator.points psd.curator.path_charges psd.curator.person_sums psd.curator.private_bounds
-    psd.curator.privtree_split psd.ingest.quadrant_codes psd.ingest.contribution_bounding
-    psd.apps.spark.counts psd.apps.spark.engine psd.ingest.row_hash psd.ingest.partial_tally
+    psd.curator.path_charges psd.ingest.quadrant_codes psd.ingest.contribution_bounding
+    psd.apps.spark.engine psd.ingest.row_hash psd.ingest.partial_tally
     psd.ingest.tally_builder psd.ingest.row_hash psd.ingest.user_partitions psd.ingest.tally
     psd.ingest.user_ids psd.ingest.user_partitions psd.ledger.account psd.ledger.entries
     psd.ledger.charges psd.ledger.state psd.mechanisms psd.publish.build psd.publish.counting
     psd.publish.drawing psd.publish.pipeline psd.publish.tally_parts psd.space.grids
-    psd.space.grids psd.space.growing_tree psd.space.hilbert psd.apps.streams.addition
+    psd.space.grids psd.space.growing_tree psd.space.grids psd.apps.streams.addition
     psd.apps.streams.drawing psd.apps.streams.drawing
 """
 
@@ -278,7 +278,7 @@ RULES = {
     ),
     "floats on true data": Rule(
         where=EXACT,
-        without="psd.mechanisms.approximations psd.mechanisms.choice_laws",
+        without="psd.mechanisms.choice_laws",
         imports="cmath statistics decimal.getcontext scipy",
         more=floats,
         hints=r"\w+",  # in every source
@@ -324,13 +324,12 @@ ALLOWED = {
     },
     "processes and network": {
         "psd.apps.qgis.plugin.command_line subprocess": "in QGIS, whose Python is not psd's",
-        "psd.apps.spark.session socket": "asks whether the port of Spark answers",
+        "psd.apps.spark.engine socket": "asks whether the port of Spark answers",
         "psd._util.processes concurrent.futures": "builds in processes that are started afresh",
         "psd._util.processes concurrent.futures.process": "says that one was ended from outside",
         "psd._util.processes multiprocessing": "starts these processes afresh, without a fork",
         "psd._util.processes multiprocessing.connection": "ends these processes with their parent",
         "psd.export._formats ctypes": "asks glibc to give freed memory back: no records are there",
-        "psd._util.threads concurrent.futures": "threads of this process: no draws",
         "psd.ingest.tally_builder concurrent.futures": "threads of this process: no draws",
     },
     "talk": {
@@ -343,9 +342,9 @@ ALLOWED = {
         "psd.ledger.account warn": "where a ledger lies, and a file that was paid for before",
         "psd.space.windows warn": "public hours that a caller asks for, and a time zone",
         "psd.space.time_slices warn": "public hours that a caller asks for, and the list of slices",
-        "psd.apps.spark.session logging": "silences PySpark, which may quote rows",
-        "psd.apps.spark.session stdout": "silences PySpark, which may quote rows",
-        "psd.apps.spark.session stderr": "silences PySpark, which may quote rows",
+        "psd.apps.spark.engine logging": "silences PySpark, which may quote rows",
+        "psd.apps.spark.engine stdout": "silences PySpark, which may quote rows",
+        "psd.apps.spark.engine stderr": "silences PySpark, which may quote rows",
     },
     "floats on true data": {
         "psd.space.growing_tree /": "shares of the areas of public cells and regions",

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from psd.curator.candidate_scores import deviations
 from psd.curator.curator import Curator
-from psd.curator.division_scores import deviations
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.loss import NANO

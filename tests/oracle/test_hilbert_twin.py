@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psd.space.hilbert import MAX_ORDER, encode, lattice_codes, square_lines
+from psd.space.grids import MAX_ORDER, encode, lattice_codes, square_lines
 from support.hilbert_oracle import codes, walk
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from psd.apps.auditing.bounds import transcript_rho
+from psd.apps.auditing.pairs import transcript_rho
 from psd.curator.curator import Curator
 from psd.errors import ParameterError
 from psd.ingest.tally import Batch

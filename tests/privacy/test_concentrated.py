@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import psd
-from psd.apps.auditing.bounds import transcript_rho
+from psd.apps.auditing.pairs import transcript_rho
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import NANO, Loss

@@ -14,7 +14,7 @@ from unittest.mock import Mock, patch
 import numpy as np
 import pytest
 
-from psd.apps.auditing.bounds import transcript_rho
+from psd.apps.auditing.pairs import transcript_rho
 from psd.curator.curator import Curator
 from psd.curator.points import SlicedNodes
 from psd.errors import BudgetError, ParameterError

@@ -10,8 +10,7 @@ import psd.ledger.entries
 import psd.ledger.ledger
 import psd.publish.charging
 from psd.api.release import Release
-from psd.curator.contribution_choice import ContributionChoice
-from psd.curator.private_bounds import PrivateBounds
+from psd.curator.private_bounds import ContributionChoice, PrivateBounds
 from psd.errors import LedgerError, WriteError
 from psd.ledger.account import Account
 from psd.ledger.charges import ChargeRequest

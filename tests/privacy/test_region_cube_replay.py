@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from psd.apps.auditing.bounds import transcript_rho
+from psd.apps.auditing.pairs import transcript_rho
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.loss import NANO
 from psd.space.cube_tree import check_cube

@@ -6,7 +6,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psd.estimation.covariate import parent_shares
+from psd.estimation.density import parent_shares
 from psd.release.post_processing import PostProcessing
 from psd.space.covariate import Covariate
 from support.releases import changed

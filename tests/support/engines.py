@@ -461,8 +461,8 @@ def duckdb_verdicts(table, select=verdicts):
 
 def spark_verdicts(url, table, folder):
     """The same on Spark."""
+    from psd.apps.spark.engine import open_session
     from psd.apps.spark.expression import to_sql
-    from psd.apps.spark.session import open_session
 
     path = write_parquet(pa.table(table.columns, ROLES), folder / "odd.parquet")
     with open_session(url) as spark:

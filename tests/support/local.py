@@ -7,10 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from psd.apps.local.aggregation import counted_groups, release_of
+from psd.apps.local.aggregation import GroupCounts, counted_groups, release_of
 from psd.apps.local.campaigns import encode_campaign
 from psd.apps.local.collection import collect
-from psd.apps.local.counting import GroupCounts
 from psd.apps.local.device import NANO, UNIT, Campaign, Words, campaign_digest, canonical_json
 from psd.apps.local.protocols import protocol_of
 from psd.apps.local.randomization import (

@@ -19,7 +19,7 @@ import pytest
 DRAWING = ("psd.mechanisms.random_words", "psd.apps.local.randomization", "psd.apps.local.device")
 CHOOSING = (
     "psd.ingest.tally_builder",
-    "psd.apps.spark.counts",
+    "psd.apps.spark.engine",
     "psd.publish.tally_parts",
     "psd.apps.suggest.training",
 )

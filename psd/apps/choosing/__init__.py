@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from psd.apps.choosing.candidate_areas import CandidateAreas
     from psd.apps.choosing.choice import Choice, choose
+    from psd.apps.choosing.files import PriceList
     from psd.apps.choosing.objectives.price import Price
     from psd.apps.choosing.objectives.price_map import PriceMap
     from psd.apps.choosing.objectives.sites import Sites
     from psd.apps.choosing.objectives.tariffs import Tariffs
-    from psd.apps.choosing.price_list import PriceList
     from psd.apps.choosing.selection import select
 
 __all__ = [
@@ -36,7 +36,7 @@ _MODULES = {
     "CandidateAreas": "psd.apps.choosing.candidate_areas",
     "Choice": "psd.apps.choosing.choice",
     "Price": "psd.apps.choosing.objectives.price",
-    "PriceList": "psd.apps.choosing.price_list",
+    "PriceList": "psd.apps.choosing.files",
     "PriceMap": "psd.apps.choosing.objectives.price_map",
     "Sites": "psd.apps.choosing.objectives.sites",
     "Tariffs": "psd.apps.choosing.objectives.tariffs",

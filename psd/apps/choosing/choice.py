@@ -21,7 +21,7 @@ from psd.publish.counting import RecordInput
 from psd.publish.observer import SILENT, Observer
 from psd.publish.pipeline import run_build
 from psd.publish.request_values import ReadArguments, request_from_values
-from psd.regions.inputs import refuse_record_files
+from psd.regions.files import refuse_record_files
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -24,7 +24,7 @@ from psd.ingest.tally import Tally
 from psd.space.domain import Domain
 
 if TYPE_CHECKING:
-    from psd.apps.choosing.price_list import PriceList
+    from psd.apps.choosing.files import PriceList
     from psd.regions.hierarchy import RegionHierarchy
 
 

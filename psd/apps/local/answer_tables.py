@@ -28,9 +28,9 @@ from scipy.sparse import csr_array
 from scipy.stats import norm
 
 from psd._util.arrays import Floats
-from psd._util.csv_text import guard_text
+from psd._util.column_kinds import guard_text
+from psd.apps.local.aggregation import count_support
 from psd.apps.local.campaigns import load_campaign
-from psd.apps.local.counting import count_support
 from psd.apps.local.protocols import LocalProtocol
 from psd.apps.local.protocols.answers import noise_variance
 from psd.apps.local.protocols.numbers import NumberProtocol, SingleValueProtocol, UnbiasedProtocol

@@ -28,9 +28,8 @@ from psd.apps.local.device import DEPTH, MAX_ANSWERS, SHARES, Campaign, Partitio
 from psd.apps.local.protocols import best_protocol, protocol_content
 from psd.errors import DomainError, ParameterError
 from psd.privacy.loss import NANO
-from psd.regions.files import read_polygons
+from psd.regions.files import CellRegions, RegionFiles, read_polygons
 from psd.regions.hierarchy import RegionHierarchy, RegionLevel
-from psd.regions.inputs import CellRegions, RegionFiles
 from psd.regions.kinds.polygons import PolygonRegions
 from psd.space.boundary import bounds_of
 from psd.space.domain import Domain

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from psd._util.atomic_write import write_file
-from psd._util.strict_json import strict_json
+from psd._util.json_toml import strict_json
 from psd.apps.local.campaigns import load_campaign
 from psd.apps.local.device import Campaign, canonical_json, keyed_words
 from psd.apps.local.protocols import ReportProtocol, report_protocol_of

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.atomic_write import check_free, write_file
-from psd._util.strict_json import strict_json
+from psd._util.json_toml import strict_json
 from psd.apps.local.campaign_design import answers_of_parts, regions_of_campaign
 from psd.apps.local.campaigns import explain_device, load_campaign
 from psd.apps.local.collection import Reports

@@ -21,13 +21,13 @@ from psd.apps.evaluation.workload import Epsilon, parse_epsilons
 from psd.apps.planning._constants import MAX_PLAN_EPSILON, SOLVE_STEPS
 from psd.apps.planning.cube_plan import check_windows
 from psd.apps.planning.plan import MAX_RECORDS
-from psd.apps.planning.region_cube_plan import in_slices, window_errors
-from psd.apps.planning.region_population import (
+from psd.apps.planning.population import (
     Populations,
     draw_region_population,
     read_populations,
     region_populations,
 )
+from psd.apps.planning.region_cube_plan import in_slices, window_errors
 from psd.apps.planning.simulation import PlannedSeries, UserArguments, with_values
 from psd.decompositions import Decomposition, Regions, as_region_method
 from psd.errors import ParameterError

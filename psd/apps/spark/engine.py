@@ -1,20 +1,38 @@
-"""Apache Spark: a standalone cluster, Spark in this process, or Spark Connect. Private side.
-
-Records stay on the cluster. One expression, see `psd.apps.spark.expression`, is compiled to SQL;
-only cells with their counts are returned, and coordinates that SQL cannot decide about.
-"""
+"""DOCSTRING."""
 
 from __future__ import annotations
 
+import logging
+import os
 import secrets
-from dataclasses import dataclass
+import socket
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
 
-from psd.apps.spark.counts import tally_table
-from psd.apps.spark.expression import to_sql
-from psd.apps.spark.session import check_url, explain_error, open_session, spark_errors
+import numpy as np
+
+from psd._util.extras import install_text
+from psd.apps.spark.expression import (
+    Run,
+    Share,
+    add_slices,
+    count_cells,
+    count_faults,
+    count_placed,
+    parse_rows,
+    place,
+    to_sql,
+)
 from psd.apps.spark.tables import SparkTable, read_rows, register_view, shared_tables
-from psd.errors import PsdError
+from psd.errors import InputDataError, MissingExtraError, ParameterError, PsdError, ResourceError
+from psd.ingest.points import FINITE_RULE, column_projection, number_rule, same_points, srid_of
+from psd.ingest.tally_builder import check_counting, tally_of_codes
 
 if TYPE_CHECKING:
     from psd.ingest.sources import Columns
@@ -24,6 +42,192 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeSlices
 
 __all__ = ["SparkTable"]
+
+
+_SCHEMES = ("spark://", "sc://", "local", "yarn", "k8s://")
+_PORTS = {"sc": 15002, "spark": 7077}
+_WAIT = 20.0
+
+# Write nothing about records to a console, and serve no page that shows queries.
+_SETTINGS = {
+    "spark.app.name": "psd",
+    "spark.log.level": "OFF",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+# Loggers that write errors of a query with values.
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+_FAULTS = {
+    "PATH_NOT_FOUND": "cannot find an input at its path; paths are those of the cluster",
+    "TABLE_OR_VIEW_NOT_FOUND": "has no such table",
+    "MALFORMED_RECORD_IN_PARSING": "met a malformed row; each row of a CSV file needs as many "
+    "comma-separated fields as the first line, and closed quotes",
+    "UNABLE_TO_INFER_SCHEMA": "finds no column in an input; is it empty, or not Parquet?",
+    "FAILED_READ_FILE": "cannot read an input; is it damaged, malformed, or of another format?",
+    "CSV error": "met a malformed row; each row of a CSV file needs as many "
+    "fields as the first line, and closed quotes",
+}
+
+
+def check_url(url: str | None) -> None:
+    """Refuse an invalid address of Spark."""
+    if url is not None and not (isinstance(url, str) and url.startswith(_SCHEMES)):
+        raise ParameterError(
+            f"url must be spark://host:7077 for a standalone cluster, sc://host:15002 for Spark "
+            f"Connect, or local[2], got {str(url)[:80]!r}"
+        )
+
+
+@contextmanager
+def open_session(url: str | None) -> Iterator[Any]:
+    """Open a session and close it afterwards; without an address, use the active session.
+
+    Raises
+    ------
+    InputDataError
+        If Spark cannot be reached or started.
+    MissingExtraError
+        If a package is not installed.
+    """
+    needed = ["ibis", "pyarrow_hotfix", "pyspark"]
+    if url is not None:
+        needed.append("grpc" if url.startswith("sc://") else "py4j")
+    if not all(map(find_spec, needed)):
+        raise MissingExtraError(
+            f"the engine spark needs Ibis and PySpark; {install_text('spark')}", extra="spark"
+        )
+    with _silence(), ExitStack() as after:
+        if url is None:
+            from pyspark.sql import SparkSession
+
+            spark: Any = SparkSession.getActiveSession()
+            if spark is None:
+                raise ParameterError(
+                    "url must be given, since this process has no active Spark session"
+                )
+        else:
+            _check_reachable(url)
+            spark = _start(url)
+            after.callback(_stop, spark)
+        yield spark
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of Spark and of its clients."""
+    import pyarrow as pa
+    from pyspark.errors import PySparkException
+
+    errors: list[type[Exception]] = [PySparkException, pa.ArrowException, OSError]
+    if find_spec("grpc"):
+        import grpc
+
+        errors.append(grpc.RpcError)
+    if find_spec("py4j"):
+        from py4j.protocol import Py4JError
+
+        errors.append(Py4JError)
+    return tuple(errors)
+
+
+def explain_error(error: Exception) -> InputDataError:
+    """Replace an error, whose message may quote records, by one that explains its kind.
+
+    An error that is no known fault of the input may be a lack of memory, so it is a
+    `ResourceError`.
+    """
+    message = f"{getattr(error, 'getCondition', lambda: None)()} {error}"
+    for pattern, explanation in _FAULTS.items():
+        if pattern.lower() in message.lower():
+            return InputDataError(f"Spark {explanation}")
+    return ResourceError("Spark could not count the input; see the logs of Spark")
+
+
+def _check_reachable(url: str) -> None:
+    """Refuse at once if no server listens; Spark itself would retry for minutes."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in _PORTS:
+        return
+    hosts = rest.partition("/")[0].split(",")
+    for host in hosts:
+        with suppress(OSError, ValueError):
+            address = urlsplit(f"//{host}")
+            place = (address.hostname, address.port or _PORTS[scheme])
+            with socket.create_connection(place, timeout=_WAIT):
+                return
+    raise InputDataError(
+        f"Spark does not answer at {scheme}://{','.join(hosts)}; is it running, and is the port "
+        "right?"
+    )
+
+
+def _start(url: str) -> Any:
+    """Start a session."""
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    failed = False
+    try:
+        if url.startswith("sc://"):
+            return builder.remote(url).create()
+        from pyspark import SparkContext
+
+        if SparkContext._active_spark_context is None:  # noqa: SLF001
+            with _no_console():
+                return builder.master(url).config(map=_SETTINGS).getOrCreate()
+    except spark_errors():
+        failed = True
+    if failed:  # raised here, so that the context does not carry the message of Spark
+        raise InputDataError(
+            "Spark does not start; is Java installed here (Spark Connect needs none), and may this "
+            "machine use the cluster?"
+        )
+    raise ParameterError("Spark already runs in this process; omit url to use its session")
+
+
+def _stop(spark: Any) -> None:
+    """Stop a session; ignore errors."""
+    try:
+        spark.stop()
+    except spark_errors():
+        pass
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Suppress loggers and warnings of the Spark client."""
+    from pyspark.logger import PySparkLogger
+
+    loggers = [logging.getLogger("pyspark"), logging.getLogger("py4j")]
+    loggers += [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    with warnings.catch_warnings(action="ignore"):
+        for logger in loggers:
+            logger.disabled = True
+        try:
+            yield
+        finally:
+            for logger, disabled in zip(loggers, before, strict=True):
+                logger.disabled = disabled
+
+
+@contextmanager
+def _no_console() -> Iterator[None]:
+    """Redirect standard streams while Java starts, since Java keeps the streams it inherits."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    copies = [os.dup(number) for number in (1, 2)]
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for number in (1, 2):
+            os.dup2(null, number)
+        yield
+    finally:
+        for number, copy in zip((1, 2), copies, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(null)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,3 +333,138 @@ class Spark:
 def open_engine(url: str | None) -> Spark:
     """Open Spark at an address, or in this process."""
     return Spark(url=url)
+
+
+_CHANGED = "the input changed while it was read; nothing was published"
+_TIMES = (
+    "holds text that is not a time in ISO 8601; times look like 2024-01-31, 2024-01-31 10:00:00 or "
+    "2024-01-31T10:00"
+)
+
+
+def tally_table(
+    table: Any,
+    run: Run,
+    share: Share,
+    columns: Columns,
+    domain: Domain,
+    *,
+    unit: PrivacyUnit,
+    key: bytes | None = None,
+    step: tuple[int, int] = (1, 1),
+    area: Area | None = None,
+    slices: TimeSlices | None = None,
+    strata: Strata | None = None,
+) -> Tally:
+    """Count the records of a table in an engine, as `psd.ingest.tally_builder.tally_batches` does.
+
+    Guarantees
+    ----------
+    - As those of `psd.ingest.tally_builder.tally_batches`: kept records of a unit are a function
+      of its own records and the key.
+    - Only counts of cells and of refused records leave the engine, and coordinates without their
+      users and times, each pair once: with an area or strata those that their rasters leave open,
+      in cells near an outline, or all if there is no raster; with ``columns.input_crs`` those of
+      all records.
+
+    Parameters
+    ----------
+    table : ibis.Table
+        Columns x and y, and user and time if `columns` names them. Private.
+    run : callable
+        Runs an expression in the engine and returns an Arrow table. It is called twice; once more
+        for each of a transformation, an area and strata, and once for these together.
+    share : callable
+        Brings a table of Arrow to the engine under a name, and gives its expression of Ibis.
+    columns : Columns
+        How text is read, the CRS of the coordinates, and names for messages. Public.
+    domain, unit, key, step, area, slices, strata
+        As in `psd.ingest.tally_builder.tally_batches`.
+
+    Returns
+    -------
+    Tally
+        Private.
+
+    Raises
+    ------
+    InputDataError
+        If a record is refused, wherever it lies.
+    DomainError
+        If coordinates cannot be transformed to the CRS of the domain.
+    """
+    check_counting(domain, unit, step, slices, strata)
+    project = column_projection(columns, domain, "the input")
+    is_projected = project is not same_points
+    if "time" not in table.columns and (unit.kind == "user-day" or slices is not None):
+        raise InputDataError(
+            "records have no time, and days and slices need one; name its column with time=NAME"
+        )
+    rows = parse_rows(table, domain, columns)
+    if slices is not None:
+        rows = add_slices(rows, slices, domain, share)
+    faults = run(count_faults(rows)).to_pylist()[0]
+    are_texts = tuple(table[axis].type().is_string() for axis in ("x", "y"))
+    _check(faults, columns, domain, are_texts)
+    key = secrets.token_bytes(16) if key is None else key
+    if is_projected or area is not None or strata is not None:
+        to_domain = project if is_projected else None
+        rows = place(rows, domain, run, share, project=to_domain, area=area, strata=strata)
+        placed = run(count_placed(rows)).to_pylist()[0]
+        most = faults["read" if is_projected else "inside"]  # no join adds a record
+        if placed["undecided"] or placed["rows"] > most:
+            raise ResourceError(_CHANGED)
+        faults["inside"] = placed["inside"]
+    parts = 1 if strata is None else strata.size
+    cells = run(count_cells(rows, domain, unit=unit, key=key, step=step, strata=parts))
+    code, number, weight = (
+        cells[name].to_numpy().astype(np.int64) for name in ("code", "number", "weight")
+    )
+    total = int(number.sum())
+    if total > faults["inside"] or (not unit.has_user and total < faults["inside"]):
+        raise ResourceError(_CHANGED)
+    order = np.argsort(code)
+    tally = tally_of_codes(code[order], weight[order], domain, step, slices, strata)
+    # Counts of the private report.
+    read, missing, inside = faults["read"], faults["missing"], faults["inside"]
+    others = faults.get("not_selected", 0)
+    outside = read - others - missing - inside
+    report = {"read": read, "without coordinates": missing, "outside": outside}
+    if "not_selected" in faults:
+        report["not selected"] = others
+    if unit.has_user and not unit.weight:
+        report["over the limit"] = inside - total
+    report["kept"] = total
+    return replace(tally, contributions=unit.contributions, report=report)
+
+
+def _check(
+    faults: dict[str, int], columns: Columns, domain: Domain, are_texts: tuple[bool, ...]
+) -> None:
+    """Refuse the records that this process would refuse, in the same order."""
+    points = (columns.x, columns.y) if columns.wkt is None else (columns.wkt, columns.wkt)
+    for axis, name, is_text in zip(("x", "y"), points, are_texts, strict=True):
+        if faults[f"bad_{axis}"]:
+            srid = srid_of(domain.crs, columns.input_crs)
+            rule = number_rule(columns, srid) if is_text else FINITE_RULE
+            raise InputDataError(f"column {name!r} {rule}")
+    if faults.get("bad_time"):
+        raise InputDataError(f"column {columns.time!r} {_TIMES}")
+    if faults.get("aware_time"):
+        raise InputDataError(
+            f"column {columns.time!r} holds times with an offset from UTC, which this engine does "
+            "not convert; give a column of timestamps, or local times without offset"
+        )
+    if faults.get("no_time"):
+        raise InputDataError("records have no time; remove them, or build without time=")
+    if faults.get("no_user"):
+        raise InputDataError(
+            "records have no user id, so no limit per user can hold for them; remove these "
+            "records, or build without user="
+        )
+    if faults.get("strange_user"):
+        raise InputDataError(
+            f"column {columns.user!r} of user ids holds characters that this engine cannot "
+            "normalise; write ids in ASCII, Latin, Cyrillic, kana, Chinese characters or Hangul "
+            "syllables, or build without engine="
+        )

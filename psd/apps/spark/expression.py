@@ -346,7 +346,7 @@ def place(
     rows : ibis.Table
         From `psd.apps.spark.expression.parse_rows`.
     run, share : callable
-        As in `psd.apps.spark.counts.tally_table`.
+        As in `psd.apps.spark.engine.tally_table`.
     project : callable, optional
         Transforms coordinates of the input to the CRS of the domain.
     domain, area, strata

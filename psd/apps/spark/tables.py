@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
-from psd._util.csv_text import AUTOMATIC, DELIMITERS
+from psd._util.column_kinds import AUTOMATIC, DELIMITERS
 from psd._util.wall_clock import check_zone
 from psd.apps.spark.parse import role_of
 from psd.errors import InputDataError, ParameterError

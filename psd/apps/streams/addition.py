@@ -24,7 +24,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from psd._util.wall_clock import zone_rules
-from psd.apps.streams.counters import sum_of_slices
 from psd.apps.streams.drawing import SliceDraws, bounded_period, count_slice
 from psd.apps.streams.outputs import Output, PublishedSeries
 from psd.apps.streams.plan import (
@@ -32,6 +31,7 @@ from psd.apps.streams.plan import (
     check_paid,
     fault_charge,
     read_public_inputs,
+    sum_of_slices,
 )
 from psd.apps.streams.state import SLICES, TOTALS, Block, RandomTape, State
 from psd.errors import InputDataError, LedgerError, ParameterError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psd.apps.streams.counters import Total, next_total, toeplitz_squared_sensitivity, tree_levels
+from psd.apps.streams.plan import Total, next_total, toeplitz_squared_sensitivity, tree_levels
 from psd.curator.curator import Curator
 from psd.ingest.contribution_bounding import running_number
 from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from fractions import Fraction
 
-    from psd.apps.streams.counters import Counter
-    from psd.apps.streams.plan import StreamRequest
+    from psd.apps.streams.plan import Counter, StreamRequest
     from psd.apps.streams.state import Block
     from psd.ingest.tally import Tally
     from psd.publish.observer import Observer
@@ -255,7 +254,7 @@ class SliceDraws:
         budget = Budget(self.request.loss, on_first_spend=lambda: self.statement)
         budget.open()
         total = budget.total
-        # In rho all of it is for the slices: their totals are sums, see `psd.apps.streams.choice`.
+        # In rho all of it is for the slices: their totals are sums.
         slices = slices_part(total, self.counter)
         if slices < total:
             budget.reserve(withheld, slices if withheld == "slices" else total - slices)

@@ -149,7 +149,7 @@ class Stream:
             How totals are computed: as sums of the slices, or by a counter with noise of its own,
             which gets half of epsilon; ``toeplitz`` needs a delta, and slices with Gaussian noise
             have sums. By default the smallest predicted error of the last total decides, see
-            `psd.apps.streams.choice`; a ledger has no charge for ``toeplitz``. Public.
+            `psd.apps.streams.creation`; a ledger has no charge for ``toeplitz``. Public.
 
         Returns
         -------

@@ -21,7 +21,7 @@ from psd.apps.suggest.models import (
     write_weights,
 )
 from psd.apps.suggest.places import suggest_places
-from psd.privacy.noisy_sums import NoisySums, PersonPart, Statistic
+from psd.privacy.count_noise import NoisySums, PersonPart, Statistic
 
 __all__ = [
     "FEATURES",

@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd._util.atomic_write import write_file
 from psd._util.declared_parameters import integer_between
-from psd._util.strict_json import strict_json
+from psd._util.json_toml import strict_json
 from psd.errors import DomainError, ParameterError, ReleaseFormatError
+from psd.privacy.count_noise import NoisySums, Statistic, deviation, fill_symmetric, triangle
 from psd.privacy.loss import parse_delta, parse_epsilon
-from psd.privacy.noisy_sums import NoisySums, Statistic, deviation, fill_symmetric, triangle
 from psd.space.crs import explain_proj_errors, offline, parse_crs
 from psd.space.domain import Domain
 from psd.statistics.raster import density_raster

@@ -24,7 +24,7 @@ from typing import IO
 
 import numpy as np
 
-from psd._util.csv_text import (
+from psd._util.column_kinds import (
     AUTOMATIC,
     DELIMITERS,
     OpenQuoteError,

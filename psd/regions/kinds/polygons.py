@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
-from psd._util.threads import map_items
+from psd._util.processes import map_items
 from psd.errors import ParameterError, ReleaseFormatError
 from psd.regions.hierarchy import NO_REGION, RegionGeometry, RegionLevel, read_levels, write_levels
 from psd.regions.raster import RegionRaster

@@ -8,17 +8,21 @@ from scipy.stats import binom
 
 import psd
 from psd.accounting import PICO
-from psd.apps.auditing.attacks import audit
-from psd.apps.auditing.bounds import (
+from psd.apps.auditing.attacks import audit, guess_canaries
+from psd.apps.auditing.pairs import (
+    Pair,
+    Samples,
+    Threshold,
     accuracy_under_delta,
     epsilon_from_accuracy,
+    event_loss,
     guess_accuracy,
+    largest_rho,
     log_ratio_limits,
     lower_limit,
+    record_losses,
     upper_limit,
 )
-from psd.apps.auditing.canaries import guess_canaries
-from psd.apps.auditing.pairs import Pair, Samples, Threshold, event_loss, largest_rho, record_losses
 from psd.errors import ParameterError
 from psd.privacy.loss import NANO, Loss
 from psd.privacy.unit import WEIGHT, PrivacyUnit

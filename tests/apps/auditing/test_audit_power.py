@@ -10,8 +10,7 @@ import psd
 from privacy.planted_bugs.bug import around, replaced
 from privacy.planted_bugs.curator import prunes_on_true_counts, sensitivity_forgets_k
 from privacy.planted_bugs.selection import selection_without_factor_2
-from psd.apps.auditing.attacks import audit
-from psd.apps.auditing.canaries import Plot, run_canaries
+from psd.apps.auditing.attacks import Plot, audit, run_canaries
 from psd.apps.auditing.pairs import Pair, record_losses
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.loss import Loss

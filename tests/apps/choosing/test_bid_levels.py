@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from psd.apps.choosing.counts import BidLevels
-from psd.apps.choosing.price_list import PriceList
+from psd.apps.choosing.files import PriceList
 from psd.errors import InputDataError
 from psd.ingest.sources import Columns, read
 from psd.ingest.tally import Batch

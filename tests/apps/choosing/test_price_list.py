@@ -5,8 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from psd.apps.choosing.files import read_tariffs
-from psd.apps.choosing.price_list import MAX_PRICES, PriceList, parse_price
+from psd.apps.choosing.files import MAX_PRICES, PriceList, parse_price, read_tariffs
 from psd.errors import InputDataError, ParameterError
 from support.tables import refused, refused_calls
 

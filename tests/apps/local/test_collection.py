@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from psd.apps.local import collection, counting
+from psd.apps.local.aggregation import count_support
 from psd.apps.local.collection import collect
-from psd.apps.local.counting import count_support
 from psd.apps.local.device import Words, draw_report, report_line
 from psd.apps.local.randomization import ManyWords, format_reports, randomise_group
 from psd.errors import InputDataError, ParameterError, WriteError

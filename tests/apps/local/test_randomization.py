@@ -11,9 +11,9 @@ import threading
 import pytest
 
 from psd.apps.local import device
+from psd.apps.local.aggregation import count_support
 from psd.apps.local.campaigns import load_campaign
 from psd.apps.local.collection import collect
-from psd.apps.local.counting import count_support
 from psd.apps.local.device import NANO
 from psd.apps.local.randomization import RowStore, answer, client, create_store, randomize
 from psd.errors import BudgetError, InputDataError, LedgerError, ParameterError, WriteError

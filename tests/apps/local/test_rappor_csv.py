@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from psd.apps.local.aggregation import count_support
 from psd.apps.local.answer_design import design_options, design_words
 from psd.apps.local.answer_tables import tabulate_words
 from psd.apps.local.campaigns import encode_campaign
 from psd.apps.local.collection import SCHEMA, collect
-from psd.apps.local.counting import count_support
 from psd.errors import InputDataError, ParameterError
 
 # Word, cohort, hashes and bits, and the bits that google/rappor's client sets.

@@ -21,7 +21,7 @@ from psd.apps.local.randomization import (
 )
 from psd.apps.local.rounds import next_round
 from psd.errors import DomainError, ParameterError
-from psd.regions.inputs import CellRegions, RegionFiles
+from psd.regions.files import CellRegions, RegionFiles
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from support.local_regions import BOXES, region_campaign, wards
 

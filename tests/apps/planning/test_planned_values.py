@@ -7,8 +7,12 @@ import pytest
 
 import psd
 from psd.apps.planning.figures import plot_plan
-from psd.apps.planning.population import AssumedDensity, draw_population, square_domain
-from psd.apps.planning.region_population import draw_region_population
+from psd.apps.planning.population import (
+    AssumedDensity,
+    draw_population,
+    draw_region_population,
+    square_domain,
+)
 from psd.apps.planning.simulation import with_values
 from psd.decompositions import Regions, method
 from psd.errors import ParameterError

@@ -10,7 +10,7 @@ import pytest
 import shapely
 
 import psd
-from psd.apps.planning.region_population import draw_region_population
+from psd.apps.planning.population import draw_region_population
 from psd.apps.planning.text import region_sentences, region_setting
 from psd.decompositions import Regions
 from psd.errors import ParameterError

@@ -6,10 +6,10 @@ import pytest
 import shapely
 
 import psd
-from psd.apps.planning import region_population
-from psd.apps.planning.region_population import read_populations, region_populations
+from psd.apps.planning import population as region_population
+from psd.apps.planning.population import read_populations, region_populations
 from psd.errors import InputDataError, ParameterError
-from psd.regions.inputs import RegionFiles
+from psd.regions.files import RegionFiles
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.space.boundary import Boundary
 from psd.space.covariate import Covariate

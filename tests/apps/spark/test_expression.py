@@ -16,7 +16,7 @@ import shapely
 import psd
 from psd._util.wall_clock import wall_clock
 from psd.apps.spark import expression
-from psd.apps.spark.counts import tally_table
+from psd.apps.spark.engine import tally_table
 from psd.apps.spark.expression import parse_rows, to_sql
 from psd.apps.spark.parse import COMPOSED, literal_double, role_of
 from psd.errors import DomainError, InputDataError, InternalError, ParameterError, ResourceError
@@ -362,7 +362,7 @@ def test_joins_that_would_double_records_are_refused(monkeypatch):
     doubled = lambda rows, *given, **more: whole(rows, *given, **more).pipe(  # noqa: E731
         lambda placed: placed.union(placed)
     )
-    monkeypatch.setattr("psd.apps.spark.counts.place", doubled)
+    monkeypatch.setattr("psd.apps.spark.engine.place", doubled)
     with pytest.raises(ResourceError, match="the input changed"):
         by_expression(ROWS, engines.COLUMNS, engines.DOMAIN, **options)
 

@@ -177,7 +177,7 @@ def test_addresses_and_sessions_that_are_none(monkeypatch):
             psd.apps.spark.Spark(url=url)
     with pytest.raises(ParameterError, match="no active Spark session"):
         tally(psd.apps.spark.Spark(), "a.csv")
-    find = "psd.apps.spark.session.find_spec"
+    find = "psd.apps.spark.engine.find_spec"
     monkeypatch.setattr(find, lambda name: name != "py4j" or None)
     with pytest.raises(MissingExtraError, match=r"pip install '\.\[spark\]'"):
         tally(psd.apps.spark.Spark(url="local[1]"), "a.csv")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psd
-from psd.apps.streams.choice import choose_counter, noise_text, settled_noise
+from psd.apps.streams.creation import choose_counter, noise_text, settled_noise
 from psd.apps.streams.plan import (
     StreamPlan,
     StreamRequest,

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from psd.apps.auditing.bounds import transcript_rho
+from psd.apps.auditing.pairs import transcript_rho
 from psd.privacy.count_noise import CountNoise
 from psd.privacy.unit import squared_sensitivity
 from psd.testing import RecordingSampler

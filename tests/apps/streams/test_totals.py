@@ -9,9 +9,9 @@ import pytest
 
 import psd
 from psd.apps.streams import counters, drawing
-from psd.apps.streams.counters import blocks_of, next_total, variance_factors
 from psd.apps.streams.creation import totals_path
 from psd.apps.streams.drawing import bounded_period
+from psd.apps.streams.plan import blocks_of, next_total, variance_factors
 from psd.apps.streams.state import empty_tally
 from psd.decompositions import Grid, Quadtree
 from psd.errors import ParameterError

@@ -11,7 +11,7 @@ from psd.apps.suggest.models import (
     person_part,
     solve_weights,
 )
-from psd.privacy.noisy_sums import Statistic, deviation, fill_symmetric, triangle
+from psd.privacy.count_noise import Statistic, deviation, fill_symmetric, triangle
 from support.suggestions import city_release
 
 

@@ -117,7 +117,7 @@ def prices_from_the_bids(original, self, tally, domain):
 
 @planted(test="tests/apps/choosing/test_price_list.py::test_a_bid_reaches_the_prices_up_to_it")
 @like("a bid above the list that moves a score by more than the largest price")
-@around("psd.apps.choosing.price_list.PriceList.levels")
+@around("psd.apps.choosing.files.PriceList.levels")
 def bids_above_the_list_left_out(original, self, bids):
     """A bid above all prices reaches none of them."""
     reached = original(self, bids)

@@ -505,7 +505,7 @@ def reports_in_the_order_in_which_they_came():
 
 
 @planted(test=COLLECT + "test_a_nonce_counts_once_in_a_part_and_across_parts", like="counted twice")
-@instead("psd.apps.local.counting._drop_repeated")
+@instead("psd.apps.local.aggregation._drop_repeated")
 def nonces_of_other_parts_count_again(tables):
     """A report that is in two parts counts twice."""
     return pa.concat_tables(tables), 0

@@ -117,7 +117,7 @@ def quantile_bounds_of_the_data(original, self, nodes, ends, axis, p, q):
 
 
 @planted(test=HTF, like="scores without a usable sensitivity: variance, entropy, squared errors")
-@instead("psd.curator.division_scores.deviations")
+@instead("psd.curator.candidate_scores.deviations")
 def division_by_squared_deviations(part, count, times, bins):
     """The unevenness of a part is its sum of squared deviations."""
     total, squares = np.zeros((2, len(bins)), np.int64)

@@ -38,7 +38,7 @@ STEPS = COUNTED + "test_a_record_of_any_step_costs_no_more_than_the_totals_were_
 
 
 @planted(test=STEPS + "[tree-grid]", like="noise of a stream added to its output")
-@around("psd.apps.streams.counters._advance_tree")
+@around("psd.apps.streams.plan._advance_tree")
 def counter_noise_on_totals(advance, step, tally, blocks, draw):
     """The counter draws noise on each running total, and not on blocks of steps."""
     sums = [counters.tally_of(blocks[at], 1) for at in counters.blocks_of(step)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import psd.curator.curator
-import psd.curator.privtree_split
+import psd.curator.path_charges
 from psd.ingest.tally import Tally
 from psd.privacy.loss import NANO
 from psd.space.domain import Domain

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from psd.curator.privtree_split import split_rule
+from psd.curator.path_charges import split_rule
 from psd.privacy.loss import NANO
 
 # Log-probabilities are sums of a few dozen floats of magnitude 1.

@@ -11,9 +11,8 @@ import pyarrow as pa
 import shapely
 
 import psd
-from psd.curator.contribution_choice import ContributionChoice
 from psd.curator.curator import Curator
-from psd.curator.private_bounds import PrivateBounds
+from psd.curator.private_bounds import ContributionChoice, PrivateBounds
 from psd.decompositions import Cascade, Grid, KDStandard
 from psd.ingest.tally import Batch
 from psd.testing import LeakError, small_domain

@@ -2,7 +2,7 @@
 
 import pytest
 
-from psd._util.csv_text import OpenQuoteError, is_separator_line, match_name, split_names
+from psd._util.column_kinds import OpenQuoteError, is_separator_line, match_name, split_names
 
 
 def test_names_are_split_at_the_separator():

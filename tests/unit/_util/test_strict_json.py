@@ -2,7 +2,7 @@
 
 import pytest
 
-from psd._util.strict_json import MAX_HEADER, strict_json
+from psd._util.json_toml import MAX_HEADER, strict_json
 from psd.errors import ReleaseFormatError
 
 TEXTS = [

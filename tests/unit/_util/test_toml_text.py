@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from psd._util.toml_text import toml_text
+from psd._util.json_toml import toml_text
 from psd.errors import ParameterError
 
 TABLES = {

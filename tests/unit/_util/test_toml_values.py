@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from psd._util.toml_text import check_texts, read_toml, texts_of, values_of
+from psd._util.json_toml import check_texts, read_toml, texts_of, values_of
 from psd.errors import ParameterError
 
 

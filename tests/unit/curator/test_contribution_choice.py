@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psd.curator.contribution_choice import (
+from psd.curator.private_bounds import (
     ContributionChoice,
     candidate_bounds,
     choose_contribution_bound,

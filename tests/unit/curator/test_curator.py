@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from psd.curator.curator import Curator
-from psd.curator.privtree_split import split_rule
+from psd.curator.path_charges import split_rule
 from psd.errors import BudgetError, InternalError, ParameterError
 from psd.mechanisms import mechanisms
 from psd.mechanisms.base import MAX_SENSITIVITY
@@ -190,7 +190,7 @@ def test_cells_that_change_after_they_were_cut_change_no_later_question():
 
 def test_a_shape_has_so_many_nodes_and_no_more(monkeypatch):
     for most, leaves in ((4, 1), (5, 4), (20, 4), (21, 16), (40, 16)):
-        monkeypatch.setattr("psd.curator.privtree_split.MAX_SHAPE_NODES", most)
+        monkeypatch.setattr("psd.curator.path_charges.MAX_SHAPE_NODES", most)
         made, _ = curator(side=8, script=ALL)
         assert len(made.privtree_shape(made.root(), NANO, height=20)) == leaves
         assert (len(made.tree()), made.spent) == (leaves + leaves // 3, NANO)

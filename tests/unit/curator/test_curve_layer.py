@@ -12,7 +12,7 @@ from psd.privacy.budget import Budget
 from psd.privacy.loss import NANO
 from psd.space.box_tree import check_tree
 from psd.space.domain import Domain
-from psd.space.hilbert import MAX_ORDER, lattice_codes
+from psd.space.grids import MAX_ORDER, lattice_codes
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.hilbert_oracle import codes
 from support.privacy.samplers import ExactSampler

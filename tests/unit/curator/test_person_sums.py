@@ -9,7 +9,7 @@ import pytest
 from psd.curator.person_sums import PersonSums
 from psd.errors import BudgetError, InternalError, ParameterError
 from psd.privacy.budget import Budget
-from psd.privacy.noisy_sums import Statistic
+from psd.privacy.count_noise import Statistic
 from support.suggestions import RecordedSums
 
 PERSONS = np.array([0, 0, 1, 4, 4, 4])

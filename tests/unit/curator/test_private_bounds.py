@@ -10,8 +10,7 @@ import pytest
 import shapely
 
 import psd
-from psd.curator.contribution_choice import ContributionChoice
-from psd.curator.private_bounds import PrivateBounds, find_bounds
+from psd.curator.private_bounds import ContributionChoice, PrivateBounds, find_bounds
 from psd.errors import DomainError, InputDataError, ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms.sampler import SecureSampler

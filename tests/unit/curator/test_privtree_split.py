@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import psd.curator.privtree_split
+import psd.curator.path_charges
 from psd.curator.curator import Curator
-from psd.curator.privtree_split import split_rule
+from psd.curator.path_charges import split_rule
 from psd.errors import BudgetError, ParameterError
 from psd.mechanisms.certified_thresholds import exp_enclosure
 from psd.mechanisms.sampler import SecureSampler
@@ -42,7 +42,7 @@ def test_rule():
     rule = split_rule(np.array([1, NANO, 1]), 4_000)
     assert rule.delta.tolist() == [12_938_747_370_453, 12_939, 12_938_747_370_453]
     assert split_rule(np.array([1_000 * NANO]), 10**9).numerator < 2**63
-    above, unit = psd.curator.privtree_split._LN_4, Fraction(1, 10**18)
+    above, unit = psd.curator.path_charges._LN_4, Fraction(1, 10**18)
     assert exp_enclosure(above.numerator, above.denominator, 128)[1] <= 2**126
     below = above - unit
     assert exp_enclosure(below.numerator, below.denominator, 128)[0] >= 2**126

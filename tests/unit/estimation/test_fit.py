@@ -11,7 +11,7 @@ import shapely
 import psd
 from psd.estimation import fit as module
 from psd.estimation.constants import MEDIAN_REACH, SLOPE_OVERDISPERSION
-from psd.estimation.covariate import CovariateDensity
+from psd.estimation.density import CovariateDensity
 from psd.estimation.fit import fit, fit_together
 from psd.estimation.least_squares import infer_counts, prune_counts
 from psd.estimation.nonuniformity import fit_dispersion

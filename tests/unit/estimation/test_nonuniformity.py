@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psd
-from psd.estimation.covariate import parent_shares
+from psd.estimation.density import parent_shares
 from psd.estimation.least_squares import infer_counts
 from psd.estimation.nonuniformity import cell_ceiling, fit_dispersion, nonuniformity_variance
 from psd.privacy.loss import NANO

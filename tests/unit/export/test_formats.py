@@ -17,7 +17,7 @@ import shapely
 from pyproj import CRS, Geod
 
 import psd
-from psd._util.csv_text import csv_text
+from psd._util.column_kinds import csv_text
 from psd.errors import ParameterError, WriteError
 from psd.export import raster_suffixes, suffixes
 from psd.export.csv import write as write_csv

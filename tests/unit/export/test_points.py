@@ -12,7 +12,7 @@ import shapely
 
 import psd
 from psd.errors import ParameterError, WriteError
-from psd.export._points import MOST_HELD
+from psd.export._views import MOST_HELD
 from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.release.post_processing import PostProcessing
 from support.local import campaign, local_release, places

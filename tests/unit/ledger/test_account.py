@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import psd
-from psd.curator.contribution_choice import ContributionChoice
-from psd.curator.private_bounds import PrivateBounds
+from psd.curator.private_bounds import ContributionChoice, PrivateBounds
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ingest.columns import reading_of
 from psd.ingest.partial_tally import PartOrigin

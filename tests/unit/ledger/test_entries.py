@@ -11,8 +11,8 @@ from psd.errors import LedgerError
 from psd.ledger import entries as journal
 from psd.ledger.charges import Charge
 from psd.ledger.entries import entry, replay_entries
-from psd.ledger.entry_schema import validate_entry
 from psd.ledger.extents import Region
+from psd.ledger.file import validate_entry
 from psd.privacy.loss import Loss
 from support.ledger_entries import CHARGE, DATASET, REGION
 

@@ -14,8 +14,7 @@ import pytest
 import shapely
 
 import psd
-from psd.curator.contribution_choice import ContributionChoice
-from psd.curator.private_bounds import PrivateBounds
+from psd.curator.private_bounds import ContributionChoice, PrivateBounds
 from psd.decompositions import Quadtree
 from psd.errors import LedgerError, ParameterError, PsdError
 from psd.ledger.ledger import Ledger

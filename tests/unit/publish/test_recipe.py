@@ -10,7 +10,7 @@ from psd.publish.public_inputs import regions_of
 from psd.publish.recipe import PrivateInputs, Recipe
 from psd.publish.request import BuildRequest
 from psd.publish.request_values import parse_values, regions_from_values
-from psd.regions.inputs import CellRegions, RegionFiles
+from psd.regions.files import CellRegions, RegionFiles
 from psd.space.domain import Domain
 
 TEXT = """

@@ -17,9 +17,16 @@ from psd._util.file_endings import file_of
 from psd.errors import DomainError, InputDataError, ParameterError, WriteError
 from psd.publish.area import bounds_from_file
 from psd.publish.public_inputs import BoundaryFile, CovariateFile, read_raster
-from psd.regions.files import count_features, read_boxes, read_polygons, read_table
+from psd.regions.files import (
+    CellRegions,
+    RegionFiles,
+    count_features,
+    read_boxes,
+    read_polygons,
+    read_table,
+    refuse_record_files,
+)
 from psd.regions.hierarchy import KINDS, RegionHierarchy
-from psd.regions.inputs import CellRegions, RegionFiles, refuse_record_files
 from psd.regions.kinds.grid_cells import GridCells, hierarchy_from_grid
 from psd.space.boundary import Boundary
 from psd.space.domain import Domain
@@ -113,7 +120,7 @@ def test_files_that_are_refused(wards, monkeypatch):
     ):
         with pytest.raises(error, match=words):
             RegionFiles(paths=(str(wards / name),), ids=("WARD",)).read(PLANE)
-    monkeypatch.setattr("psd.regions.inputs.MAX_POLYGONS", 3)
+    monkeypatch.setattr("psd.regions.files.MAX_POLYGONS", 3)
     monkeypatch.setattr("geopandas.read_file", lambda *_: pytest.fail("read before it is counted"))
     with pytest.raises(ParameterError, match="must be at most 3 polygons, got 4"):
         RegionFiles(paths=(str(wards / "wards.gpkg"),), ids=("WARD",)).read(PLANE)

@@ -20,9 +20,8 @@ from psd.privacy.loss import NANO
 from psd.privacy.unit import PrivacyUnit
 from psd.release import file as release_file
 from psd.release import series_file
-from psd.release.allow_list import check_release
 from psd.release.record import ReleaseRecord
-from psd.release.schema import FIELDS
+from psd.release.schema import FIELDS, check_release
 from psd.space.box_tree import Tree
 from psd.space.covariate import Covariate
 from psd.testing import small_domain, small_tally

@@ -10,7 +10,7 @@ import shapely
 import psd
 from psd.errors import DomainError, ParameterError
 from psd.query.index import CubeWindow
-from psd.statistics.differences import count_pair, differences, ratios
+from psd.statistics.several_areas import count_pair, differences, ratios
 from support.cubes import cube
 from support.releases import changed
 from support.trees import SOUTH_UP, grid_release

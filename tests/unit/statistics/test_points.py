@@ -15,7 +15,7 @@ from psd.regions.polygon_hierarchy import hierarchy_from_polygons
 from psd.release.post_processing import PostProcessing
 from psd.space.box_tree import locate
 from psd.space.covariate import Covariate
-from psd.space.hilbert import decode, encode
+from psd.space.grids import decode, encode
 from psd.statistics.points import draw_points, whole_counts
 from psd.testing.data import release_from_counts
 from support.goodness_of_fit import pooled_p_value

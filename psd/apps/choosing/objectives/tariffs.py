@@ -11,8 +11,8 @@ import numpy as np
 from psd._util.arrays import Integers
 from psd._util.instances import check_instance
 from psd.apps.choosing.counts import BidLevels
+from psd.apps.choosing.files import PriceList
 from psd.apps.choosing.objectives import Pick
-from psd.apps.choosing.price_list import PriceList
 from psd.errors import ParameterError
 from psd.ingest.tally import Tally
 from psd.mechanisms.permute_and_flip import PermuteAndFlip

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import psd
-from psd.apps.spark.session import open_session
+from psd.apps.spark.engine import open_session
 from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import Columns
 from psd.privacy.unit import PrivacyUnit

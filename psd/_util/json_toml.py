@@ -1,4 +1,8 @@
-"""TOML: write keys, tables and arrays of tables; read them, and check the kinds of values."""
+"""JSON and TOML that have one reading.
+
+JSON has no duplicate keys, no NaN or infinity and a limited size. Keys, tables and arrays of tables
+of TOML are written, and read with the kinds of their values checked.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,32 @@ from decimal import Decimal
 from typing import Any
 
 from psd._util.instances import type_text
-from psd.errors import ParameterError
+from psd.errors import ParameterError, ReleaseFormatError
 
-__all__ = ["read_toml"]
+__all__ = ["read_toml", "strict_json"]
+
+
+MAX_HEADER = 2**20
+"""Most bytes of the JSON in a file's footer."""
+
+
+def strict_json(raw: bytes, limit: int = MAX_HEADER) -> Any:
+    """Parse JSON of at most `limit` bytes that no two readers read differently."""
+    if len(raw) > limit:
+        raise ReleaseFormatError("its header is too long")
+
+    def refuse(text: str) -> None:
+        raise ValueError(text)
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise ValueError("duplicate key")
+        return dict(pairs)
+
+    try:
+        return json.loads(raw, parse_constant=refuse, object_pairs_hook=unique)
+    except (ValueError, RecursionError):
+        raise ReleaseFormatError("its header is not strict JSON") from None
 
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
