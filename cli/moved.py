@@ -62,13 +62,7 @@ OPTIONS: Final[dict[str, str]] = {
 
 
 def refuse_moved(words: str) -> None:
-    """Answer old words with the new ones.
-
-    Raises
-    ------
-    UsageError
-        If the words are in the table.
-    """
+    """Answer old words with the new ones."""
     if words in COMMANDS:
         raise click.UsageError(
             f"psd {words} is now psd {COMMANDS[words]}; it goes with version 1.0.0"

@@ -14,7 +14,7 @@ from data_sets import SEOUL_BOUNDS, chosen_sets
 import psd
 from psd.privacy.loss import NANO
 from psd.query.answer_table import two_sided_quantile
-from psd.query.boxes import box_fraction
+from psd.query.box_parts import box_fraction
 from psd.query.joint import simultaneous_level
 from psd.query.traversal import traverse, weighted_total
 from psd.release.post_processing import PostProcessing

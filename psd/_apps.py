@@ -143,13 +143,7 @@ def has_command(name: str) -> bool:
 
 
 def check_app(name: str, *, what: str) -> None:
-    """Check that an app is there.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not; the message says what needs it.
-    """
+    """Check that an app is there."""
     if not has_app(name):
         raise MissingExtraError(
             f"{what} must have the app {name!r}, which this installation of psd was made without; "
@@ -177,25 +171,13 @@ def load_app(module: str, *, what: str) -> ModuleType:
 
 
 def load_member(name: str) -> Any:
-    """Member of a module of an app, by a name of `MEMBERS`.
-
-    Raises
-    ------
-    MissingExtraError
-        If the app is not there.
-    """
+    """Member of a module of an app, by a name of `MEMBERS`."""
     module = load_app(MEMBERS[name], what=f"psd.{'apps.' * ('.' in name)}{name}")
     return getattr(module, name.rpartition(".")[2])
 
 
 def member_of(module: str, name: str) -> Any:
-    """Member of the package of an app by its name; for `__getattr__` of such packages.
-
-    Raises
-    ------
-    AttributeError
-        If it has none of this name.
-    """
+    """Member of the package of an app by its name; for `__getattr__` of such packages."""
     app = module.rpartition(".")[2]
     if f"{app}.{name}" not in MEMBERS:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -75,13 +75,6 @@ def choice_domain(
     """Domain of a choice that needs no cells: the bounds, as one of them.
 
     Without bounds, the message names what the command takes instead of them.
-
-    Raises
-    ------
-    UsageError
-        If there are no bounds.
-    DomainError
-        As `psd.Domain`.
     """
     from psd.space.domain import Domain
 
@@ -95,23 +88,13 @@ def choice_domain(
 
 
 def check_unrounded(coordinate_resolution: str | None) -> None:
-    """Refuse a coordinate resolution where regions decide what a record counts for.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a coordinate resolution where regions decide what a record counts for."""
     if coordinate_resolution is not None:
         raise click.UsageError("--coordinate-resolution must be left out with --regions")
 
 
 def zone_numbers(text: str) -> tuple[int, ...]:
     """Numbers of zones of ``--zones``: one, or a range.
-
-    Raises
-    ------
-    BadParameter
-        If it is neither.
 
     Examples
     --------

@@ -14,13 +14,7 @@ __all__ = ["find_command", "module_of_app"]
 
 
 def find_command(name: str) -> click.Command:
-    """Import a command, of the core or of an app.
-
-    Raises
-    ------
-    MissingExtraError
-        If it, or all that is below it, is of an app that is not there.
-    """
+    """Import a command, of the core or of an app."""
     if not _apps.has_command(name):
         _apps.check_app(_apps.apps_of(name)[0], what=f"psd {name}")
     if name in _apps.COMMANDS:
@@ -30,12 +24,6 @@ def find_command(name: str) -> click.Command:
 
 
 def module_of_app(app: str, *, what: str) -> ModuleType:
-    """Import what an app has on the command line.
-
-    Raises
-    ------
-    MissingExtraError
-        If the app is not there; the message says what needs it.
-    """
+    """Import what an app has on the command line."""
     _apps.check_app(app, what=what)
     return importlib.import_module(f"psd_cli.apps.{app}")

@@ -92,13 +92,7 @@ statistic_options = chain_options(
 
 
 def refuse_strange(kind: str) -> None:
-    """Refuse options that have no meaning for a kind of query.
-
-    Raises
-    ------
-    UsageError
-        For the first of them.
-    """
+    """Refuse options that have no meaning for a kind of query."""
     if kind in STATISTICS:
         refuse_others(STATISTICS[kind] | _COMMON, f"with --{kind}")
         return
@@ -108,13 +102,7 @@ def refuse_strange(kind: str) -> None:
 
 
 def read_areas(options: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of `Release.query` for what is asked about, from exactly one of the options.
-
-    Raises
-    ------
-    UsageError
-        If options contradict each other, or there is none.
-    """
+    """Arguments of `Release.query` for what is asked about, from exactly one of the options."""
     named = named_regions(**{name: options[name] for name in _NAMES})
     shapes = {name: options[name] for name in SHAPES}
     if named is None:

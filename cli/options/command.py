@@ -221,13 +221,7 @@ def chain_options(*options: Decorator) -> Decorator:
 
 
 def refuse_others(allowed: Container[str], why: str) -> None:
-    """Refuse options of the command line whose parameters are not allowed.
-
-    Raises
-    ------
-    UsageError
-        For the first of them; the reason ends the sentence.
-    """
+    """Refuse options of the command line whose parameters are not allowed."""
     ctx = click.get_current_context()
     for param in ctx.command.params:
         name = str(param.name)

@@ -93,13 +93,6 @@ def account_of(
 
     Releases in the folders of the ledger and of the outputs are compared with it: an older copy of
     a ledger does not have their charges, and an edited one has others.
-
-    Raises
-    ------
-    UsageError
-        If an option is given without those that it needs.
-    LedgerError
-        If the ledger cannot be used, has no such dataset, is an older copy, or was edited.
     """
     from psd.ledger.account import Account
 

@@ -18,15 +18,7 @@ def read_regions(
     polygons_crs: str | None,
     repair: bool = False,
 ) -> Any:
-    """Boxes or polygons, from exactly one of the three options.
-
-    Raises
-    ------
-    UsageError
-        If not exactly one of the options is present.
-    InputDataError, ParameterError
-        If the file cannot be read as regions.
-    """
+    """Boxes or polygons, from exactly one of the three options."""
     from psd.regions import files as region_files
     from psd.space import regions
 
@@ -83,15 +75,7 @@ def named_regions(
     table_id: str | None,
     level: str | None,
 ) -> dict[str, Any] | None:
-    """Arguments of `Release.query` for the regions of the options; None without any.
-
-    Raises
-    ------
-    UsageError
-        If options contradict each other.
-    InputDataError
-        If the table cannot be read.
-    """
+    """Arguments of `Release.query` for the regions of the options; None without any."""
     from psd.regions.files import read_table
 
     if table_id is not None and table is None:

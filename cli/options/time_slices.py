@@ -91,11 +91,6 @@ def release_or_series_at(path: str, name: str | None, option: str = "--slice") -
     """Release of a file, or the time slice of it that an option names.
 
     What every command reads passes through here, so each notes counts that were given.
-
-    Raises
-    ------
-    UsageError
-        If a slice of a release without time is named.
     """
     loaded = _load(path)
     if name is not None and loaded.slices is None:
@@ -108,15 +103,7 @@ def release_or_series_at(path: str, name: str | None, option: str = "--slice") -
 
 
 def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
-    """Release of a file, which must be without time unless an option names a slice.
-
-    Raises
-    ------
-    UsageError
-        If a slice of a single release is named.
-    ReleaseFormatError
-        If the file is not a release, or is a series and no slice is named.
-    """
+    """Release of a file, which must be without time unless an option names a slice."""
     from psd.errors import ReleaseFormatError
     from psd.release.cube import refuse_views
 
@@ -136,13 +123,7 @@ def release_at(path: str, name: str | None, option: str = "--slice") -> Release:
 
 
 def release_when(path: str, when: tuple[str, ...]) -> Release:
-    """Release of a file, or the one time slice that a window is; see `release_at`.
-
-    Raises
-    ------
-    UsageError
-        If several windows are named, one of several slices, or one of a single release.
-    """
+    """Release of a file, or the one time slice that a window is; see `release_at`."""
     loaded = _load(path)
     if is_cube(loaded):
         if len(when) > 1:
@@ -180,11 +161,6 @@ def release_viewed(
     """Release of a file, its time slice of a name, or a cube that is looked at.
 
     when, category, each: what is looked at of a cube, if it is not all of it.
-
-    Raises
-    ------
-    UsageError
-        If something of another release is looked at, or a slice and windows.
     """
     if when and name is not None:
         raise click.UsageError("--slice must be left out with --when")

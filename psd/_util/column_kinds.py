@@ -1,4 +1,12 @@
-"""DOCSTRING."""
+"""Columns of a caller's table in files: what each format holds as it is, and what becomes text.
+
+`_RULES` has a row for each format. A column that its format cannot hold becomes text from which its
+values can be read back; all of it, so that a column has one type. What is not even a text of the
+format is refused by the name of the column. A missing value, and NaN, is missing in every format.
+
+CSV has a header line, and text in which no spreadsheet finds a formula. Both sides of the wall read
+it: records, and public files such as boxes.
+"""
 
 from __future__ import annotations
 

@@ -332,13 +332,7 @@ class Publication:
         return tuple(map(type(self), self.record.releases))
 
     def __iter__(self) -> Iterator[str]:
-        """Names of the time slices.
-
-        Raises
-        ------
-        ParameterError
-            If the release has no time.
-        """
+        """Names of the time slices."""
         return iter(self._time())
 
     def __getitem__(self, name: Any) -> Self:
@@ -348,11 +342,6 @@ class Publication:
         with all labels below it, and ``cube[:, "work"]`` all time. A view is asked, drawn and
         exported, and has the guarantee of its cube; it is no release of its own, and cannot be
         saved. Its cells have the answers of `Release.query` to their boxes.
-
-        Raises
-        ------
-        ParameterError
-            If the release has no such slice, or the cube no such window or label.
 
         Examples
         --------
@@ -511,13 +500,7 @@ class Publication:
         )
 
     def _one_window(self, when: Any, of: Any = None) -> QueryIndex | CubeWindow:
-        """A release without time, or a cube in one window of some categories.
-
-        Raises
-        ------
-        ParameterError
-            If it is a series, or several windows of a cube are asked about.
-        """
+        """A release without time, or a cube in one window of some categories."""
         if isinstance(self.record, WindowRecord):
             return CubeWindow(index=self._cube, window=self.record.window.numbers)
         if not isinstance(self.record, CubeRecord):

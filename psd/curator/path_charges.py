@@ -1,4 +1,13 @@
-"""DOCSTRING."""
+"""Charges to the nodes of a growing tree, and the integer split rule of PrivTree. Private side.
+
+Charges are added up along the most expensive path; they hold no points. `Curator.privtree_shape`
+uses the rule: it reads exact counts, and its only output is which cells were split.
+
+References
+----------
+.. [1] Zhang, Xiao, Xie. "PrivTree: A Differentially Private Algorithm for Hierarchical
+   Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""DOCSTRING."""
+"""Private choices before a build: a bounding box, and max_contributions. Private side.
+
+For a share of epsilon, four quantiles on a public outer lattice are drawn. The domain of the
+release is the box between them, and the records are read a second time.
+
+Of the numbers of records of users one question is answered, by counting users: how many records are
+kept of each. The curator gets the rest of epsilon.
+"""
 
 from __future__ import annotations
 

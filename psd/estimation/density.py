@@ -1,4 +1,18 @@
-"""DOCSTRING."""
+"""Density inside the leaves: uniform, changing smoothly, or that of a public covariate.
+
+A leaf keeps its count; only its distribution inside the leaf is estimated. The smooth estimate at a
+position is the mean density of a window as large as the leaf. Post-processing: only published
+counts are read.
+
+By dasymetric mapping [1]_, the density inside a leaf is proportional to the covariate. A leaf in
+which the covariate is 0 keeps its count too, spread evenly. Post-processing.
+
+A covariate that is only roughly right is wrong in the same direction in all leaves of a query: too
+few records where it is dense, or too many. The divisions of the cells above tell how wrong.
+
+.. [1] Wright. "A Method of Mapping Densities of Population, with Cape Cod as an Example."
+   Geographical Review 26(1), 1936.
+"""
 
 from __future__ import annotations
 

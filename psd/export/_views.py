@@ -1,4 +1,4 @@
-"""DOCSTRING."""
+"""A release for notebooks and libraries: HTML, maps, xarray, and tables of synthetic points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""DOCSTRING."""
+"""The file of a ledger: one append-only SQLite table. Private side.
+
+All SQL of a ledger is in this module. It replaces error codes of SQLite by messages.
+
+The hash of an entry has no key, so an edited ledger can have correct hashes. Fields are therefore
+checked against the types and ranges that `psd.ledger.ledger` writes.
+"""
 
 from __future__ import annotations
 

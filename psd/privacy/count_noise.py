@@ -1,4 +1,7 @@
-"""DOCSTRING."""
+"""The noise of the counts of a tree: its law, and what the loss paid for each count means.
+
+A model asks people for noisy sums of one bounded part of each person. Public.
+"""
 
 from __future__ import annotations
 

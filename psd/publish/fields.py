@@ -807,12 +807,7 @@ _OBJECTS = ("area", "boundary", "bounds", "covariate", "data", "domain", "lattic
 
 
 def refuse_tables(named: Mapping[str, Any]) -> None:
-    """Refuse tables where a text or a number is meant, by their types alone: they may be records.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse tables where a text or a number is meant, by their types: they may be records."""
     for name, value in named.items():
         if name not in _OBJECTS and is_table(value):
             raise ParameterError(

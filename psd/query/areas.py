@@ -232,13 +232,7 @@ class NamedAreas:
         return NamedUnions(tree=self.tree, queries=self.queries)
 
     def in_tree(self, tree: Tree, domain: Domain) -> NamedAreas:
-        """The same regions of another release of this domain, found by their ids.
-
-        Raises
-        ------
-        ParameterError
-            If it has no such regions, or they have other outlines.
-        """
+        """The same regions of another release of this domain, found by their ids."""
         import shapely
 
         advice = "ask for --polygons, which are answered by their outlines"

@@ -24,7 +24,7 @@ from psd.estimation.least_squares import published_covariance
 from psd.estimation.nonuniformity import nonuniformity_variance
 from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
-from psd.query.boxes import box_fraction
+from psd.query.box_parts import box_fraction
 from psd.query.constants import FINER_SHIFT
 from psd.query.cubes import CubeBatch, Windows, cube_batches, cubes_asked, is_of_plane
 from psd.query.lines import Sides

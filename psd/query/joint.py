@@ -523,13 +523,7 @@ class Joint:
         )
 
     def total(self) -> Derived:
-        """All answers together, with the error of their union.
-
-        Raises
-        ------
-        ParameterError
-            If regions overlap: points in both would be counted twice; or if answers are means.
-        """
+        """All answers together, with the error of their union."""
         if not self.adds_up:
             raise ParameterError(
                 f"column must be estimate or a sum for a total, got {self.column}; means do not "
@@ -555,11 +549,6 @@ class Joint:
 
         The error is by the delta method. The interval is Fieller's: it has its stated coverage
         for small denominators too, where its upper end may be infinite.
-
-        Raises
-        ------
-        ParameterError
-            If answers may be below 0, by the lower bound of a value.
         """
         if self.least < 0:
             raise ParameterError(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers
 from psd.errors import InternalError, ParameterError
-from psd.query.boxes import box_fraction
+from psd.query.box_parts import box_fraction
 from psd.query.lines import line_matrix, side_matrix
 from psd.query.polygons import outline_sides, traverse_polygons
 from psd.query.region_nodes import NamedUnions

@@ -28,7 +28,7 @@ import numpy as np
 from psd._util.arrays import Floats
 from psd.estimation.fit import Fit
 from psd.estimation.least_squares import Estimates
-from psd.query.boxes import box_fraction
+from psd.query.box_parts import box_fraction
 from psd.query.traversal import edge_squares, perturbation_variance, traverse, weighted_total
 from psd.space.box_tree import Tree
 

@@ -1,4 +1,4 @@
-"""DOCSTRING."""
+"""Regions from public files, or by sizes, zooms or resolutions; boxes of queries from a CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""DOCSTRING."""
+"""The schema of a release file: one table of fields, from which reader, writer and docs follow.
+
+A field states its name, its JSON type and its check. A file has every field. Until version 1.0.0
+the format may change with the library; then it is frozen.
+
+The last check before a record is written is that every value has exactly a public type. Writers of
+releases, series and exports call it first. It is an allow-list: a value of another type, or an
+attribute that its type does not have, is refused. Parameters are public by their type, which only
+declared fields, picks and statements can fill.
+"""
 
 from __future__ import annotations
 

@@ -97,13 +97,7 @@ class TimeAxis:
         return f"{names[first]}..{last}"
 
     def span_of(self, text: str) -> tuple[int, int]:
-        """Slices of a window without a gap.
-
-        Raises
-        ------
-        ParameterError
-            If it does not begin and end where slices do.
-        """
+        """Slices of a window without a gap."""
         numbers = self.slices.window(text).numbers
         first, stop = int(numbers[0]), int(numbers[-1]) + 1
         if stop - first != len(numbers):

@@ -221,13 +221,7 @@ class CategoryAxis:
         return f"{self.names[first]}..{self.names[stop - 1]}"
 
     def label_named(self, text: str) -> str:
-        """The label of a text; ``column=label`` is read too.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such label.
-        """
+        """The label of a text; ``column=label`` is read too."""
         label = text.removeprefix(f"{self.column}=")
         for name in (text, label):
             if name in self.spans:
@@ -296,13 +290,7 @@ def _with_parents(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[str, ...], tu
 
 
 def labels_from_file(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Labels of a public CSV file with a column ``label`` and, if there is a tree, ``parent``.
-
-    Raises
-    ------
-    InputDataError
-        If the file cannot be read, or has no such column.
-    """
+    """Labels of a public CSV file with a column ``label`` and, if there is a tree, ``parent``."""
     name = os.fspath(path)
     try:
         if os.path.getsize(path) > _MAX_FILE:

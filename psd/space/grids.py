@@ -1,4 +1,12 @@
-"""DOCSTRING."""
+"""Uniform grids, cut under virtual nodes of at most four children, and the Hilbert curve.
+
+The curve [1]_ gives codes of lattice cells, 0 to 4^order - 1. Public geometry.
+
+References
+----------
+.. [1] Hilbert. "Ueber die stetige Abbildung einer Linie auf ein Flächenstück." Mathematische
+   Annalen 38, 1891.
+"""
 
 from __future__ import annotations
 

@@ -422,12 +422,6 @@ def refine_plane(joint: CubeTree, plane: Tree) -> tuple[Tree, NDArray[np.int64],
 
     Nodes that are added have no count. Returns the tree; in it the number of each node of the
     plane, (m,) int64; and that of the node with the box of each joint node, (n,) int64.
-
-    Raises
-    ------
-    ParameterError
-        If a family of the joint tree divides a box elsewhere than the plane does, or another
-        family.
     """
     growing = GrowingTree.of_tree(plane)
     # Children of each node by place, which grows as leaves of the plane are cut.

@@ -24,13 +24,13 @@ ROOTS = {"psd": Path(psd.__file__).parent, "psd_cli": Path(psd_cli.__file__).par
 EXACT = """
     psd.apps.choosing.selection psd.curator.private_bounds psd.curator.curator
     psd.curator.points psd.curator.path_charges psd.curator.person_sums psd.curator.private_bounds
-    psd.curator.path_charges psd.ingest.quadrant_codes psd.ingest.contribution_bounding
+    psd.ingest.quadrant_codes psd.ingest.contribution_bounding
     psd.apps.spark.engine psd.ingest.row_hash psd.ingest.partial_tally
     psd.ingest.tally_builder psd.ingest.row_hash psd.ingest.user_partitions psd.ingest.tally
     psd.ingest.user_ids psd.ingest.user_partitions psd.ledger.account psd.ledger.entries
     psd.ledger.charges psd.ledger.state psd.mechanisms psd.publish.build psd.publish.counting
     psd.publish.drawing psd.publish.pipeline psd.publish.tally_parts psd.space.grids
-    psd.space.grids psd.space.growing_tree psd.space.grids psd.apps.streams.addition
+    psd.space.growing_tree psd.apps.streams.addition
     psd.apps.streams.drawing psd.apps.streams.drawing
 """
 

@@ -1,4 +1,18 @@
-"""DOCSTRING."""
+"""Builds of small trees on two data sets that differ in one unit, and an event to tell them apart.
+
+The classical black-box audit: an event is learned on half of the builds, and its frequencies on
+the other half bound epsilon from below, by the limits of Clopper and Pearson. Recorded builds give
+the expected loss of the event if every draw follows its law; see `psd.testing.transcripts`.
+Synthetic data only. Bounds of a loss are from counts of two outcomes, and of a loss in rho from a
+build that is replayed on a neighbour, the counterpart of `psd.testing.transcripts.transcript_loss`.
+
+References
+----------
+.. [1] Jagielski, Ullman, Oprea. "Auditing Differentially Private Machine Learning: How Private is
+   Private SGD?" NeurIPS 2020, https://arxiv.org/abs/2006.07709: the limits of [2]_ for epsilon.
+.. [2] Clopper, Pearson. "The Use of Confidence or Fiducial Limits Illustrated in the Case of the
+   Binomial." Biometrika 26, 1934.
+"""
 
 from __future__ import annotations
 

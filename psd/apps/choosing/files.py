@@ -1,4 +1,4 @@
-"""DOCSTRING."""
+"""Public files of a choice: candidates, tariffs, regions, and prices as multiples of one step."""
 
 from __future__ import annotations
 

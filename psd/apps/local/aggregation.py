@@ -1,4 +1,4 @@
-"""DOCSTRING."""
+"""From the reports of a campaign to counts, each nonce once, and to a release and its tree."""
 
 from __future__ import annotations
 

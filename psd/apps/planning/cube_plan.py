@@ -56,11 +56,6 @@ def check_windows(methods: Sequence[Any], slices: int, windows: Any) -> tuple[in
     """Numbers of slices of the windows of a plan; none of methods that count each slice by itself.
 
     By default one slice, about the root of all of them, and all.
-
-    Raises
-    ------
-    ParameterError
-        If methods that divide time are planned beside others, or windows are given without one.
     """
     names = [each.name for each in methods if "time" in getattr(each, "axes", ())]
     if slices == 1 or not names:
@@ -84,13 +79,7 @@ def check_windows(methods: Sequence[Any], slices: int, windows: Any) -> tuple[in
 
 
 def check_categories(categories: Any, windows: tuple[int, ...]) -> tuple[float, ...]:
-    """Parts of the records with each label of a planned category; none without one.
-
-    Raises
-    ------
-    ParameterError
-        If they are not a number of labels, or parts that sum to 1, or there are no windows.
-    """
+    """Parts of the records with each label of a planned category; none without one."""
     if categories is None:
         return ()
     if not windows:

@@ -36,15 +36,7 @@ _KINDS = {"on data": "centred on people", "anywhere": "at random locations"}
 
 
 def check_plan_plot(path: Path) -> None:
-    """Check that a plot can be written, before any work is done.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    ParameterError
-        If the name does not end in ``.png``, ``.svg`` or ``.html``.
-    """
+    """Check that a plot can be written, before any work is done."""
     check_plot(path, (".png", ".svg", ".html"))
 
 

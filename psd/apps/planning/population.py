@@ -1,4 +1,14 @@
-"""DOCSTRING."""
+"""Synthetic populations and study areas, from public assumptions alone.
+
+Plans use them because no data may be read. An assumed density divides the records of a square cell
+among its quarters, from the domain down to the lattice: a random multiplicative cascade [1]_.
+Regions have public figures of their populations, and synthetic records that have these.
+
+References
+----------
+.. [1] Mandelbrot. "Intermittent turbulence in self-similar cascades." J. Fluid Mech. 62, 1974.
+   https://doi.org/10.1017/S0022112074000711
+"""
 
 from __future__ import annotations
 
@@ -97,19 +107,8 @@ class AssumedDensity:
     ) -> Floats:
         """Draw the share of each quarter in the records of its cell.
 
-        Parameters
-        ----------
-        columns, rows : ndarray, shape (n,), int64
-            Indices of the cells on the level.
-        level : int
-            Level of the cells; 0 is the domain.
-        random : numpy.random.Generator
-            Generator of the shares of a cascade.
-
-        Returns
-        -------
-        ndarray, shape (n, 4), float64
-            South-west, south-east, north-west, north-east; rows sum to 1.
+        columns, rows: (n,) int64, of cells of the level, 0 for the domain; returns (n, 4) float64:
+        south-west, south-east, north-west, north-east; rows sum to 1.
         """
         weights = np.ones((len(columns), 4))
         if self.kind != "uniform" and level >= self.coarse_levels:
@@ -142,41 +141,17 @@ def draw_population(
 ) -> Tally:
     """Draw a population of an exact number of records on the lattice.
 
-    Guarantees
-    ----------
-    - Reads no data; the same generator state gives the same population.
-    - Up to a million records have coordinates of their own. Of more records, groups of at most
-      `group_size` share coordinates, so that memory stays bounded.
+    P1. Reads no data; the same generator state gives the same population. Up to a million records
+    have coordinates of their own. Of more records, groups of at most `group_size` share
+    coordinates, so that memory stays bounded.
 
-    Parameters
-    ----------
-    count : int
-        Number of records. Public.
-    domain : Domain
-        Study area with the default lattice, or with a coordinate resolution, to which the
-        positions are then rounded. Public.
-    density : AssumedDensity
-        Density of the records. Public.
-    random : numpy.random.Generator
-        Generator of all draws.
-    contributions : int
-        Bound on the records of one user. Public.
+    P2. The records of all cells of a level are divided among their quarters by multinomial draws,
+    until a cell has at most one group, which gets a random position in the cell. For single records
+    that is their exact distribution: in a cell without another record all positions are equally
+    likely.
 
-    Returns
-    -------
-    Tally
-        Synthetic.
-
-    Raises
-    ------
-    ParameterError
-        If the domain has another lattice than the default and no coordinate resolution.
-
-    Notes
-    -----
-    The records of all cells of a level are divided among their quarters by multinomial draws, until
-    a cell has at most one group, which gets a random position in the cell. For single records that
-    is their exact distribution: in a cell without another record all positions are equally likely.
+    domain: with the default lattice, or with a coordinate resolution, to which the positions are
+    then rounded; contributions: bound on the records of one user. All arguments are public.
     """
     if domain.coordinate_resolution is not None:
         even = Domain(bounds=domain.bounds, crs=domain.crs)
@@ -232,13 +207,7 @@ MAX_KM2 = 5.2e8
 
 
 def square_domain(area_km2: float) -> Domain:
-    """Return a square of an area, in metres, for plans that do not depend on a location.
-
-    Raises
-    ------
-    ParameterError
-        If the area is not above 0 or is larger than the Earth.
-    """
+    """Return a square of an area, in metres, for plans that do not depend on a location."""
     if not 0 < area_km2 <= MAX_KM2:
         raise ParameterError(
             f"area must be above 0 and at most {MAX_KM2:,.0f}, the surface of the Earth, "
@@ -252,19 +221,7 @@ def square_domain(area_km2: float) -> Domain:
 def km2_of(area: Any, crs: str | None = None) -> float | None:
     """Square kilometres as given, or those of public polygons on the ellipsoid.
 
-    Parameters
-    ----------
-    area : float, path-like, GeoDataFrame, GeoSeries or geometry, optional
-        Public; parts that overlap count once.
-    crs : str, optional
-        Of a geometry, which states none.
-
-    Raises
-    ------
-    ParameterError
-        If a geometry is not a polygon, or the value has another type.
-    DomainError
-        If polygons have no CRS.
+    Parts of polygons that overlap count once. crs: of a geometry, which states none.
     """
     if area is None or isinstance(area, Real):
         return None if area is None else float(area)
@@ -310,13 +267,6 @@ def read_populations(regions: Any, column: str, ids: Sequence[str] = ()) -> dict
     """Numbers of a column of the file or table of the lowest regions, by id.
 
     `regions` are files, or tables, of which `ids` are the columns of ids.
-
-    Raises
-    ------
-    ParameterError
-        If the regions have no columns, or the column does not exist or is not of numbers.
-    InputDataError
-        If the file cannot be read.
     """
     if isinstance(regions, CellRegions):
         raise ParameterError(

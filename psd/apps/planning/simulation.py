@@ -70,21 +70,11 @@ class UserArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSeries:
-    """Slices of a series that is planned, and the delta that it may spend. Public.
+    """Slices of a series that is planned, and the delta that it may spend. Public."""
 
-    Parameters
-    ----------
-    slices : int
-        Number of time slices; 1 for a single release.
-    max_per_slice : int, optional
-        Bound on the records of one user in each slice.
-    delta : Fraction, optional
-        Delta of Gaussian noise, which is then planned beside Laplace noise.
-    """
-
-    slices: int = 1
-    max_per_slice: int | None = None
-    delta: Fraction | None = None
+    slices: int = 1  # time slices; 1 for a single release
+    max_per_slice: int | None = None  # bound on the records of a user in each slice
+    delta: Fraction | None = None  # of Gaussian noise, planned beside Laplace noise
 
     @classmethod
     def of(cls, **users: Unpack[UserArguments]) -> tuple[PlannedSeries, int | None]:
@@ -93,13 +83,6 @@ class PlannedSeries:
         In a series a user has at most one record in each slice, unless a bound is given, and all of
         them are kept: k = T M.
 
-        Raises
-        ------
-        ParameterError
-            If a number is out of range, or a bound of slices has no slices.
-
-        Examples
-        --------
         >>> series, k = PlannedSeries.of(slices=52, delta="1e-6")
         >>> series.max_per_slice, k
         (1, 52)
@@ -123,15 +106,7 @@ class PlannedSeries:
         return ("laplace",) if self.delta is None else ("laplace", "gaussian")
 
     def loss(self, epsilon: int, law: Law) -> Loss:
-        """Loss of a build with a law.
-
-        Parameters
-        ----------
-        epsilon : int
-            Nano-epsilon.
-        law : {"laplace", "gaussian"}
-            Law of the noise.
-        """
+        """Loss of a build with a law; epsilon: nano-epsilon."""
         if law == "laplace" or self.delta is None:
             return Loss.pure(epsilon)
         return Loss.gaussian(epsilon, self.delta)
@@ -156,45 +131,19 @@ def _positive(name: str, value: object, largest: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """Checked public arguments of a plan.
+    """Checked public arguments of a plan."""
 
-    Parameters
-    ----------
-    domain : Domain
-        Study area.
-    area_km2 : float
-        Area of the domain.
-    count : int
-        Expected number of records.
-    epsilons : tuple of int
-        Nano-epsilons.
-    methods : tuple of Decomposition
-        Methods.
-    shares : tuple of float
-        Shares of the area that queries cover.
-    max_contributions : int or None
-        Bound per user, in all slices together; None if a record is the unit of privacy.
-    series : PlannedSeries, optional
-        Time slices and delta; a single release without delta by default.
-    values : tuple of Value, optional
-        Values of the simulated releases.
-    windows : tuple of int, optional
-        Numbers of slices of the windows of a method that divides time.
-    categories : tuple of float, optional
-        Parts of the records that have each label of a category.
-    """
-
-    domain: Domain
+    domain: Domain  # study area
     area_km2: float
-    count: int
-    epsilons: tuple[int, ...]
+    count: int  # expected number of records
+    epsilons: tuple[int, ...]  # nano-epsilons
     methods: tuple[Decomposition, ...]
-    shares: tuple[float, ...]
-    max_contributions: int | None
+    shares: tuple[float, ...]  # of the area that queries cover
+    max_contributions: int | None  # of a user in all slices; None if a record is the unit
     series: PlannedSeries = PlannedSeries()
     values: tuple[Value, ...] = ()
-    windows: tuple[int, ...] = ()
-    categories: tuple[float, ...] = ()
+    windows: tuple[int, ...] = ()  # numbers of slices, of a method that divides time
+    categories: tuple[float, ...] = ()  # parts of the records with each label
 
     @property
     def unit(self) -> PrivacyUnit:
@@ -255,14 +204,7 @@ def simulate_errors(
 ) -> Iterator[pandas.DataFrame]:
     """Draw a population and yield the errors of all queries, build by build.
 
-    Parameters
-    ----------
-    request : PlanRequest
-        Arguments of the plan.
-    density : AssumedDensity
-        Density of the population.
-    random : numpy.random.Generator
-        Generator of the population and the queries; the noise of the builds is not drawn from it.
+    random: of the population and the queries; the noise of the builds is not drawn from it.
     """
     import pandas as pd
 
@@ -327,15 +269,7 @@ def simulate_errors(
 
 
 def summarise_errors(request: PlanRequest, errors: list[pandas.DataFrame]) -> pandas.DataFrame:
-    """Summarise the errors of all builds: one row per kind of query.
-
-    Parameters
-    ----------
-    request : PlanRequest
-        Arguments of the plan.
-    errors : list of DataFrame
-        Tables of `simulate_errors`.
-    """
+    """Summarise tables of `simulate_errors`: one row per kind of query."""
     import pandas as pd
 
     axes = [name for name in ("window", "category") if name in errors[0]]

@@ -1,4 +1,8 @@
-"""DOCSTRING."""
+"""Apache Spark: a standalone cluster, Spark in this process, or Spark Connect. Private side.
+
+Records stay on the cluster. One expression, see `psd.apps.spark.expression`, is compiled to SQL;
+only cells with their counts are returned, and coordinates that SQL cannot decide about.
+"""
 
 from __future__ import annotations
 
@@ -82,15 +86,7 @@ def check_url(url: str | None) -> None:
 
 @contextmanager
 def open_session(url: str | None) -> Iterator[Any]:
-    """Open a session and close it afterwards; without an address, use the active session.
-
-    Raises
-    ------
-    InputDataError
-        If Spark cannot be reached or started.
-    MissingExtraError
-        If a package is not installed.
-    """
+    """Open a session and close it afterwards; without an address, use the active session."""
     needed = ["ibis", "pyarrow_hotfix", "pyspark"]
     if url is not None:
         needed.append("grpc" if url.startswith("sc://") else "py4j")

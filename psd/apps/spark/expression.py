@@ -64,14 +64,8 @@ _SALT_DIGITS = 7
 def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> Any:
     """Parse records: point, user, time, whether it is in the bounds, and the reasons to refuse it.
 
-    Parameters
-    ----------
-    table : ibis.Table
-        Columns x and y, user and time if they are used, and those of a filter.
-    domain : Domain
-        Public.
-    columns : Columns, optional
-        How text is read; with ``wkt``, x and y are both the column of points. Public.
+    table: of Ibis, with x and y, user and time if they are used, and the columns of a filter.
+    columns: how text is read; with ``wkt``, x and y are both the column of points. Public.
     """
     columns = Columns() if columns is None else columns
     if columns.wkt is not None:
@@ -117,16 +111,7 @@ def add_slices(rows: Any, slices: TimeSlices, domain: Domain, share: Callable[..
     """Add the time slice of each record, NULL for none; records in none are not inside.
 
     All hours of the slices, or days if slices are longer, are a table that is joined, so the
-    calendar is that of `psd.space.time_slices`.
-
-    Parameters
-    ----------
-    rows : ibis.Table
-        From `parse_rows`, with times.
-    slices, domain
-        As in `psd.ingest.tally_builder.tally_batches`. Public.
-    share : callable
-        Brings a table to the engine.
+    calendar is that of `psd.space.time_slices`. rows: from `parse_rows`, with times.
     """
     by_hour = slices.by == "hour"
     begin, end = (
@@ -174,16 +159,8 @@ def count_cells(
     """Count occupied cells: code, number of records, and their weight.
 
     With a column ``stratum`` or ``slice``, records are counted by them too. Codes are those of
-    `psd.ingest.tally_builder.tally_of_codes`.
-
-    Parameters
-    ----------
-    rows : ibis.Table
-        From `parse_rows`, and what `add_slices` and `psd.apps.spark.expression.place` add.
-    domain, unit, key, step
-        As in `psd.ingest.tally_builder.tally_batches`. Public, except the key.
-    strata : int
-        Number of strata. Public.
+    `psd.ingest.tally_builder.tally_of_codes`, and so are domain, unit, key and step, which are
+    public but for the key. rows: from `parse_rows`, with what `add_slices` and `place` add.
     """
     rows = rows.filter(rows.inside)
     rows = _add_cells(rows, domain)
@@ -213,11 +190,7 @@ def count_cells(
 def to_sql(query: Any, dialect: str) -> str:
     """Write an expression as SQL, one query per step; merging would repeat each step many times.
 
-    Parameters
-    ----------
-    query : ibis.Table
-    dialect : str
-        Name of the engine in Ibis.
+    dialect: name of the engine in Ibis.
     """
     import ibis
 
@@ -335,28 +308,12 @@ def place(
 ) -> Any:
     """Transform coordinates; keep the records in the bounds, the area and a stratum.
 
-    Guarantees
-    ----------
-    - Coordinates, and what is kept, are those of `psd.ingest.tally_builder` for the same records:
-      cells that are joined are certain by public input, and all other coordinates are given to
-      ``project``, ``area`` and ``strata``, as the same doubles.
+    P1. Coordinates, and what is kept, are those of `psd.ingest.tally_builder` for the same records:
+    cells that are joined are certain by public input, and all other coordinates are given to
+    ``project``, ``area`` and ``strata``, as the same doubles.
 
-    Parameters
-    ----------
-    rows : ibis.Table
-        From `psd.apps.spark.expression.parse_rows`.
-    run, share : callable
-        As in `psd.apps.spark.engine.tally_table`.
-    project : callable, optional
-        Transforms coordinates of the input to the CRS of the domain.
-    domain, area, strata
-        As in `psd.ingest.tally_builder.tally_batches`. Public.
-
-    Returns
-    -------
-    ibis.Table
-        Columns ``inside``, ``undecided``, and with strata ``stratum``. A record about which nothing
-        was decided was not there before: the input changed.
+    rows: from `parse_rows`; returns them with ``inside``, ``undecided``, and with strata
+    ``stratum``. A record about which nothing was decided was not there before: the input changed.
     """
     import ibis
 

@@ -213,12 +213,7 @@ def role_of(number: int) -> str:
 def is_selected(table: Any, columns: Columns) -> Any:
     """Whether the filter of the columns is true for each record, and not NULL.
 
-    Parameters
-    ----------
-    table : ibis.Table
-        With a column `role_of` of each column that the filter reads.
-    columns : Columns
-        With a filter. Public.
+    table: of Ibis, with a column `role_of` of each column that the filter reads.
     """
     assert columns.filter is not None
     fields = {name: table[role_of(number)] for number, name in enumerate(columns.filtered)}

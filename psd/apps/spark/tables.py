@@ -89,13 +89,8 @@ class SparkTable(NamedInput):
 def read_rows(spark: Any, data: Any, columns: Columns) -> Any:
     """Read all inputs to one data frame with columns x and y, and user and time if named.
 
-    Parameters
-    ----------
-    spark : SparkSession
-    data : str, SparkTable or list of them
-        Paths as the cluster sees them. A path with an ending of CSV is CSV, any other Parquet.
-    columns : Columns
-        Public.
+    data: paths as the cluster sees them, and tables. A path with an ending of CSV is CSV, any other
+    Parquet.
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     _check_request(items, columns)

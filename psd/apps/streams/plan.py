@@ -1,4 +1,40 @@
-"""DOCSTRING."""
+"""What was fixed when a stream was created: request, output, charge, counter. Private side.
+
+The total after step t is the sum of the counts of steps 1 to t. With A the lower triangle of ones
+and A = B C, a counter publishes C x plus independent noise and computes B (C x + noise); the
+variance of total t is the variance of the noise times the squared norm of row t of B [1]_.
+
+``slices`` is C = 1: noise on every step, totals are sums. ``tree`` has noise on the blocks of steps
+of a binary tree; the estimate of a block joins its own count with those of its two halves, with
+weights by variance [2]_, and a total is the sum of the blocks that fill it. ``toeplitz`` is the
+square root of A in whole numbers: C is the lower triangle of round(2^20 c_j), with c_0 = 1 and
+c_j = c_(j-1) (2j - 1) / (2j) [3]_.
+
+One unit lies in one step. It changes one column of C: the squared sensitivity is the largest
+squared norm of a column, that of the first one. A unit that lies in several steps changes several
+columns, and their norms add up; so totals of a user with records in several slices are sums.
+
+With ``slices`` the totals are sums of the noisy counts of the slices and cost nothing. With
+``tree`` and ``toeplitz`` half of epsilon is for the totals: the noise is drawn on blocks of steps,
+or on sums with weights, before anything is added up, and all that follows reads noisy counts only.
+
+P1. Totals cost at most the loss that is for them. Proof. Let a unit lie in one step, with at most k
+records. ``tree``: the unit is in the tally of the one block of each level that holds its step, so
+in at most h = `tree_levels` of the blocks, and each of them is released with epsilon / h for a unit
+of k records; the losses add up to epsilon. ``toeplitz``: step t releases the counts of sum_s C_ts
+x_s. The unit changes x of one step s, by n_c <= k in cell c, and the numbers of cell c by C_ts n_c
+over all t; noise of sigma_c^2 = S^2 k^2 / (2 rho_c), S^2 the squared norm of the largest column of
+C, costs sum_t (C_ts n_c)^2 / (2 sigma_c^2) <= (n_c / k)^2 rho_c in rho. So the T releases cost what
+one release of the unit's records costs by the proof of `psd.curator.curator.Curator`: at most rho.
+The tally of step t is a function of the records of steps up to t; that later records may depend on
+earlier answers changes nothing, since a unit's records are the same in both data sets but for
+itself, and the matrix is fixed.
+
+.. [1] Li, Miklau, Hay, McGregor, Rastogi. "The Matrix Mechanism." VLDB Journal 2015.
+.. [2] Honaker. "Efficient Use of Differentially Private Binary Trees." TPDP 2015.
+.. [3] Fichtenberger, Henzinger, Upadhyay. "Constant Matters: Fine-grained Error Bound on
+   Differentially Private Continual Observation." ICML 2023, arXiv:2202.11205.
+"""
 
 from __future__ import annotations
 

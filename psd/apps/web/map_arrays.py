@@ -64,30 +64,17 @@ _DIGITS = 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedArrays:
-    """Arrays as a text.
+    """Arrays as a text."""
 
-    Parameters
-    ----------
-    text : str
-        Base64 of compressed bytes.
-    directory : list of (str, str, int)
-        Name, type and length of each array, in their order.
-    """
-
-    text: str
-    directory: list[tuple[str, str, int]]
+    text: str  # base64 of compressed bytes
+    directory: list[tuple[str, str, int]]  # name, type, length of each array
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> PackedArrays:
     """Pack arrays into a text; the bytes of numbers stand in planes, which compress better.
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Of one dimension; float64, int32, uint16 or uint8.
+    arrays: of one dimension; float64, int32, uint16 or uint8.
 
-    Examples
-    --------
     >>> pack_arrays({"a": np.zeros(1000)}).directory
     [('a', 'f8', 1000)]
     """
@@ -103,20 +90,13 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> PackedArrays:
 def release_arrays(release: Release) -> Arrays:
     """Arrays of the tree, the estimates and the density of a release, and of its values.
 
-    Parameters
-    ----------
-    release : Release
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``children`` and ``offsets`` of the boxes to those of the parents, four sides one after
-        another; ``ground``, the scale of nodes on the ground; ``count``, ``signed`` and ``real``
-        (before rounding to integers) of the leaves, or of all nodes; ``slope``, ``variance``
-        (given the parent), ``whole`` (variance of the node),
-        ``spread`` and ``lines`` of the nodes; ``raster`` of a covariate; and with named regions
-        ``region`` of each node, and whether it is ``clipped``. The same of the weights of values,
-        where they differ, with the names of `value_parts` before a dot.
+    ``children`` and ``offsets`` of the boxes to those of the parents, four sides one after
+    another; ``ground``, the scale of nodes on the ground; ``count``, ``signed`` and ``real``
+    (before rounding to integers) of the leaves, or of all nodes; ``slope``, ``variance`` (given
+    the parent), ``whole`` (variance of the node), ``spread`` and ``lines`` of the nodes;
+    ``raster`` of a covariate; and with named regions ``region`` of each node, and whether it is
+    ``clipped``. The same of the weights of values, where they differ, with the names of
+    `value_parts` before a dot.
     """
     return _with_values(release, lambda each: fit_arrays(each.index.fit))
 
@@ -301,15 +281,7 @@ def release_numbers(
 ) -> dict[str, Any]:
     """Numbers and names of a release beside its arrays, as JSON values.
 
-    Parameters
-    ----------
-    release : Release
-    threshold : float or tuple of two floats
-        As in `Release.query`.
-    level : int, optional
-        Of `cut_arrays`, if the arrays are these.
-    confidence : float
-        Of the intervals of values.
+    level: of `cut_arrays`, if the arrays are these; confidence: of the intervals of values.
     """
     values = []
 
@@ -448,14 +420,8 @@ def region_classes(
 ) -> Breaks:
     """Breaks of the regions of a group, over all time slices.
 
-    Parameters
-    ----------
-    group : RegionGroup
-        n regions.
-    estimates : sequence of ndarray, shape (n,), float64
-        Of the time slices.
-    means : sequence of sequences of (ndarray, ndarray)
-        Means of each value in the regions, and whether they are not poor; of the time slices.
+    estimates: (n,) float64 of each slice; means: of each value in the n regions, and whether they
+    are not poor, of each slice.
     """
     named = np.array([text != ELSEWHERE for text in group.ids])
     named = named if named.any() else ~named

@@ -36,20 +36,10 @@ _COARSE = 60.0
 
 
 def country_outlines(domain: Domain) -> list[list[list[float]]]:
-    """Lines of the borders and coasts around a domain.
+    """Lines of borders and coasts around a domain, [x, y] in its CRS, clipped to its surroundings.
 
-    Parameters
-    ----------
-    domain : Domain
+    There are none where the CRS has no place on the earth.
 
-    Returns
-    -------
-    list of lists of [x, y]
-        In the CRS of the domain, clipped to its surroundings; empty where the CRS has no place on
-        the earth.
-
-    Examples
-    --------
     >>> len(country_outlines(Domain(bounds=(126.4, 37, 127.6, 38)))) > 0
     True
     """
@@ -104,31 +94,15 @@ _REGION_STEPS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegionGroup:
-    """Regions of one level.
+    """Regions of one level."""
 
-    Parameters
-    ----------
-    name : str
-        Of the level; empty for regions that are not of the release.
-    ids, names : sequence of str
-        One of each region.
-    shapes : ndarray of geometries
-        In the CRS of the release.
-    areas : ndarray, shape (n,), float64
-        On the ground.
-    nodes : list of int, optional
-        Nodes of the tree that are the regions.
-    overlaps : list of [int, int]
-        Pairs with area in common.
-    """
-
-    name: str
-    ids: Sequence[str]
+    name: str  # of the level; empty for regions that are not of the release
+    ids: Sequence[str]  # one of each region
     names: Sequence[str]
-    shapes: NDArray[np.object_]
-    areas: Floats
-    nodes: list[int] | None
-    overlaps: list[list[int]]
+    shapes: NDArray[np.object_]  # (n,) geometries in the CRS of the release
+    areas: Floats  # (n,) float64; on the ground
+    nodes: list[int] | None  # those of the tree that are the regions, if any are
+    overlaps: list[list[int]]  # pairs with area in common
 
     def to_json(self) -> dict[str, Any]:
         """Values of the page; outlines are arrays."""
@@ -144,20 +118,10 @@ class RegionGroup:
 
 
 def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGroup:
-    """Regions of a table of polygons.
+    """Regions of a table of polygons, for a release without named regions.
 
-    Parameters
-    ----------
-    release : Release
-        Without named regions.
-    table : GeoDataFrame
-        Ids are those of its column ``id``, or the numbers of its rows; names are those of its
-        column ``name``, or the ids. Other columns are not read.
-
-    Raises
-    ------
-    ParameterError
-        If there are too many, an id is repeated, or a polygon is refused, as in `Release.query`.
+    Ids are those of its column ``id``, or the numbers of its rows; names are those of its column
+    ``name``, or the ids. Other columns are not read.
     """
     import shapely
 
@@ -189,13 +153,7 @@ def _texts(table: geopandas.GeoDataFrame, column: str) -> list[str] | None:
 
 
 def release_regions(release: Release) -> list[RegionGroup]:
-    """Regions of each level of a release, the lowest one first.
-
-    Raises
-    ------
-    ParameterError
-        If a level has too many.
-    """
+    """Regions of each level of a release, the lowest one first."""
     import shapely
 
     tree = _tree_of(release)

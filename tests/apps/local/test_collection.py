@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from psd.apps.local import collection, counting
+from psd.apps.local import aggregation, collection
 from psd.apps.local.aggregation import count_support
 from psd.apps.local.collection import collect
 from psd.apps.local.device import Words, draw_report, report_line
@@ -173,7 +173,7 @@ def test_counts_do_not_depend_on_parts_or_ranges(folder, monkeypatch):
     for number in range(4):
         (folder / "l").write_text("\n".join(texts[number * 300 : (number + 1) * 300 + 50]) + "\n")
         collected(folder, "l", "many")
-    monkeypatch.setattr(counting, "_RANGE_BYTES", 5000)
+    monkeypatch.setattr(aggregation, "_RANGE_BYTES", 5000)
     monkeypatch.setattr(collection, "_ROW_GROUP", 64)
     counts = count_support(campaign(GROUPS), folder / "many")
     assert {g.group: g.support.tolist() for g in counts.groups} == whole

@@ -6,7 +6,7 @@ import pytest
 import shapely
 
 import psd
-from psd.apps.planning import population as region_population
+from psd.apps.planning import population
 from psd.apps.planning.population import read_populations, region_populations
 from psd.errors import InputDataError, ParameterError
 from psd.regions.files import RegionFiles
@@ -80,9 +80,7 @@ def test_populations_are_in_the_order_of_the_regions_and_a_sliver_has_its_record
 
 
 def seeded(regions, expected, k=1, **how):
-    return region_population.draw_region_population(
-        regions, expected, np.random.default_rng(1), k, **how
-    )
+    return population.draw_region_population(regions, expected, np.random.default_rng(1), k, **how)
 
 
 @pytest.mark.parametrize("count", [3, 1_000, 50_000_000])

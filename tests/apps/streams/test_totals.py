@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import psd
-from psd.apps.streams import counters, drawing
+from psd.apps.streams import drawing
+from psd.apps.streams import plan as counters
 from psd.apps.streams.creation import totals_path
 from psd.apps.streams.drawing import bounded_period
 from psd.apps.streams.plan import blocks_of, next_total, variance_factors

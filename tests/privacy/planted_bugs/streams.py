@@ -1,7 +1,7 @@
 """Planted bugs of streams: what is forgotten between two slices, or after a kill."""
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced, together
-from psd.apps.streams import counters
+from psd.apps.streams import plan as counters
 from psd.apps.streams.addition import Addition
 from psd.apps.streams.plan import stream_charge
 from psd.errors import LedgerError

@@ -22,7 +22,7 @@ from psd.errors import ParameterError
 from psd.estimation.least_squares import infer_counts
 from psd.privacy.budget import geometric_shares, uniform_shares
 from psd.privacy.loss import NANO
-from psd.query.boxes import box_fraction
+from psd.query.box_parts import box_fraction
 from psd.query.traversal import perturbation_variance, traverse
 from psd.testing import SCRIPTS, RecordingSampler, run_method, small_domain, small_tally
 from support.releases import release_from

@@ -143,7 +143,7 @@ def test_boxes_that_meet_many_cells_are_walked_down_fewer_at_once(
     together = made.query(boxes).table
     walked, original = [], module.traverse_within
     monkeypatch.setattr(module, "_PAIRS_PER_BATCH", pairs)
-    monkeypatch.setattr("psd.query.boxes._PAIRS_PER_CHUNK", chunk)
+    monkeypatch.setattr("psd.query.box_parts._PAIRS_PER_CHUNK", chunk)
 
     def traverse_within(tree, queries, *others):
         walked.append(queries)

@@ -8,7 +8,7 @@ import shapely
 import psd
 from psd.errors import ParameterError
 from psd.estimation.fit import fit_weights
-from psd.query.boxes import box_fraction
+from psd.query.box_parts import box_fraction
 from psd.query.traversal import edge_squares, innovations, traverse
 from psd.query.value_edges import learn_edge_factor
 from psd.testing import SeededSampler

@@ -82,11 +82,6 @@ def objectives() -> tuple[str, ...]:
 def objective_class(name: str) -> type[Any]:
     """Class of an objective by its name.
 
-    Raises
-    ------
-    ParameterError
-        If there is no such objective, or it is of another package and cannot be loaded.
-
     Examples
     --------
     >>> objective_class("sites").__name__
@@ -97,13 +92,7 @@ def objective_class(name: str) -> type[Any]:
 
 
 def as_objective(value: Any) -> Objective:
-    """Return an objective as it is.
-
-    Raises
-    ------
-    ParameterError
-        If the value is a class, or lacks a member of `Objective`.
-    """
+    """Return an objective as it is."""
     refuse_class("objective", value)
     missing = [member for member in _MEMBERS if not hasattr(value, member)]
     if missing:

@@ -32,13 +32,7 @@ _LOAD = "LOAD_LAYER"
 def run_psd(
     stated: str, version: str, words: list[str], feedback: QgsProcessingFeedback
 ) -> tuple[str, str]:
-    """Run `psd` with these words, and show what it says.
-
-    Raises
-    ------
-    QgsProcessingException
-        With the message of the command.
-    """
+    """Run `psd` with these words, and show what it says."""
     try:
         command = find_command(stated)
         check_version(command, version)

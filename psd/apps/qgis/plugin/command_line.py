@@ -26,18 +26,9 @@ class CommandError(Exception):
 def words_of(form: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
     """Words after `psd` for the values of a form.
 
-    Parameters
-    ----------
-    form : mapping
-        ``command``, and ``fields`` with ``name``, ``option`` (empty for arguments) and ``kind``.
-    values : mapping
-        Text of each field, True for a flag, a list of texts for several values; None or an empty
-        value is left out.
-
-    Raises
-    ------
-    CommandError
-        If the values of a field are not as many as it takes.
+    form: ``command``, and ``fields`` with ``name``, ``option`` (empty for arguments) and ``kind``;
+    values: text of each field, True for a flag, a list of texts for several values; None or an
+    empty value is left out.
     """
     options: list[str] = [form["command"]]
     arguments: list[str] = []
@@ -82,18 +73,7 @@ def _option_words(field: Mapping[str, Any], value: Any) -> Iterator[str]:
 
 
 def find_command(stated: str) -> str:
-    """Path of the command `psd`.
-
-    Parameters
-    ----------
-    stated : str
-        Setting of the plugin; empty to look on the path.
-
-    Raises
-    ------
-    CommandError
-        If there is no such program.
-    """
+    """Path of the command `psd`, as the setting of the plugin states it, or else on the path."""
     path = shutil.which(stated or "psd")
     if path is None:
         raise CommandError(
@@ -104,13 +84,7 @@ def find_command(stated: str) -> str:
 
 
 def check_version(command: str, version: str) -> None:
-    """Refuse a command of another minor version than the plugin, whose forms are of its own.
-
-    Raises
-    ------
-    CommandError
-        If it is of another minor version, or no `psd`.
-    """
+    """Refuse a command of another minor version than the plugin, whose forms are of its own."""
     try:
         text = run_command([command, "--version"])[0]
     except CommandError as error:  # the `psd` of PyPI, for one, has no --version
@@ -131,19 +105,9 @@ def check_version(command: str, version: str) -> None:
 
 
 def run_command(words: list[str], stopped: Callable[[], bool] = lambda: False) -> tuple[str, str]:
-    """Output and messages of a command.
+    """Output and messages of a command: its path and its words.
 
-    Parameters
-    ----------
-    words : list of str
-        Path of the command, and its words.
-    stopped : callable
-        Whether the user asked for an end; the command then ends as after Ctrl-C.
-
-    Raises
-    ------
-    CommandError
-        If it cannot start, was stopped, or leaves with an error, whose text is that of the command.
+    stopped: whether the user asked for an end; the command then ends as after Ctrl-C.
     """
     try:
         # Variables of QGIS without those of its own Python and libraries.

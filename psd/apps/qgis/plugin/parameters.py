@@ -103,13 +103,7 @@ def value_of(
     context: QgsProcessingContext,
     feedback: Any,
 ) -> Any:
-    """Text, list of texts or flag of a field, as `command_line.words_of` takes it.
-
-    Raises
-    ------
-    CommandError
-        If bounds are given both on the map and as a text.
-    """
+    """Text, list of texts or flag of a field, as `command_line.words_of` takes it."""
     name, kind = field["name"].upper(), field["kind"]
     if values.get(name) is None and values.get(name + _TEXT) is None:
         return None
