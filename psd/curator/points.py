@@ -293,6 +293,7 @@ class HalvedNodes:
         if divided is None:
             return None
         level = self._level[cut.nodes]
+        # Numbers of a cell's quarters follow each other, so ranks of their first ones divide it.
         quarter = self._order.size(np.minimum(level + 1, self._order.levels))
         first = self._first[cut.nodes, None] + quarter[:, None] * np.arange(4)
         ends = np.repeat(stop[:, None], 5, axis=1)
@@ -586,6 +587,8 @@ class Points:
         """Find the range of each child, or let the cut wait until a node is counted."""
         for points in self.values:
             points.cut(cut)
+        # Ranges of entries in slices, then those of halved cells, follow from numbers of cells
+        # alone; any other line needs the cells of the entries.
         if self._sliced is not None:
             number = self._sliced.cut(cut)
             if number is not None:
@@ -600,6 +603,7 @@ class Points:
                 self.start = np.append(self.start, ends[0])
                 self.stop = np.append(self.stop, ends[1])
                 return
+            # Entries are numbered by their nodes from here on, in their order.
             codes = self._codes
             codes.entries.ascending()
             self._number = self.count(np.arange(len(self.start)))

@@ -103,6 +103,7 @@ def weights_for_boxes(boxes: ArrayLike, domain: Domain, height: int) -> tuple[in
     if not len(boxes):
         raise ParameterError("the workload must have at least one box; leave it out or declare one")
     lattice = domain.to_lattice(boxes)
+    # What is cut off at the bounds may leave a box without area, which no level could answer.
     is_finite = np.isfinite(boxes).all(axis=1)
     is_empty = ~(is_finite & (lattice[:, :2] < lattice[:, 2:]).all(axis=1))
     if is_empty.any():

@@ -136,6 +136,7 @@ def raster_mesh(
 ) -> RasterMesh:
     """Lines of a window beside which equal strips of some leaves begin and end."""
     scale = raster_scale(lattice)
+    # Few lines of a raster have an end of a strip: a mesh of these alone needs less memory.
     used = [np.zeros(window[axis + 2] - window[axis] + 1, bool) for axis in (0, 1)]
     for chunk in _chunks(len(leaves)):
         boxes = tree.boxes[leaves[chunk]] * scale
@@ -201,6 +202,7 @@ class SmoothDensity:
 
     def computed(self, leaf: Integers) -> Floats:
         """Shares of leaves by the mean density of windows around their parts."""
+        # Windows are as large as the leaf, around the middle of each of its PARTS x PARTS parts.
         boxes = self.tree.boxes[leaf]
         sides, middle = boxes * self.scale, (np.arange(PARTS) + 0.5) / PARTS
         width = sides[:, 2:] - sides[:, :2]
@@ -215,6 +217,7 @@ class SmoothDensity:
             (self.mesh.place(axis, low[axis]), self.mesh.place(axis, high[axis])) for axis in (0, 1)
         )
         surface = self.surface
+        # Records of a window, by the corners of the summed raster.
         mass = _surface_at(surface, east, north) - _surface_at(surface, west, north)
         mass += _surface_at(surface, west, south) - _surface_at(surface, east, south)
         area = (high[1] - low[1])[:, :, None] * (high[0] - low[0])[:, None, :]
@@ -387,6 +390,7 @@ def _ramps(mesh: RasterMesh, axis: int, boxes: Floats, strips: int) -> tuple[Int
     low, high = _strip_ends(boxes, axis, strips)
     first, last = mesh.lines[axis][[0, -1]]
     slope = 1 / (high - low)
+    # A ramp between two lines is two ramps that begin on them, shared by how near each is.
     ends = np.stack([low, high], axis=2).clip(first, last)
     line, share = mesh.place(axis, ends)
     seen = ends < last  # a ramp that begins on the last line rises nowhere

@@ -466,6 +466,7 @@ def _inside_cells(fit: Fit) -> Floats:
     tree, domain, kind = record.tree, record.domain, record.post_processing.density
     shift = SMOOTH_SHIFT if kind == "smooth" else 0.0
     if kind == "covariate" and record.covariate is not None and not record.boundary:
+        # A covariate is judged by what even shares would say of the same divisions.
         even = (
             region_shares(tree, None) if isinstance(tree, RegionTree) else parent_shares(tree, None)
         )
@@ -581,6 +582,7 @@ def _summed_cover(around: Integers) -> NDArray[np.int32]:
     """Number of covered raster cells south and west of each line of the window of some parts."""
     (west, south), (east, north) = around[:, :2].min(axis=0), around[:, 2:].max(axis=0)
     cover = np.zeros((int(north - south) + 1, int(east - west) + 1), np.int32)
+    # Corners of each part with signs: running sums are the number of parts that cover a cell.
     x0, y0, x1, y1 = (around - [west, south, west, south]).T
     for row, column, sign in ((y0, x0, 1), (y0, x1, -1), (y1, x0, -1), (y1, x1, 1)):
         np.add.at(cover, (row, column), np.int32(sign))

@@ -193,6 +193,7 @@ def published_covariance(
     # In place: a large release has room for few arrays of its nodes.
     unknown = np.isinf(estimates.upward_variance)
     measured = np.where(unknown, estimates.variance, estimates.upward_variance)
+    # The part of its variance that each cell takes in its family, from x^2 / s^2.
     part = estimates.count**2
     part /= np.maximum(measured, _TINY, out=measured)
     np.minimum(part, 1.0, out=part)
@@ -201,6 +202,7 @@ def published_covariance(
     variance = np.where(unknown, 0.0, estimates.upward_variance)
     variance *= part
     total = _family_total(tree, variance)
+    # What a family lacks is shared in proportion to these variances.
     slope = np.divide(variance, np.maximum(total, _TINY, out=part), out=measured)
     slope = np.where(total > 0, slope, estimates.slope)
     if unknown.any():

@@ -347,6 +347,7 @@ def _leaf_likelihoods(estimates: Estimates, noisy: NoisyCounts, leaves: Integers
     rate = noisy.rate[leaves]
     is_measured = rate > 0
     variance = np.where(is_measured, estimates.upward_variance[leaves], estimates.variance[leaves])
+    # A leaf that was not measured has what the other counts say of it.
     center = np.where(is_measured, noisy.count[leaves], estimates.signed[leaves])
     first, kind = _distinct_rows(center, rate, variance)
     distinct = Likelihood.empty(len(first))

@@ -170,6 +170,7 @@ def posterior_counts_together(
         spread[place] = values
         return spread
 
+    # Roots of the trees are the first level of the forest, whose own root hands nothing down.
     nowhere = [np.zeros(len(tree), bool) for tree in trees]
     empty = joined(
         [n if e is None else e for n, e in zip(nowhere, empties or nowhere, strict=True)]
@@ -199,6 +200,7 @@ def _noisy_counts(tree: Hierarchy, scale: int, empty: NDArray[np.bool_] | None) 
 
 def _forest(trees: Sequence[Hierarchy]) -> tuple[Hierarchy, Integers]:
     """Trees of one noise below a common root, and the node of each of their nodes in turn."""
+    # Nodes of all trees level by level, as those of one tree are.
     level = np.concatenate([tree.level for tree in trees])
     order = np.argsort(level, kind="stable")
     place = np.empty(len(order), np.int64)

@@ -212,11 +212,13 @@ def _likelihood(
     cells = np.flatnonzero(records * largest > 0)
     if len(cells):
         families = np.split(cells, np.flatnonzero(np.diff(owner[cells])) + 1)
+        # Many families say no more than some of them, evenly taken.
         families = families[:: 1 + len(cells) // _LEARNT_FROM]
         starts = np.cumsum([0, *map(len, families[:-1])])
         cells = np.concatenate(families)
         e, n, v, unit = (each[cells] for each in (excess, records, noise, largest))
         for tried, (within, between) in enumerate(zip(_WITHIN, _BETWEEN, strict=True)):
+            # With m integrated out, a family is normal around its weighted mean of e / n.
             total = v + unit * (within * n + between * n**2)
             squares = np.add.reduceat(n**2 / total, starts)
             products = np.add.reduceat(n * e / total, starts)
@@ -237,6 +239,7 @@ def _shrinkage(
     weight = weight[likely] / weight[likely].sum()
     within, between = _WITHIN[likely, None], _BETWEEN[likely, None]
     kept, doubt = np.zeros((2, len(excess)))
+    # Pairs times cells do not fit in memory at once.
     for start in range(0, len(excess), _TOGETHER):
         some = slice(start, start + _TOGETHER)
         n = records[some]

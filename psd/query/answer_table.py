@@ -190,6 +190,7 @@ def answer_columns(
     estimate = np.maximum(totals.estimate, 0.0)
     perturbation = np.sqrt(totals.noise_variance(predicts_published(record)))
     nonuniformity = np.sqrt(totals.nonuniformity_variance)
+    # The noise and what is uneven in cells are independent: their variances add up.
     error = np.hypot(perturbation, nonuniformity)
     lower, upper = answer_intervals(totals, confidence)
     relative = relative_to(estimate, error)

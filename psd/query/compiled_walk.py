@@ -108,6 +108,7 @@ def _walk_in_batches(
     lists = BoxLists._make(np.empty(entries) for entries in sizes)
     places = np.empty((2, room + size), np.int32)
     places[1, :size] = np.arange(size)
+    # Lists and frames are made once for all batches.
     frames = np.empty((flat_tree.levels + 1, _FRAME), np.int64)
     sums = lists[4:16]  # from the estimate to edges
     has_edges = errors is not None and errors.edge_factor > 0
@@ -115,6 +116,7 @@ def _walk_in_batches(
     result = np.empty((len(sums), len(boxes)))
     for start in range(0, len(boxes), size):
         chunk = boxes[start : start + size]
+        # The first four lists are the sides of the boxes; `sums` have rests of the batch before.
         for row, side in zip(lists, chunk.T, strict=False):
             row[: len(chunk)] = side
         for row in sums:

@@ -160,6 +160,7 @@ def _leaf_density(fit: Fit) -> LeafDensity:
     """Density of a release, for the compiled walk."""
     # Compiled code takes arrays of one type: those of the other kinds of density are empty.
     density, none = fit.density, np.zeros(0, np.int64)
+    # The even density is the default, of which no array is read.
     kind, rank, share, mass = EVEN, none, np.zeros((0, PARTS, PARTS)), np.zeros(0)
     surface, cells = np.zeros((0, 0), np.int64), np.ones(2)
     if isinstance(density, SmoothDensity):

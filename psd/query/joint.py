@@ -413,6 +413,7 @@ def _largest_components(correlation: Floats) -> Floats:
     from scipy.stats import qmc
 
     size = len(correlation)
+    # Directions are spread evenly by a sequence with a fixed seed, so that answers repeat.
     factor = np.linalg.cholesky((correlation + _JITTER * np.eye(size)) / (1 + _JITTER))
     sequence = qmc.Sobol(size, scramble=True, seed=_SEED)
     directions = min(_DIRECTIONS, max(1 << 10, _COORDINATES // size))

@@ -275,6 +275,7 @@ def region_box_fraction(tree: RegionTree, boxes: Floats) -> Fraction:
 
     def fraction(query: Integers, node: Integers) -> tuple[Floats, Floats]:
         cell, box = tree.boxes[node].astype(np.float64), boxes[query]
+        # The part of each cell in its box; its share by area holds unless the region ends there.
         part = np.concatenate(
             [np.maximum(cell[:, :2], box[:, :2]), np.minimum(cell[:, 2:], box[:, 2:])], axis=1
         )

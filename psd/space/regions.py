@@ -150,6 +150,7 @@ def _clip_near(shapes: NDArray[np.object_], source: CRS, domain: Domain) -> NDAr
         return shapes
     west, south, east, north = domain.bounds
     widest = world_width(domain.crs) or np.inf
+    # The largest surroundings of the domain that its CRS has places for, all around it.
     for reach in _REACHES:
         x, y = reach * domain.width, reach * domain.height
         around = (west - x, south - y, east + x, north + y)

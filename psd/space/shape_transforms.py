@@ -127,6 +127,7 @@ def transform_shapes(
     if not len(shapes):
         return shapes
     if is_same:
+        # Shapes of the same CRS stay, but for longitudes beyond the seam, which are turned back.
         longitudes = np.abs(shapely.bounds(shapes)[:, ::2])
         if not target.is_geographic or not (longitudes > half_turn(target)).any():
             return shapes
@@ -144,6 +145,7 @@ def transform_shapes(
         is_usable &= ~is_far
     if not is_usable.any():
         return result
+    # One tolerance for all shapes: those that share a side divide it alike.
     box = shapely.total_bounds(result[is_usable])
     extent = float(max(box[2] - box[0], box[3] - box[1]))
     if not np.isfinite(extent):
@@ -558,6 +560,8 @@ def _with_poles(degrees: Floats) -> Floats:
     which, other = np.flatnonzero(at_pole), np.flatnonzero(~at_pole)
     if not which.size or not other.size:
         return degrees
+    # A pole has every longitude: its vertex takes that of the vertex before, and one more that of
+    # the vertex after.
     place = np.searchsorted(other, which)
     leaving = degrees[which]
     degrees[which, 0], leaving[:, 0] = degrees[other[place - 1], 0], degrees[other[place], 0]
