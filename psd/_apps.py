@@ -152,20 +152,7 @@ def check_app(name: str, *, what: str) -> None:
 
 
 def load_app(module: str, *, what: str) -> ModuleType:
-    """Import a module of an app.
-
-    Parameters
-    ----------
-    module : str
-        Such as ``"psd.apps.planning.plan"``.
-    what : str
-        What needs the app, for the message.
-
-    Raises
-    ------
-    MissingExtraError
-        If the app is not there.
-    """
+    """Import a module such as ``"psd.apps.planning.plan"``; the message says what needs it."""
     check_app(module.split(".")[2], what=what)
     return importlib.import_module(module)
 

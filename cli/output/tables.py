@@ -38,27 +38,13 @@ _WORDS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of texts.
+    """A column of texts."""
 
-    Parameters
-    ----------
-    heading : str
-        Its parts are separated by underscores, and printed one below the other.
-    values : list of str
-        One for each row.
-    left : bool
-        Whether the values start at the left.
-    folds : bool
-        Whether the values are words, which may continue on the next line.
-    names : tuple of str
-        Headings of the columns that it shows; set by itself.
-    """
-
-    heading: str
-    values: list[str]
-    left: bool = False
-    folds: bool = False
-    names: tuple[str, ...] = ()
+    heading: str  # its parts, separated by underscores, are printed one below the other
+    values: list[str]  # one for each row
+    left: bool = False  # whether the values start at the left
+    folds: bool = False  # whether the values are words, which may continue on the next line
+    names: tuple[str, ...] = ()  # headings of the columns that it shows; set by itself
 
     def __post_init__(self) -> None:
         """Remember the heading, which may be broken later."""
@@ -112,35 +98,16 @@ def print_columns(
     title: str | None = None,
     bold: str | None = None,
 ) -> list[str]:
-    """Print columns side by side.
+    """Print columns side by side, each of as many values; return the headings that are left out.
 
     If they are wider than the terminal, the gaps and headings become narrower, pairs of columns
-    stand one below the other, so that a record has two lines, the dispensable columns are left out
-    one by one, the identifying columns stand in a line above each record, the essential columns
-    are left out, and words are broken, in this order. If that is not enough, the lines are longer
-    than the terminal.
+    stand one below the other, so that a record has two lines, the dispensable columns are left
+    out one by one, the first of them first, the identifying columns stand in a line above each
+    record, the essential columns are left out, and words are broken, in this order. If that is
+    not enough, the lines are longer than the terminal.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        With equally many values.
-    dispensable : sequence of str
-        Headings of columns that may be left out, the first of them first.
-    pairs : mapping of str to str, optional
-        Headings of columns, and of those that may stand below them.
-    identifying : sequence of str
-        Headings of columns that may stand in a line of their own.
-    essential : sequence of str
-        Headings of columns that are left out last.
-    title : str, optional
-        Line above the table.
-    bold : str, optional
-        Values that end in this mark are bold.
-
-    Returns
-    -------
-    list of str
-        Headings of the columns that are left out.
+    pairs: headings of columns, and of those that may stand below them; bold: values that end in
+    this mark are bold.
     """
     from rich.text import Text
 
@@ -300,21 +267,9 @@ def print_facts(facts: Mapping[str, str]) -> None:
 
 
 def output_format(form: str | None, output: str | None, formats: Sequence[str]) -> str:
-    """Format of ``--format``, else of the output's ending, else a table.
+    """Format of ``--format``, else of the output's ending, else a table, for the screen alone.
 
-    Parameters
-    ----------
-    form : str or None
-        Value of ``--format``.
-    output : str or None
-        File to write; None for the screen.
-    formats : sequence of str
-        Formats of the command; ``table`` is for the screen alone.
-
-    Raises
-    ------
-    UsageError
-        If a file would be a table, or its name says that it is in another format.
+    Refuses a file that would be a table, or whose name says that it is in another format.
     """
     ending = Path(output or "").suffix[1:].lower()
     chosen = form or (ending if ending in formats else "table")

@@ -160,8 +160,6 @@ def _work(task: object) -> Any:
     return function(shared, task)
 
 
-T = TypeVar("T")
-
 # More threads than this wait for memory rather than for a processor.
 _MAX_THREADS = 4
 

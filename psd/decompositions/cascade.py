@@ -146,18 +146,9 @@ class Cascade:
     ) -> None:
         """Divide level by level, and count each tier when its level is reached.
 
-        Parameters
-        ----------
-        curator : Curator
-            Answers the counts.
-        cells : Cells
-            The domain, or disjoint parts of it; they may have been counted.
-        totals : ndarray, shape (n,), int64
-            Noisy or public number of records in each.
-        loss : int
-            Loss for every path below these cells.
-        first_levels : int
-            Smallest depth of the first tier.
+        cells: the domain, or disjoint parts of it, which may have been counted; totals: (n,)
+        int64, noisy or public number of records in each; loss: for every path below them;
+        first_levels: smallest depth of the first tier.
         """
         depth, noise = 0, curator.noise
         # Below the smallest cells there is nothing to divide, and a count would be repeated.

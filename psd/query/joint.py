@@ -241,24 +241,14 @@ def nearest_covariance(covariance: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """A number derived from answers, with its errors.
+    """A number derived from answers; its errors are predicted standard deviations."""
 
-    Parameters
-    ----------
-    estimate : float
-        In records, or a ratio.
-    perturbation_error, nonuniformity_error, error : float
-        Predicted standard deviations, as those of answers.
-    lower, upper : float
-        Interval at the requested confidence.
-    """
-
-    estimate: float
+    estimate: float  # in records, or a ratio
     perturbation_error: float
     nonuniformity_error: float
     error: float
     lower: float
-    upper: float
+    upper: float  # end of the interval at the requested confidence
 
 
 def combine_answers(
@@ -601,7 +591,7 @@ def answer_windows_jointly(
 ) -> Joint:
     """Answer areas in windows with the covariance of the answers, window by window.
 
-    windows: as in `psd.query.areas.answer_windows`; labels: columns of each window.
+    windows: as in `psd.query.windows.answer_windows`; labels: columns of each window.
 
     P1. The noise of slices is independent, so the covariance of two windows is the sum of those of
     the slices in both. That of a slice alone is of its published counts, that of several together

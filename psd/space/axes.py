@@ -50,15 +50,8 @@ class Axis(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """The time slices of a release as an axis.
+    """The public time slices of a release as an axis.
 
-    Parameters
-    ----------
-    slices : TimeSlices
-        Public list of the slices.
-
-    Examples
-    --------
     >>> axis = TimeAxis(TimeSlices.parse("hour", "2024-01-31T00..2024-01-31T23"))
     >>> axis.size, axis.label(7, 9), axis.span_of("2024-01-31T07..2024-01-31T09")
     (24, '2024-01-31T07..2024-01-31T09', (7, 9))

@@ -40,31 +40,17 @@ MAX_LEVELS = 256
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hierarchy:
-    """Nodes in level order, each family of children contiguous, all arrays read-only.
+    """Nodes in level order, each family of children contiguous, all arrays read-only."""
 
-    Parameters
-    ----------
-    parent : ndarray, shape (n,), int32
-        Index of the parent, -1 for the root; never decreasing.
-    level : ndarray, shape (n,), int16
-        Steps from the root, which has level 0.
-    count : ndarray, shape (n,), int64
-        Noisy count; 0 where the node is not measured.
-    loss : ndarray, shape (n,), int64
-        Loss paid for the count, in parts of the measure of the noise: nano-epsilon, or units of
-        1e-12 of rho; 0 where the node is not measured.
-    noise : CountNoise
-        Noise of the counts.
-    sums : ndarray, shape (n, V, 2), int64, or None
-        Noisy sums of the weights of V values towards their upper and lower bounds, see
-        `psd.privacy.values`; 0 where the node is not measured.
-    """
-
-    parent: NDArray[np.int32]
-    level: NDArray[np.int16]
-    count: NDArray[np.int64]
+    parent: NDArray[np.int32]  # (n,); index of the parent, -1 for the root; never decreasing
+    level: NDArray[np.int16]  # (n,); steps from the root, which has level 0
+    count: NDArray[np.int64]  # (n,); noisy count; 0 where the node is not measured
+    # (n,); paid for the count, in parts of the measure of the noise: nano-epsilon, or units of
+    # 1e-12 of rho; 0 where the node is not measured
     loss: NDArray[np.int64]
     noise: CountNoise = CountNoise()  # noqa: RUF009 - frozen
+    # (n, V, 2); noisy sums of the weights of V values towards their upper and lower bounds, see
+    # `psd.privacy.values`; 0 where the node is not measured
     sums: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:

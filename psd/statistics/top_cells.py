@@ -45,14 +45,9 @@ def rank_top(
 ) -> tuple[pandas.DataFrame, Integers | None]:
     """Rank the k cells or regions with the largest counts; see `Release.query`.
 
-    Returns
-    -------
-    table : DataFrame
-        k rows.
-    rows : ndarray, shape (k,), int64, optional
-        Numbers of the regions; None for cells.
-
     P1. The same release, arguments and seed give the same table.
+
+    Returns k rows, and (k,) numbers of the regions; None for cells.
     """
     from psd._util.declared_parameters import choice
 

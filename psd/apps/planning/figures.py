@@ -36,19 +36,14 @@ _KINDS = {"on data": "centred on people", "anywhere": "at random locations"}
 
 
 def check_plan_plot(path: Path) -> None:
-    """Check that a plot can be written, before any work is done."""
+    """Refuse a name that does not end in ``.png``, ``.svg`` or ``.html``."""
     check_plot(path, (".png", ".svg", ".html"))
 
 
 def plot_plan(expected: Plan, path: Path) -> None:
     """Write a plot of mean relative errors by size of query, as bands over the assumed densities.
 
-    Parameters
-    ----------
-    expected : Plan
-        Plan to plot.
-    path : Path
-        File whose name ends in ``.png``, ``.svg``, or ``.html`` for a page with tables.
+    The name of the file ends in ``.png``, ``.svg``, or ``.html`` for a page with tables.
     """
     check_plan_plot(path)
     if path.suffix.lower() == ".html":
@@ -172,12 +167,7 @@ _LIMITS = (_QUALITY.good, _QUALITY.reliable)
 def plot_region_plan(expected: RegionPlan, path: Path) -> None:
     """Write a plot of relative errors by level, from the median to the 90th percentile.
 
-    Parameters
-    ----------
-    expected : RegionPlan
-        Plan to plot.
-    path : Path
-        File whose name ends in ``.png``, ``.svg``, or ``.html`` for a page with the table.
+    The name of the file ends in ``.png``, ``.svg``, or ``.html`` for a page with the table.
     """
     check_plan_plot(path)
     if path.suffix.lower() == ".html":

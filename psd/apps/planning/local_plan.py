@@ -61,23 +61,14 @@ def draw_campaign(
 ) -> Release:
     """Draw the release of a campaign and its later rounds.
 
-    Parameters
-    ----------
-    campaign : Campaign
-        Campaign of the first round.
-    x, y : ndarray, shape (n,), float64
-        Points of an assumed population. Public.
-    devices : ndarray, shape (n,), int64
-        Devices at each point.
-    random : numpy.random.Generator
-        Generator of all draws.
+    x, y: (n,) float64, points of an assumed population; devices: (n,) int64 at each point. All
+    are public.
 
-    Notes
-    -----
-    The devices of each point draw their groups. Of the reports of a group, a cell with k devices
-    is supported by Binomial(k, p) of these devices and Binomial(reports - k, q) of the others:
-    that is the exact law of each count. Counts of different cells are drawn independently, which
-    they are for ``unary``; for the other protocols their correlations are slightly negative.
+    The devices of each point draw their groups. Of the reports of a group, a cell with k
+    devices is supported by Binomial(k, p) of these devices and Binomial(reports - k, q) of the
+    others: that is the exact law of each count. Counts of different cells are drawn
+    independently, which they are for ``unary``; for the other protocols their correlations are
+    slightly negative.
     """
     shares = np.array([group.share for group in campaign.groups]) / SHARES
     # (cells, groups): devices of each cell choose their group by themselves.

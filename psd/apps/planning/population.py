@@ -56,17 +56,12 @@ _EAST, _NORTH = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
 class AssumedDensity:
     """Rule that divides the records of a cell among its quarters. Public.
 
-    Parameters
-    ----------
-    kind : {"uniform", "clustered", "coastal", "places"}
-        ``uniform`` gives each quarter the same share. The others are random multiplicative
-        cascades, whose shares have a Dirichlet distribution: ``clustered`` is equally unequal on
-        every level; ``coastal`` is most unequal on the first levels, like land with empty seas and
-        mountains; ``places`` is most unequal on the last levels, like records that share addresses
-        or masts.
-    covariate : Covariate, optional
-        Public density. It gives the shares down to the cells of its raster; below them the kind
-        does, with the parameters of the same levels.
+    ``uniform`` gives each quarter the same share. The other kinds are random multiplicative
+    cascades, whose shares have a Dirichlet distribution: ``clustered`` is equally unequal on
+    every level; ``coastal`` is most unequal on the first levels, like land with empty seas and
+    mountains; ``places`` is most unequal on the last levels, like records that share addresses
+    or masts. A public covariate gives the shares down to the cells of its raster; below them
+    the kind does, with the parameters of the same levels.
     """
 
     kind: str
@@ -312,20 +307,9 @@ def region_populations(
 ) -> Floats:
     """Expected records of each lowest region, in the order of the hierarchy.
 
-    Parameters
-    ----------
-    hierarchy : RegionHierarchy
-        Public.
-    populations : mapping, sequence or None
-        Numbers by id or in the order of the lowest regions; alike for all regions by default.
-        The region ``elsewhere`` has 0 unless it is stated.
-    count : int, optional
-        Number of all records, to which populations are scaled; by default their sum.
-
-    Raises
-    ------
-    ParameterError
-        If a number is missing or negative, their sum is 0, or there is neither of both.
+    populations: numbers by id or in the order of the lowest regions; alike for all regions by
+    default. The region ``elsewhere`` has 0 unless it is stated. count: of all records, to which
+    populations are scaled; by default their sum.
     """
     ids = list(hierarchy.levels[-1].ids)
     if populations is None:
@@ -369,26 +353,13 @@ def draw_region_population(
 ) -> Tally:
     """Draw positions in each lowest region, evenly over its area, for its expected records.
 
-    Guarantees
-    ----------
-    - Reads no data. The records of a region are its expected number, rounded.
-    - At most about `REGION_POINTS` positions, or one for each region; records share them.
+    P1. Reads no data. The records of a region are its expected number, rounded. There are at
+    most about `REGION_POINTS` positions, or one for each region; records share them.
 
-    Parameters
-    ----------
-    hierarchy : RegionHierarchy
-        Public.
-    expected : ndarray, shape (n,), float64
-        Records of each lowest region.
-    random : Generator
-        Draws the positions.
-    contributions : int
-        Records of one user.
-    covariate : Covariate, optional
-        Positions have records as this density says; evenly in a region where it is 0 everywhere.
-    area : Area, optional
-        Part of the domain in which positions lie. A region without any part of it has its records
-        at one point of the region.
+    expected: (n,) float64, records of each lowest region; contributions: records of one user.
+    covariate: positions have records as this density says; evenly in a region where it is 0
+    everywhere. area: part of the domain in which positions lie. A region without any part of it
+    has its records at one point of the region.
     """
     domain, number = hierarchy.domain, np.rint(expected).astype(np.int64)
     each = max(REGION_POINTS // hierarchy.size, 1)

@@ -21,20 +21,10 @@ _MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
 def plugin_archive(forms: Sequence[Mapping[str, Any]]) -> bytes:
-    """Pack the plugin of QGIS with its forms.
+    """Pack the plugin of QGIS with a form of each command, as a zip for "Install from ZIP" in QGIS.
 
-    Parameters
-    ----------
-    forms : sequence of mapping
-        A form of each command, as `psd.apps.qgis.plugin` reads it.
+    Equal forms give equal bytes.
 
-    Returns
-    -------
-    bytes
-        A zip file for "Install from ZIP" in QGIS. Equal forms give equal bytes.
-
-    Examples
-    --------
     >>> import io, zipfile
     >>> names = zipfile.ZipFile(io.BytesIO(plugin_archive([]))).namelist()
     >>> "psd_qgis/metadata.txt" in names and "psd_qgis/forms.json" in names

@@ -354,40 +354,17 @@ def tally_table(
 ) -> Tally:
     """Count the records of a table in an engine, as `psd.ingest.tally_builder.tally_batches` does.
 
-    Guarantees
-    ----------
-    - As those of `psd.ingest.tally_builder.tally_batches`: kept records of a unit are a function
-      of its own records and the key.
-    - Only counts of cells and of refused records leave the engine, and coordinates without their
-      users and times, each pair once: with an area or strata those that their rasters leave open,
-      in cells near an outline, or all if there is no raster; with ``columns.input_crs`` those of
-      all records.
+    P1. As those of `psd.ingest.tally_builder.tally_batches`: kept records of a unit are a
+    function of its own records and the key.
 
-    Parameters
-    ----------
-    table : ibis.Table
-        Columns x and y, and user and time if `columns` names them. Private.
-    run : callable
-        Runs an expression in the engine and returns an Arrow table. It is called twice; once more
-        for each of a transformation, an area and strata, and once for these together.
-    share : callable
-        Brings a table of Arrow to the engine under a name, and gives its expression of Ibis.
-    columns : Columns
-        How text is read, the CRS of the coordinates, and names for messages. Public.
-    domain, unit, key, step, area, slices, strata
-        As in `psd.ingest.tally_builder.tally_batches`.
+    P2. Only counts of cells and of refused records leave the engine, and coordinates without
+    their users and times, each pair once: with an area or strata those that their rasters leave
+    open, in cells near an outline, or all if there is no raster; with ``columns.input_crs``
+    those of all records.
 
-    Returns
-    -------
-    Tally
-        Private.
-
-    Raises
-    ------
-    InputDataError
-        If a record is refused, wherever it lies.
-    DomainError
-        If coordinates cannot be transformed to the CRS of the domain.
+    table: of Ibis, private, with x and y, and user and time if `columns` names them. It is run
+    twice; once more for each of a transformation, an area and strata, and once for these
+    together. columns: how text is read, the CRS of the coordinates, and names for messages.
     """
     check_counting(domain, unit, step, slices, strata)
     project = column_projection(columns, domain, "the input")

@@ -118,43 +118,20 @@ def map_page(
     when: Any = None,
     category: str | None = None,
 ) -> str:
-    """Make the map page of a release or a series as an HTML text.
+    """Make the map page of a release or a series as an HTML text; see `Release.map`.
 
-    Guarantees
-    ----------
-    - Made of the release and of public regions alone: it costs no epsilon.
-    - One file. Its policy forbids every request; scripts and styles run by their hashes alone.
-    - Of a table of regions it holds ids, names and outlines, and no other column.
-    - Answers on the page are those of `Release.query` and of the total of `Answers.joint`, to
-      rounding. What the page cannot answer exactly it does not answer.
+    P1. Made of the release and of public regions alone: it costs no epsilon.
 
-    Parameters
-    ----------
-    release : Release
-        Shown with a slider for its time slices. Of a cube any window of time and any category is
-        answered; above `MAX_CUBE_NODES`, and with a level, cells and given regions have answers in
-        the windows of the slider alone.
-    regions : GeoDataFrame, optional
-        Public polygons to choose from, with a CRS; ``id`` and ``name`` are read.
-    title : str, optional
-        By default that of the release.
-    level : int, optional
-        Show cells down to this level alone; drawn areas then have no answer.
-    threshold : float or tuple of two floats
-        As in `Release.query`.
-    when : str, psd.space.time_slices.TimeWindow, or list of these, optional
-        Windows of a cube, one for each step of the slider. By default all time, followed by each
-        slice.
-    category : str, optional
-        Label of a cube that is shown first, with all labels below it; all categories by default.
+    P2. One file. Its policy forbids every request; scripts and styles run by their hashes
+    alone.
 
-    Raises
-    ------
-    ParameterError
-        If the release has too many cells, or an argument does not fit.
+    P3. Of a table of regions it holds ids, names and outlines, and no other column.
 
-    Examples
-    --------
+    P4. Answers on the page are those of `Release.query` and of the total of `Answers.joint`, to
+    rounding. What the page cannot answer exactly it does not answer: of a cube above
+    `MAX_CUBE_NODES`, and with a level, cells and given regions have answers in the windows of
+    the slider alone.
+
     >>> from psd.testing.data import release_from_counts
     >>> page = map_page(release_from_counts([[500, 100], [0, 200]]), title="Visits <2024>")
     >>> "<title>Visits &lt;2024&gt;</title>" in page

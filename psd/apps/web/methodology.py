@@ -57,24 +57,14 @@ _START, _MAX_STRETCH = 1e-3, 1e3
 def errors_by_size(release: Release) -> pandas.DataFrame:
     """Predicted errors of squares, whose centres are where the release estimates records.
 
-    Guarantees
-    ----------
-    - Made of the release alone, so it costs no epsilon; the same release gives the same table.
+    P1. Made of the release alone, so it costs no epsilon; the same release gives the same
+    table.
 
-    Parameters
-    ----------
-    release : Release
-        Of one moment; of a series, one slice.
+    One row for each size that fits the domain at least four times: ``size`` in words; medians
+    ``estimate``, ``error`` (predicted standard deviations) and ``relative_error``; and the
+    share of squares in each class of quality, ``good``, ``use with care`` and ``poor``. Of a
+    series, one slice is asked.
 
-    Returns
-    -------
-    DataFrame
-        One row for each size that fits the domain at least four times: ``size`` in words; medians
-        ``estimate``, ``error`` (predicted standard deviations) and ``relative_error``; and the
-        share of squares in each class of quality, ``good``, ``use with care`` and ``poor``.
-
-    Examples
-    --------
     >>> import psd
     >>> domain = psd.Domain(bounds=(0, 0, 4000, 4000), crs="EPSG:3857")
     >>> tree = psd.decompositions.grid_tree(domain, 1)
@@ -139,25 +129,12 @@ _LEAST_SHARE = 1e-5
 def methodology_page(release: Release, language: Language | None = None) -> str:
     """Make the sheet of method of a release or a series as an HTML text.
 
-    Guarantees
-    ----------
-    - Made of the release alone: it costs no epsilon and states no number about records that the
-      release does not state. One file without scripts and without requests.
+    P1. Made of the release alone: it costs no epsilon and states no number about records that the
+    release does not state. One file without scripts and without requests.
 
-    Parameters
-    ----------
-    release : Release
-        Errors and the map of a series are those of its middle slice, those of a cube of all time.
-    language : {"en", "ko"}, optional
-        By default that of the release, Korean or else English. Pictures have English words.
+    Errors and the map of a series are those of its middle slice, those of a cube of all time. The
+    language is that of the release by default, Korean or else English; pictures have English words.
 
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-
-    Examples
-    --------
     >>> from psd.testing.data import release_from_counts
     >>> "What epsilon means" in methodology_page(release_from_counts([[500, 100], [0, 200]]))
     True

@@ -48,16 +48,9 @@ def run_psd(
 
 
 class CommandAlgorithm(QgsProcessingAlgorithm):
-    """A command of `psd` as a form.
+    """A command of `psd` as a form, as `psd qgis` writes it.
 
-    Parameters
-    ----------
-    form : dict
-        As `psd qgis` writes it.
-    version : str
-        Version of the plugin; `psd` must be of the same minor version.
-    stated_command : callable
-        The setting of the plugin.
+    `psd`, which the setting of the plugin states, must be of the minor version of the plugin.
     """
 
     def __init__(
@@ -171,15 +164,7 @@ _POST_PROCESSORS: dict[str, Style] = {}
 
 
 class MapAlgorithm(QgsProcessingAlgorithm):
-    """Writes the cells of a release to a GeoPackage, and opens it in a ready style.
-
-    Parameters
-    ----------
-    version : str
-        Version of the plugin; `psd` must be of the same minor version.
-    stated_command : callable
-        The setting of the plugin.
-    """
+    """Writes the cells of a release to a GeoPackage, and opens it in a ready style."""
 
     def __init__(self, version: str, stated_command: Callable[[], str]) -> None:
         super().__init__()
