@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,8 +23,8 @@ from ..output.tables import (
 )
 from ..output.terminal import print_success, show_builds
 
-if TYPE_CHECKING:
-    pass
+_CAMPAIGN = click.argument("campaign", type=click.Path(readable=False))
+_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 
 
 @click.command("design", cls=Command, short_help="Design a campaign.")
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     help="Setting of the protocol in place of the best one. In place of --epsilon stand p=0.5, "
     "q=0.75 and flips=64 of rappor, and for options truth=0.75 of k-ary.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@_OVERWRITE
 def design_campaign(
     output: str,
     epsilon: str | None,
@@ -264,10 +264,6 @@ def plan_campaigns(
         "Percent off: mean error of boxes of 10 % of the area, in % of the devices.\n"
         "Factor: error of the campaign over that of a central release of the same epsilon."
     )
-
-
-_CAMPAIGN = click.argument("campaign", type=click.Path(readable=False))
-_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 
 
 @click.group("local", cls=Group)

@@ -7,7 +7,7 @@ data set can be counted part by part, when and where each part arrives.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -132,13 +132,11 @@ def tally_rows(
     *,
     part: str | None = None,
     memory: str | int | None = None,
-    private_report: Callable[[dict[str, int]], None] = lambda report: None,
 ) -> PartialTally:
     """Count one part of a data set.
 
     data: points, as in `psd.build`, private. `part` names data that are not files; the same records
-    must always get the same name. `private_report` gets the private counts of records read, outside
-    and dropped.
+    must always get the same name.
 
     P1. With a limit, it has at most k records of each user; which ones depends on the records of
     that user and the key alone.
@@ -171,8 +169,6 @@ def tally_rows(
         for batch in read(data, replace(request.columns, memory=for_parser), request.domain):
             builder.add_batch(batch)
         counts = builder.user_rows(key) if request.carry else builder.build(key)
-        if isinstance(counts, Tally):
-            private_report(counts.report)
         names = _part_names(paths, part) + (() if builder.has_read else (EMPTY,))
     return PartialTally(
         rules=request.rules,

@@ -137,13 +137,13 @@ def relative_to(estimate: Floats, error: Floats) -> Floats:
     return relative
 
 
-def relative_text(relative: float, digits: int = 3) -> str:
-    """A relative error for people: in percent, of so many digits; above 1,000 % it says no more."""
+def relative_text(relative: float) -> str:
+    """A relative error for people: in percent, of three digits; above 1,000 % it says no more."""
     if math.isinf(relative):
         return "infinite"
     if relative > _LARGEST_SHOWN:
         return f"above {_LARGEST_SHOWN:,.0%}"
-    return f"{float(f'{100 * relative:.{digits}g}'):,g}%"
+    return f"{float(f'{100 * relative:.3g}'):,g}%"
 
 
 def judge_estimates(relative: Floats, lower: Floats, limits: Limits) -> Reliability:

@@ -17,7 +17,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -222,13 +222,11 @@ class Threshold:
         return _event_scores(samples, self.shapes, self.more) >= self.least
 
 
-def draw_samples(
-    pair: Pair, number: int, *, jobs: int = 1, done: Callable[[int], None] = lambda number: None
-) -> tuple[Samples, Samples]:
+def draw_samples(pair: Pair, number: int, *, jobs: int = 1) -> tuple[Samples, Samples]:
     """Draw releases without and with the unit, ``number`` of each, with the noise of releases."""
     lots = [_LOT] * (number // _LOT) + [number % _LOT] * (number % _LOT > 0)
     tasks = [(more, lot) for lot in lots for more in (False, True)]
-    parts = map_tasks(_draw_lot, pair, tasks, jobs=jobs, done=done)
+    parts = map_tasks(_draw_lot, pair, tasks, jobs=jobs)
     return Samples.join(parts[::2]), Samples.join(parts[1::2])
 
 

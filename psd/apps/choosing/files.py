@@ -34,15 +34,15 @@ _WHAT = "candidates"
 
 
 def read_catchments(
-    path: Path, *, radius: float | None = None, crs: str = "EPSG:4326", ids: str = "id"
+    path: Path, *, radius: float | None = None, crs: str = "EPSG:4326"
 ) -> CandidateAreas:
     """Read candidates from a public file: points with a radius in metres, or polygons."""
     table = read_table(path, _WHAT)
-    if ids not in table.columns:
-        raise InputDataError(f"{_WHAT} {path} has no column {ids}, which names each candidate")
-    if table[ids].isna().any():
+    if "id" not in table.columns:
+        raise InputDataError(f"{_WHAT} {path} has no column id, which names each candidate")
+    if table["id"].isna().any():
         raise ParameterError(f"{_WHAT} must have an id each, got an empty one")
-    names = [str(name).strip() for name in table[ids]]
+    names = [str(name).strip() for name in table["id"]]
     # A CSV has two columns of coordinates or a column wkt, in the CRS. A vector format states its
     # own CRS and is transformed.
     points = None if hasattr(table, "geometry") else _coordinates(path, table)
@@ -164,14 +164,12 @@ def read_public_regions(
     return RegionFiles(paths=(path,), ids=(ids,), gaps="outside").read(domain)
 
 
-def read_order(
-    path: str, column: str, regions: RegionHierarchy, *, ids: str = "id"
-) -> tuple[int, ...]:
+def read_order(path: str, column: str, regions: RegionHierarchy) -> tuple[int, ...]:
     """Numbers of the regions in ascending order of a column of numbers, such as a distance."""
     table = read_polygons(Path(path), "regions")
     if column not in table.columns:
         raise InputDataError(f"regions {path} has no column {column}; name one with order=")
-    number_of = {str(name): value for name, value in zip(table[ids], table[column], strict=True)}
+    number_of = {str(name): value for name, value in zip(table["id"], table[column], strict=True)}
     numbers = []
     for name in regions.levels[-1].ids:
         try:

@@ -246,15 +246,15 @@ def draw_normalised_errors(answers: pandas.DataFrame) -> Figure:
     return figure
 
 
-def wilson_interval(hits: ArrayLike, trials: ArrayLike, z: float = 1.96) -> tuple[Floats, Floats]:
-    """Compute the Wilson interval of a binomial proportion.
+def wilson_interval(hits: ArrayLike, trials: ArrayLike) -> tuple[Floats, Floats]:
+    """Compute the Wilson interval of a binomial proportion, of 95 %.
 
     References
     ----------
     .. [1] Wilson. "Probable Inference, the Law of Succession, and Statistical Inference." JASA 22,
        1927. https://doi.org/10.1080/01621459.1927.10502953
     """
-    hits, trials = np.asarray(hits, float), np.asarray(trials, float)
+    z, hits, trials = 1.96, np.asarray(hits, float), np.asarray(trials, float)
     share = hits / trials
     middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     spread = np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))

@@ -585,11 +585,9 @@ def _sorted_lines(shelf: IO[bytes]) -> bytes:
     return b"".join(lines)
 
 
-def read_points(
-    path: str, x: str, y: str, *, is_text: bool = False
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Two columns of a CSV file with a header; what is not a number is NaN, unless it is text."""
-    xs, ys = zip(*_read_parts(path, x, y, is_text), strict=True)
+def read_points(path: str, x: str, y: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Two columns of a CSV file with a header; what is not a number is NaN."""
+    xs, ys = zip(*_read_parts(path, x, y, is_text=False), strict=True)
     return np.concatenate(xs), np.concatenate(ys)
 
 

@@ -50,7 +50,7 @@ __all__ = ["SparkTable"]
 
 _SCHEMES = ("spark://", "sc://", "local", "yarn", "k8s://")
 _PORTS = {"sc": 15002, "spark": 7077}
-_WAIT = 20.0
+_WAIT = 20  # seconds
 
 # Write nothing about records to a console, and serve no page that shows queries.
 _SETTINGS = {
