@@ -80,8 +80,9 @@ def _batch_shares(
     tree, domain = fit.tree, fit.domain
     boxes, values = tree.boxes[node].astype(np.int64), tree.area[node]
     # All lattice cells of all leaves, row by row.
+    width = boxes[:, 2] - boxes[:, 0]
     owner = np.repeat(np.arange(len(node)), values)
-    row, column = np.divmod(ranges(np.zeros(len(node), np.int64), values), _width(boxes)[owner])
+    row, column = np.divmod(ranges(np.zeros(len(node), np.int64), values), width[owner])
     corner = np.stack([column, row], axis=1)
     cell = boxes[owner, :2] + corner
     x, y = (domain.axes[axis].probe(cell[:, axis], axis) for axis in (0, 1))
@@ -95,11 +96,6 @@ def _batch_shares(
     part = fit.density.part(tree, node[owner], corner / size, (corner + 1) / size)
     share = np.minimum(sum_by(owner, part, len(node)), 1.0)
     return np.where((area > 0) & (area < 1), share, area), area
-
-
-def _width(boxes: Integers) -> Integers:
-    """Columns of boxes."""
-    return boxes[:, 2] - boxes[:, 0]
 
 
 # Polygons, and sides in cells, traversed together; bounds the memory, not the answers.

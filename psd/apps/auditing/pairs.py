@@ -226,7 +226,7 @@ def draw_samples(pair: Pair, number: int, *, jobs: int = 1) -> tuple[Samples, Sa
     """Draw releases without and with the unit, ``number`` of each, with the noise of releases."""
     lots = [_LOT] * (number // _LOT) + [number % _LOT] * (number % _LOT > 0)
     tasks = [(more, lot) for lot in lots for more in (False, True)]
-    parts = map_tasks(_draw_lot, pair, tasks, jobs=jobs)
+    parts = map_tasks(_draw_lot, pair, tasks, jobs=jobs, done=lambda number: None)
     return Samples.join(parts[::2]), Samples.join(parts[1::2])
 
 

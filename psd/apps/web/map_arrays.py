@@ -152,7 +152,9 @@ def fit_arrays(fit: Fit) -> Arrays:
     if fit.rounding_variance is not None:
         arrays["real"] = of_leaves(tree, unrounded_counts(fit))
     if fit.line_deviation is not None:
-        arrays["lines"] = _line_shares(fit.line_deviation, estimates.count).ravel()
+        # Deviations of cuts per record, and of empty nodes as they are, (2, nodes).
+        records = np.where(estimates.count > 0, estimates.count, 1.0)
+        arrays["lines"] = _rounded(fit.line_deviation / records).ravel()
     covariate = fit.record.covariate
     if fit.record.post_processing.density == "covariate" and covariate is not None:
         arrays["raster"] = covariate.raster.ravel()
@@ -267,11 +269,6 @@ def _rounded(values: Floats) -> Floats:
     return np.where(finite == values, np.round(finite * scale) / scale, values)
 
 
-def _line_shares(deviation: Floats, count: Floats) -> Floats:
-    """Deviations of cuts per record, and of empty nodes as they are, shape (2, nodes)."""
-    return _rounded(deviation / np.where(count > 0, count, 1.0))
-
-
 def release_numbers(
     release: Release,
     threshold: Threshold = 0.3,
@@ -309,7 +306,7 @@ def fit_numbers(fit: Fit, threshold: Threshold) -> dict[str, Any]:
     domain, limits = fit.domain, reliability_limits(threshold)
     return {
         "lattice": list(domain.lattice),
-        "axes": _axes(domain),
+        "axes": [_axis(axis) for axis in domain.axes],
         "ground": _scale_step(domain),
         "resolution": domain.coordinate_resolution is not None,
         "maxValues": MAX_VALUES,
@@ -343,11 +340,6 @@ def _regions(tree: Tree) -> dict[str, Any]:
     if not isinstance(tree, RegionTree):
         return {}
     return {"regions": {"lowest": tree.frame.lowest.tolist(), "tolerance": TOLERANCE}}
-
-
-def _axes(domain: Domain) -> list[dict[str, float]]:
-    """Numbers of both axes of the lattice."""
-    return [_axis(axis) for axis in domain.axes]
 
 
 def _axis(axis: LatticeAxis) -> dict[str, float]:
