@@ -49,7 +49,7 @@ _LEAVES_PER_BATCH = 2048
 # The shares of all leaves are computed for a request of at least this part of them.
 _FEW = 64
 
-# Nodes of a tree up to which the shares of all leaves are kept, about 200 MB.
+# Nodes of a tree up to which the shares of all leaves are kept, about 300 MB.
 _MOST_KEPT = 2**21
 
 # Largest rounding error of a sum over a surface, beside the total of all leaves: errors of surfaces
@@ -180,19 +180,27 @@ class SmoothDensity:
             share[chunk] = self.computed(leaves[chunk])
         return share
 
+    @cached_property
+    def strips(self) -> Floats:
+        """Shares of all leaves by strip, see `_strip_shares`."""
+        return _strip_shares(self.share)
+
     def shares(self, leaf: Integers) -> Floats:
         """Shares of leaves, shape (n, PARTS, PARTS); rows from the south, columns from the west.
 
         Not negative, 1 in all for a leaf. Those of very many leaves are not kept: they take more
         memory than the rest of a release.
         """
-        is_kept = "share" in vars(self)
-        is_many = len(leaf) * _FEW >= len(self.tree) and len(self.tree) <= _MOST_KEPT
-        if is_kept or (is_many and self.mesh.window == WHOLE_RASTER):
+        if self._keeps(leaf):
             return self.share.take(self.rank.take(leaf), axis=0)
         return np.concatenate(
             [np.empty((0, PARTS, PARTS)), *(self.computed(leaf[c]) for c in _chunks(len(leaf)))]
         )
+
+    def _keeps(self, leaf: Integers) -> bool:
+        """Whether the shares of all leaves are kept, also for others than these."""
+        is_many = len(leaf) * _FEW >= len(self.tree) and len(self.tree) <= _MOST_KEPT
+        return "share" in vars(self) or (is_many and self.mesh.window == WHOLE_RASTER)
 
     def without_surface(self) -> SmoothDensity:
         """The same density, which keeps the shares of all leaves in place of the surface."""
@@ -233,13 +241,24 @@ class SmoothDensity:
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
-        # Covered share of each part, (2, n) to (2, n, PARTS), without cancellation.
-        number = np.arange(PARTS, dtype=np.float64)[:, None, None]
-        overlap = np.minimum(high.T * PARTS, number + 1)  # part by part: long rows take less time
-        overlap -= np.maximum(low.T * PARTS, number)
-        np.maximum(overlap, 0.0, out=overlap)
-        wide, tall = np.ascontiguousarray(overlap.transpose(1, 2, 0))
-        inside: Floats = np.einsum("nyx,ny,nx->n", self.shares(node), tall, wide)
+        if self._keeps(node):
+            shares, strips, leaf = self.share, self.strips, self.rank.take(node)
+        else:
+            shares, leaf = self.shares(node), np.arange(len(node))
+            strips = _strip_shares(shares)
+        # Most boxes go through a leaf from side to side: the shares of its rows or columns will do.
+        through = [(low[:, axis] <= 0) & (high[:, axis] >= 1) for axis in (0, 1)]
+        ends = [np.where(through[0], end[:, 1], end[:, 0]) for end in (low, high)]
+        strips, covered = strips.take(2 * leaf + through[0], axis=0), _overlap(*ends)
+        # Sums of one order, however many leaves are asked for.
+        inside = strips[:, 0] * covered[0]
+        for part in range(1, PARTS):
+            inside += strips[:, part] * covered[part]
+        corner = np.flatnonzero(~(through[0] | through[1]))
+        wide, tall = (_overlap(low[corner, axis], high[corner, axis]).T for axis in (0, 1))
+        wide, tall = np.ascontiguousarray(wide), np.ascontiguousarray(tall)
+        shares = shares.take(leaf.take(corner), axis=0)
+        inside[corner] = np.einsum("nyx,ny,nx->n", shares, tall, wide)
         return np.asarray(np.minimum(inside, 1.0))
 
     def polygon(
@@ -333,6 +352,19 @@ def _chunks(size: int) -> list[slice]:
     """Batches of this number of leaves."""
     starts = range(0, size, _LEAVES_PER_BATCH)
     return [slice(start, min(start + _LEAVES_PER_BATCH, size)) for start in starts]
+
+
+def _strip_shares(shares: Floats) -> Floats:
+    """Shares of leaves in their columns, and in their rows, leaf by leaf, shape (2 n, PARTS)."""
+    return np.stack([shares.sum(axis=1), shares.sum(axis=2)], axis=1).reshape(-1, PARTS)
+
+
+def _overlap(low: Floats, high: Floats) -> Floats:
+    """Covered share of each of PARTS strips between two ends in [0, 1], shape (PARTS, n)."""
+    strip = np.arange(PARTS, dtype=np.float64)[:, None]
+    covered: Floats = np.minimum(high * PARTS, strip + 1)
+    covered -= np.maximum(low * PARTS, strip)
+    return np.maximum(covered, 0.0, out=covered)
 
 
 def _strip_boxes(boxes: Floats, axis: int) -> Floats:

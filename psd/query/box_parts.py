@@ -26,7 +26,7 @@ def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
     """
     if isinstance(fit.tree, RegionTree):
         return region_box_fraction(fit.tree, boxes)
-    nodes, leaf, density = fit.tree.boxes, fit.tree.is_leaf, fit.density
+    nodes, end, is_end, density = fit.tree.boxes, fit.tree.end, fit.tree.is_end, fit.density
     sides = np.ascontiguousarray(boxes.T)
 
     def fraction(
@@ -37,26 +37,26 @@ def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
             chunk = slice(start, start + _PAIRS_PER_CHUNK)
             of_chunk = node[chunk]
             cell = nodes.take(of_chunk, axis=0).T.astype(np.float64, order="C")
-            box = sides.take(query[chunk], axis=1)
-            # The box as shares of the cell, from low to high; equal where they do not meet. Sums in
-            # place: what the processor keeps near it has little room.
-            start_of_cell, size, low, high = cell[:2], cell[2:], box[:2], box[2:]
-            size -= start_of_cell
-            for end in (low, high):
-                end -= start_of_cell
+            part = sides.take(query[chunk], axis=1)
+            # Sums in place: what the processor keeps near it has little room. First the part of the
+            # box inside the cell, of size 0 where they do not meet.
+            corner, size, low, high = cell[:2], cell[2:], part[:2], part[2:]
+            np.maximum(low, corner, out=low)
             np.minimum(high, size, out=high)
-            np.maximum(low, 0.0, out=low)
-            for end in (low, high):
-                end /= size
             np.maximum(high, low, out=high)
-            part: NDArray[np.float64] = (high[0] - low[0]) * (high[1] - low[1])
-            share[chunk] = area[chunk] = part
+            size -= corner
+            wide, tall = high - low
+            # A cell inside has the very same numbers as its part, so its share is exactly 1.
+            covered: NDArray[np.float64] = wide * tall
+            covered /= size[0] * size[1]
+            share[chunk] = area[chunk] = covered
             if density is not None:
-                cut = np.flatnonzero((part > 0) & (part < 1) & leaf[of_chunk])
-                inside = density.part(
-                    fit.tree, of_chunk[cut], low.take(cut, axis=1).T, high.take(cut, axis=1).T
-                )
-                share[start + cut] = inside
+                cut = np.flatnonzero((covered > 0) & (covered < 1) & is_end.take(of_chunk))
+                # As shares of the leaf, from low to high.
+                corner, size = corner.take(cut, axis=1), size.take(cut, axis=1)
+                low, high = ((side.take(cut, axis=1) - corner) / size for side in (low, high))
+                of_leaf = end.take(of_chunk.take(cut))
+                share[start + cut] = density.part(fit.tree, of_leaf, low.T, high.T)
         return share, area
 
     return fraction

@@ -185,10 +185,11 @@ def _traversals(
     """Traverse the tree for boxes in lattice units, for as many together as there is room for."""
     edges = range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH)
     batches = np.split(lattice, edges)[::-1]
+    is_end = None if isinstance(fit.tree, RegionTree) else fit.tree.is_end
     while batches:
         batch = batches.pop()
         fraction = box_fraction(fit, batch)
-        traversal = traverse_within(fit.tree, len(batch), fraction, _PAIRS_PER_BATCH)
+        traversal = traverse_within(fit.tree, len(batch), fraction, _PAIRS_PER_BATCH, is_end)
         if traversal is None:
             half = len(batch) // 2
             batches += [batch[half:], batch[:half]]

@@ -108,7 +108,7 @@ def line_variance(fit: Fit, traversal: Traversal, boxes: Floats) -> Floats:
     queries, nodes = cut_pairs(traversal)
     for start in range(0, len(nodes), _PAIRS_PER_BATCH):
         batch = slice(start, start + _PAIRS_PER_BATCH)
-        node, query = nodes[batch], queries[batch]
+        node, query = fit.tree.end[nodes[batch]], queries[batch]
         sides = side_deviations(fit, node, cells[node].astype(np.float64), boxes[query])
         for side in range(4):
             # Lines go on from leaf to leaf, so a side errs as a whole: its deviations are added

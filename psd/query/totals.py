@@ -89,11 +89,12 @@ def query_totals(
     for level in traversal.levels:
         # What a query takes of the cells that it meets and does not open.
         met = np.flatnonzero(~level.opened & (level.area > 0))
-        query, node, fraction = level.query[met], level.node[met], level.fraction[met]
-        records = count[node]
+        query, node = level.query.take(met), level.node.take(met)
+        fraction = level.fraction.take(met)
+        records = count.take(node)
         estimate += sum_by(query, fraction * records, number)
         if estimates.signed is not count:
-            signed += sum_by(query, fraction * estimates.signed[node], number)
+            signed += sum_by(query, fraction * estimates.signed.take(node), number)
         if fit.rounding_variance is not None:
             # As if the cells of an answer were rounded independently of each other. Neighbours are
             # rounded in opposite directions, so that the variance of a union is smaller.
@@ -101,14 +102,15 @@ def query_totals(
             rounding = rounding + sum_by(query, part, number)
 
         cut = np.flatnonzero(level.area[met] < 1)
-        area, query, node = level.area[met[cut]], query[cut], node[cut]
-        fraction, records = fraction[cut], records[cut]
-        overdispersion, cluster_size = fit.dispersion.overdispersion, fit.dispersion.cluster_size
-        uneven = nonuniformity_variance(records, fraction, area, overdispersion[node], cluster_size)
+        area, query, node = level.area.take(met.take(cut)), query.take(cut), node.take(cut)
+        fraction, records = fraction.take(cut), records.take(cut)
+        overdispersion = fit.dispersion.overdispersion.take(fit.tree.end.take(node))
+        cluster_size = fit.dispersion.cluster_size
+        uneven = nonuniformity_variance(records, fraction, area, overdispersion, cluster_size)
         leaf_variance += sum_by(query, uneven, number)
         moved = fit.shift_share * np.maximum(records, 0.0) * (fraction - area)
         shift += sum_by(query, moved, number)
-        left_out = cell_ceiling(records, estimates.variance[node]) * (1 - fraction)
+        left_out = cell_ceiling(records, estimates.variance.take(node)) * (1 - fraction)
         beyond += sum_by(query, left_out, number)
     along_lines = np.zeros(number)
     if boxes is not None:

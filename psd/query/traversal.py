@@ -61,11 +61,22 @@ def traverse(tree: Tree, queries: int, fraction: Fraction) -> Traversal:
     return traversal
 
 
-def traverse_within(tree: Tree, queries: int, fraction: Fraction, pairs: float) -> Traversal | None:
+def traverse_within(
+    tree: Tree,
+    queries: int,
+    fraction: Fraction,
+    pairs: float,
+    is_end: NDArray[np.bool_] | None = None,
+) -> Traversal | None:
     """Traverse the tree; None if several queries meet more than this number of pairs.
 
-    A single query is always completed. For the arguments see `traverse`.
+    A single query is always completed. For the arguments see `traverse`. Nodes that are not opened
+    are leaves, or those of `is_end`, (nodes,) bool; then with the shares of the leaf below them.
+
+    P1. Totals stay where a leaf is an only child and its parent is not opened: both have one count,
+    the slope of the leaf is 1, and its parent explains all of its estimate.
     """
+    is_end = tree.is_leaf if is_end is None else is_end
     query, node = np.arange(queries), np.zeros(queries, np.int64)
     parent = np.full(queries, -1)
     levels: list[TraversalLevel] = []
@@ -74,7 +85,7 @@ def traverse_within(tree: Tree, queries: int, fraction: Fraction, pairs: float) 
         if pairs < 0 and queries > 1:
             return None
         share, area = fraction(query, node)
-        opened = (area > 0) & (area < 1) & ~tree.is_leaf[node]
+        opened = (area > 0) & (area < 1) & ~is_end.take(node)
         levels.append(
             TraversalLevel(
                 query=query,
@@ -87,11 +98,13 @@ def traverse_within(tree: Tree, queries: int, fraction: Fraction, pairs: float) 
         )
         # The children of the opened cells, family by family.
         pair = np.flatnonzero(opened)
-        opener, families = node[pair], tree.children[node[pair]]
-        family = np.repeat(np.arange(len(pair)), families)
-        before = np.cumsum(families) - families
-        parent, query = pair.take(family), query[pair].take(family)
-        node = (tree.first_child[opener] - before).take(family) + np.arange(len(family))
+        opener = node.take(pair)
+        size = tree.children.take(opener)
+        family = np.repeat(np.arange(len(pair)), size)
+        before = np.cumsum(size) - size
+        parent, query = pair.take(family), query.take(pair).take(family)
+        node = (tree.first_child.take(opener) - before).take(family)
+        node += np.arange(len(family))
     return Traversal(queries=queries, levels=tuple(levels))
 
 

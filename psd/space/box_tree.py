@@ -82,6 +82,21 @@ class Hierarchy:
         return leaf
 
     @cached_property
+    def end(self) -> NDArray[np.int64]:
+        """Only child of each node if that is a leaf, the same place again; else the node itself."""
+        end = np.arange(len(self))
+        node = np.flatnonzero(self.children == 1)
+        node = node[self.is_leaf[self.first_child[node]]]
+        end[node] = self.first_child[node]
+        return end
+
+    @cached_property
+    def is_end(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves or have an only child that is one, shape (n,)."""
+        is_end: NDArray[np.bool_] = self.is_leaf[self.end]
+        return is_end
+
+    @cached_property
     def levels(self) -> tuple[slice, ...]:
         """Slice of the nodes of each level, the root's first."""
         ends = np.searchsorted(self.level, np.arange(int(self.level[-1]) + 2))

@@ -1,6 +1,7 @@
 """Box queries: the table that comes back, the errors in it, and what is refused."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,10 @@ import pytest
 import psd
 import psd.query.boxes as module
 from psd.errors import ParameterError
+from psd.privacy.loss import NANO
+from psd.query.totals import QueryTotals
 from psd.release.post_processing import PostProcessing
+from psd.space.box_tree import Tree
 from support.trees import grid_release, random_tree, release_of
 
 COLUMNS = [
@@ -126,6 +130,33 @@ def test_more_boxes_than_are_walked_down_at_once(release):
     for place in (0, 511, 512, 1023, 1024, 1299):
         alone = release.query(corners[place]).table
         assert together.iloc[place, 1:].tolist() == pytest.approx(alone.iloc[0, 1:].tolist())
+
+
+@pytest.mark.parametrize("density", ["uniform", "smooth"])
+def test_an_only_child_answers_like_its_parent_that_is_not_opened(density):
+    quarters = [[0, 0, 32, 32], [32, 0, 64, 32], [0, 32, 32, 64], [32, 32, 64, 64]]
+    tree = Tree(
+        boxes=np.array([[0, 0, 64, 64], *quarters, *quarters]),
+        parent=np.array([-1, 0, 0, 0, 0, 1, 2, 3, 4]),
+        level=np.repeat([0, 1, 2], [1, 4, 4]),
+        count=np.array([900, 300, 200, 100, 290, 310, 190, 120, 300]),
+        loss=np.full(9, NANO),
+    )
+    made = release_of(tree)
+    fit = made.replace(post_processing=PostProcessing(density=density)).index.fit
+    boxes = np.sort(np.random.default_rng(2).uniform(0, 64, (20, 2, 2)), axis=1).reshape(-1, 4)
+    fraction = module.box_fraction(fit, boxes)
+    opened, closed = (
+        module.traverse_within(fit.tree, len(boxes), fraction, math.inf, is_end)
+        for is_end in (None, fit.tree.is_end)
+    )
+    pairs = [sum(len(level.node) for level in each.levels) for each in (opened, closed)]
+    assert pairs[0] > pairs[1]
+    for field in fields(QueryTotals):
+        of_both = (
+            getattr(module.query_totals(fit, each, boxes), field.name) for each in (opened, closed)
+        )
+        np.testing.assert_allclose(*of_both, rtol=1e-12, atol=1e-9, err_msg=field.name)
 
 
 @pytest.mark.deep
