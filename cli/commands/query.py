@@ -279,11 +279,12 @@ def command(
     The slices of a series are answered as one, all of them or those of each window --when; with
     --each slice, one by one. A period FIRST..LAST takes days, weeks, months and years whole, the
     last one too; hours are times of the clock, so T07..T09 is from 07:00 to 09:00. 'mondays',
-    'weekends', '22-02' and '2024-03' may stand together; the window is what they have in common.
-    It is made of whole slices. Of a release with categories, --category answers a label with all
-    labels below it, and --each category one by one. The noise of different slices is independent,
-    so its variances are added. What is uneven inside a cell may be alike in all slices, so its
-    standard deviations are added. The sum is that of unbiased estimates, cut at 0.
+    'weekends', '22-02' and '2024-03' may stand together; the window is what they have in common,
+    and nights are of the days on which they begin. It is made of whole slices. Of a release with
+    categories, --category answers a label with all labels below it, and --each category one by one.
+    The noise of different slices is independent, so its variances are added. What is uneven inside
+    a cell may be alike in all slices, so its standard deviations are added. The sum is that of
+    unbiased estimates, cut at 0.
 
     With --joint, all intervals joint_lower to joint_upper hold together with the stated
     confidence; the covariances of the answers follow, and the total of the regions if they do

@@ -23,7 +23,10 @@ def read_regions(
     from psd.space import regions
 
     if sum(map(bool, (box, boxes, polygons))) != 1:
-        raise click.UsageError("exactly one of --box, --boxes and --polygons must be given")
+        advice = "" if box or boxes or polygons else "; of all, give the bounds that psd info shows"
+        raise click.UsageError(
+            f"exactly one of --box, --boxes and --polygons must be given{advice}"
+        )
     if repair and not polygons:
         raise click.UsageError("--repair must be given with --polygons; boxes need no repair")
     if polygons_crs is not None and not polygons:

@@ -110,7 +110,7 @@ def _cube_pair(
     if np.array_equal(first.window, second.window):
         raise ParameterError(
             "the windows of one cube must be different ones for a difference, got the same window "
-            "twice"
+            "twice; --other-slice, or release[window], is the other one"
         )
     check_size(2 * len(areas))
     fit, record = first.index.fit, first.index.record

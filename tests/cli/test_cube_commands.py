@@ -196,7 +196,7 @@ def test_wrong_questions(subtests):
     table = [
         (2, "--when 2024-01-03", "--when must be in the slices, from 2024-01-01 until before"),
         (2, "--when 2024-01-01 --when weekends", "--when"),
-        (2, "--difference c", "must be different ones"),
+        (2, "--difference c", "got the same window twice; --other-slice, or release[window], is"),
         (2, "--difference c --when mondays --when tuesdays", "--when must be one window"),
         (2, "--mean fare", "mean must be one of the release"),
     ]
@@ -206,6 +206,7 @@ def test_wrong_questions(subtests):
 WRONG_VIEWS = [
     (2, "export c e.csv --when 2024-01-03", "--when must be in the slices"),
     (2, "export c e.csv --when mondays --slice 2024-01-01T00", "--slice must be left out with"),
+    (2, "query c --when mondays", "must be given; of all, give the bounds that psd info shows"),
     (2, "export flat e.csv --when mondays", "--when must be given with a cube"),
     (2, "export flat e.csv --points --when mondays", "--when must be given with a cube"),
     (2, "map flat -o m.html --when mondays", "--when must be given with a cube"),
