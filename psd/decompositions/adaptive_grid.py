@@ -114,6 +114,7 @@ class AdaptiveGrid:
     def build(self, curator: Curator) -> Tree:
         """Pay for the size unless it is stated; count the first grid; cut its cells; count."""
         root = curator.root()
+        # A noisy total measures the root as well.
         size, left = self.size, curator.loss
         if size is None:
             left, paid = split_total(left, self.total_share)
@@ -148,6 +149,7 @@ def second_sizes(signal: NDArray[np.float64], finest: NDArray[np.int64]) -> NDAr
     at most 4096^2.
     """
     sizes = np.ceil(np.sqrt(signal / SECOND_GRID_SIGNAL))
+    # No grid is finer than the lattice.
     sizes = np.clip(sizes, 1, np.minimum(finest, _MAX_SIZE))
     number = (sizes**2).sum()
     if number > _MAX_SIZE**2:

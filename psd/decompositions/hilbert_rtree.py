@@ -113,6 +113,7 @@ class HilbertRTree:
             total = int(curator.count(root, paid)[0])
             height = height_for(curator.noise.signal_to_noise(total, left))
             root = curator.cut(root)  # the root is counted already; its squares are other cells
+        # Medians cost the same on each level; the counts of the squares get the rest.
         median = int(left * Fraction(self.structure_share)) // height
         order = min(self.order, max(1, (max(curator.domain.lattice) - 1).bit_length()))
         # Intervals of codes, whose ends are private medians, 0 and 4^order included.
@@ -121,6 +122,7 @@ class HilbertRTree:
             middle = intervals.middle(0)
             line = curator.quantile(intervals, axis=0, loss=median) if median else middle
             intervals = curator.cut(intervals, x=line)
+        # Ends at corners of large squares: few squares then fill an interval.
         ends = round_ends(np.unique(intervals.boxes[:, [0, 2]]))
         squares = _cut_squares(curator, root, ends, order)
         curator.count(squares, left - height * median)

@@ -110,6 +110,7 @@ class HTF:
             total = int(curator.count(cells, paid)[0])
             height = height_for(curator.noise.signal_to_noise(total, left))
         line = int(left * Fraction(self.structure_share)) // height
+        # Without a total, the root is one level more that is counted.
         counts = geometric_shares(left - height * line, height + (not paid), fanout=2)
         # Loss that a cell has not spent on lines; its leaves spend it.
         unspent = np.zeros(1, np.int64)
@@ -134,6 +135,7 @@ class HTF:
             lines[has_lines] = curator.homogeneous_split(
                 cells[has_lines], axis=axis, loss=line, bins=self.bins, lines=self.lines
             )
+        # A line on the edge cuts nothing: the cell stays one part.
         parts = 1 + (lines > cells.boxes[:, axis])
         return (
             curator.cut(cells, **{"xy"[axis]: lines}),
