@@ -182,8 +182,9 @@ class SmoothDensity:
 
     @cached_property
     def strips(self) -> Floats:
-        """Shares of all leaves by strip, see `_strip_shares`."""
-        return _strip_shares(self.share)
+        """Shares of all leaves in their columns, and rows, leaf by leaf, shape (2 n, PARTS)."""
+        of_axes = [self.share.sum(axis=1), self.share.sum(axis=2)]
+        return np.stack(of_axes, axis=1).reshape(-1, PARTS)
 
     def shares(self, leaf: Integers) -> Floats:
         """Shares of leaves, shape (n, PARTS, PARTS); rows from the south, columns from the west.
@@ -241,24 +242,23 @@ class SmoothDensity:
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
         """Share of each leaf's count in a box inside it; see `Density`."""
+        inside, corner = np.empty(len(node)), np.arange(len(node))
         if self._keeps(node):
-            shares, strips, leaf = self.share, self.strips, self.rank.take(node)
-        else:
-            shares, leaf = self.shares(node), np.arange(len(node))
-            strips = _strip_shares(shares)
-        # Most boxes go through a leaf from side to side: the shares of its rows or columns will do.
-        through = [(low[:, axis] <= 0) & (high[:, axis] >= 1) for axis in (0, 1)]
-        ends = [np.where(through[0], end[:, 1], end[:, 0]) for end in (low, high)]
-        strips, covered = strips.take(2 * leaf + through[0], axis=0), _overlap(*ends)
-        # Sums of one order, however many leaves are asked for.
-        inside = strips[:, 0] * covered[0]
-        for part in range(1, PARTS):
-            inside += strips[:, part] * covered[part]
-        corner = np.flatnonzero(~(through[0] | through[1]))
-        wide, tall = (_overlap(low[corner, axis], high[corner, axis]).T for axis in (0, 1))
-        wide, tall = np.ascontiguousarray(wide), np.ascontiguousarray(tall)
-        shares = shares.take(leaf.take(corner), axis=0)
-        inside[corner] = np.einsum("nyx,ny,nx->n", shares, tall, wide)
+            # Most boxes go through a leaf from side to side: shares of its rows or columns will do.
+            through = [(low[:, axis] <= 0) & (high[:, axis] >= 1) for axis in (0, 1)]
+            ends = [np.where(through[0], end[:, 1], end[:, 0]) for end in (low, high)]
+            strips = self.strips.take(2 * self.rank.take(node) + through[0], axis=0)
+            covered = _overlap(*ends)
+            # Sums of one order, however many leaves are asked for.
+            inside = strips[:, 0] * covered[0]
+            for part in range(1, PARTS):
+                inside += strips[:, part] * covered[part]
+            corner = np.flatnonzero(~(through[0] | through[1]))
+        wide, tall = (
+            np.ascontiguousarray(_overlap(low[corner, axis], high[corner, axis]).T)
+            for axis in (0, 1)
+        )
+        inside[corner] = np.einsum("nyx,ny,nx->n", self.shares(node[corner]), tall, wide)
         return np.asarray(np.minimum(inside, 1.0))
 
     def polygon(
@@ -352,11 +352,6 @@ def _chunks(size: int) -> list[slice]:
     """Batches of this number of leaves."""
     starts = range(0, size, _LEAVES_PER_BATCH)
     return [slice(start, min(start + _LEAVES_PER_BATCH, size)) for start in starts]
-
-
-def _strip_shares(shares: Floats) -> Floats:
-    """Shares of leaves in their columns, and in their rows, leaf by leaf, shape (2 n, PARTS)."""
-    return np.stack([shares.sum(axis=1), shares.sum(axis=2)], axis=1).reshape(-1, PARTS)
 
 
 def _overlap(low: Floats, high: Floats) -> Floats:
