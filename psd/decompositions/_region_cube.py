@@ -126,9 +126,8 @@ class _Schedule:
     ) -> _Plan:
         """Halvings of time and regions to the next tier of each cell, its loss, and the rest.
 
-        A slice whose records suffice for the next level of regions, or for half as many parts, is
-        divided to this level, which gets an even share; so a slice with many records is counted as
-        one without a cube.
+        A slice whose records nearly suffice for the next level of regions is divided to this level,
+        which gets an even share; so a slice with many records is counted as one without a cube.
         """
         first, stop, slices = _spans(cells)
         signal = curator.signal_to_noise(cells, counts, left)

@@ -45,7 +45,7 @@ def region_cube(**options):
 
 @pytest.fixture(scope="module")
 def release():
-    return region_cube(data=town(20_000))
+    return region_cube(data=town(4_000))
 
 
 def remade(release, **trees):
@@ -96,7 +96,7 @@ def test_regions_and_windows_add_up(release):
 
 
 def test_answers_are_near_the_truth(release):
-    table = town(20_000)
+    table = town(4_000)
     inside = (table["lon"] < 4) & (table["lat"] < 4)
     when = table["time"].dt.hour == 8
     found = release.query(["w00"], when=["2024-01-01T08", "2024-01-02T08"]).table
