@@ -355,9 +355,10 @@ def test_records_of_empty_slices_change_no_sensitivity():
         (LOSS, {"cap": SliceCap(most=4, per_slice=1), "axes": ()}),
         (LOSS, {"cap": SliceCap(most=3, per_slice=1)}),
         (LOSS, {"cap": None, "squared_sensitivity": 4}),
+        (LOSS, {"cap": None, "squared_sensitivity": 15}),
         (LOSS, {"squared_sensitivity": 15}),
     ],
-    ids=["epsilon", "no axes", "fewer records", "one number", "less than of all slices"],
+    ids=["epsilon", "no axes", "fewer records", "one number", "less than of all", "less than of all slices"],
 )
 def test_noise_too_small_for_cells_of_several_slices_is_refused(loss, changes):
     space = Space(2, 4, user(4, 1), "series", loss)
@@ -365,6 +366,12 @@ def test_noise_too_small_for_cells_of_several_slices_is_refused(loss, changes):
         ParameterError, match=r"(cap|squared_sensitivity) must be (that of|at least)"
     ):
         space.curator([(0, 0)], RecordingSampler(), **changes)
+
+
+def test_noise_of_all_records_of_a_unit_is_taken_without_a_cap():
+    space = Space(2, 4, user(4, 1), "series", LOSS)
+    curator = space.curator([(0, 0)], RecordingSampler(), cap=None, squared_sensitivity=16)
+    assert curator.noise.squared_sensitivity == 16
 
 
 @pytest.mark.parametrize(("bound", "slices"), [(1, 3), (2, 4)])
