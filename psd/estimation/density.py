@@ -203,6 +203,11 @@ class SmoothDensity:
         is_many = len(leaf) * _FEW >= len(self.tree) and len(self.tree) <= _MOST_KEPT
         return "share" in vars(self) or (is_many and self.mesh.window == WHOLE_RASTER)
 
+    def keep(self) -> None:
+        """Compute the shares of all leaves, if they are ever kept, since many will be asked for."""
+        if len(self.tree) <= _MOST_KEPT and self.mesh.window == WHOLE_RASTER:
+            self.share  # noqa: B018 - computed and kept
+
     def without_surface(self) -> SmoothDensity:
         """The same density, which keeps the shares of all leaves in place of the surface."""
         made = replace(self, surface=np.empty((0, 0)))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from psd._util.arrays import morton_codes
 from psd.errors import ParameterError
+from psd.estimation.density import SmoothDensity
 from psd.query.box_parts import box_fraction
 from psd.query.constants import COMPILED_FROM
 from psd.query.totals import QueryTotals, concatenate, query_totals
@@ -185,6 +186,8 @@ def _traversals(
     """Traverse the tree for boxes in lattice units, for as many together as there is room for."""
     edges = range(_BOXES_PER_BATCH, len(lattice), _BOXES_PER_BATCH)
     batches = np.split(lattice, edges)[::-1]
+    if len(lattice) >= COMPILED_FROM and isinstance(fit.density, SmoothDensity):
+        fit.density.keep()  # chunks have too few leaves each to tell
     is_end = None if isinstance(fit.tree, RegionTree) else fit.tree.is_end
     while batches:
         batch = batches.pop()
