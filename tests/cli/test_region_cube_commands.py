@@ -82,8 +82,8 @@ def test_what_does_not_fit_is_refused(folder, subtests):
         (2, f"{PLAN} --methods none --slices 6 --windows 2 --epsilon 1", "must be left out"),
         (
             2,
-            "export wards.psd.parquet hours.tif --each slice",
-            "each must be left out if output ends in .tif",
+            "export wards.psd.parquet hours.pmtiles --each slice",
+            "each must be left out if output ends in .pmtiles",
         ),
     ]
     check_refusals(subtests, table)

@@ -358,7 +358,14 @@ def test_records_of_empty_slices_change_no_sensitivity():
         (LOSS, {"cap": None, "squared_sensitivity": 15}),
         (LOSS, {"squared_sensitivity": 15}),
     ],
-    ids=["epsilon", "no axes", "fewer records", "one number", "less than of all", "less than of all slices"],
+    ids=[
+        "epsilon",
+        "no axes",
+        "fewer records",
+        "one number",
+        "a number",
+        "less than of all slices",
+    ],
 )
 def test_noise_too_small_for_cells_of_several_slices_is_refused(loss, changes):
     space = Space(2, 4, user(4, 1), "series", loss)
