@@ -124,5 +124,5 @@ def test_pages_fit_a_phone_and_a_screen(site, open_page):
 def test_a_search_finds_pages(site, open_page):
     page = open_page(1440)
     page.goto((site / "search.html").as_uri() + "?q=epsilon")
-    page.wait_for_selector("#search-results li a")
-    assert page.locator("#search-results li").count() > 5
+    # Pages are found one after another; the sixth shows up only if there is one.
+    page.locator("#search-results li").nth(5).wait_for()

@@ -144,7 +144,7 @@ def hours(number):
     return made.replace(post_processing=smooth)
 
 
-WINDOWS = ["daily 07-09", "2024-01-01T05", "daily"]
+WINDOWS = ["daily 07-08", "2024-01-01T05", "daily"]
 
 
 @pytest.mark.parametrize("asked", [{}, {"each": "slice"}, {"when": WINDOWS}], ids=str)
