@@ -221,7 +221,8 @@ class Cube:
 
     def _signal(self, curator: Curator, totals: NDArray[np.int64], loss: int) -> int:
         """Records of a finished cell over their noise, so that cells are not too many."""
-        expected = curator.noise.signal_to_noise(int(totals[0]), loss)
+        total = int(np.maximum(totals, 0).sum())  # of all cells, whichever is first
+        expected = curator.noise.signal_to_noise(total, loss)
         return min(max(self.signal, math.ceil(expected / self.cells)), 1_000_000)
 
     def _divide(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psd.space.time_slices import TimeWindow
 
 MAX_CUBE_NODES = 1_000_000
-"""Limit of the nodes of both layers of a cube whose page answers any window; about 9 MB."""
+"""Limit of the nodes of all layers of a cube whose page answers any window; about 9 MB."""
 
 
 def answers_windows(record: CubeRecord) -> bool:

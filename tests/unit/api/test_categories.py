@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import psd
+from psd.decompositions import Cube
 from psd.errors import InputDataError, ParameterError, ReleaseFormatError
 from psd.privacy.loss import NANO
 from psd.query.cubes import Windows
@@ -147,6 +148,22 @@ def test_each_category_of_three_layers_is_a_cube_of_its_records():
     few = build(labelled(60), epsilon=1, **TIME)
     assert few.record.labels is None
     assert build(labelled(20_000)).record.labels is None  # without slices
+
+
+@pytest.mark.parametrize("first", ["rare", "often"])
+def test_the_limit_of_cells_is_of_all_categories_together(first):
+    """Whichever is listed first, and however few records it has."""
+    rng = np.random.default_rng(0)
+    data = town(30_000)
+    data[["lon", "lat"]] = rng.random((30_000, 2)) * 15.99
+    labels = [first, *({"rare", "often"} - {first})]
+    data["kind"] = rng.choice(["rare", "often"], len(data), p=[0.02, 0.98])
+    cube = psd.build(
+        data, domain=DOMAIN, epsilon=10, method=Cube(cells=500), slices=SLICES, time="time",
+        category="kind", labels=labels, other_labels="drop",
+    )  # fmt: skip
+    assert cube.record.labels is not None
+    assert cube.record.joint.tree.is_leaf.sum() < 2 * 500
 
 
 def test_windows_of_time_and_categories():
