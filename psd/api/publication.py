@@ -332,7 +332,13 @@ class Publication:
         return tuple(map(type(self), self.record.releases))
 
     def __iter__(self) -> Iterator[str]:
-        """Names of the time slices."""
+        """Names of the time slices.
+
+        Raises
+        ------
+        ParameterError
+            If the release has no time.
+        """
         return iter(self._time())
 
     def __getitem__(self, name: Any) -> Self:
@@ -342,6 +348,11 @@ class Publication:
         with all labels below it, and ``cube[:, "work"]`` all time. A view is asked, drawn and
         exported, and has the guarantee of its cube; it is no release of its own, and cannot be
         saved. Its cells have the answers of `Release.query` to their boxes.
+
+        Raises
+        ------
+        ParameterError
+            If the release has no such slice, or the cube no such window or label.
 
         Examples
         --------

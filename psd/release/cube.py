@@ -91,12 +91,7 @@ class CubeRecord:
             raise ParameterError("the regions of a cube must be divided into pairs")
         if not tree.axes or tree.axes != self.axes:
             raise ParameterError("the axes of a cube must be its time slices and its category")
-        layers = (
-            (self.plane, self.joint)
-            if self.labels is None
-            else (self.plane, self.labels, self.joint)
-        )
-        for layer in layers[1:]:
+        for layer in self.layers[1:]:
             for name in _SHARED:
                 if getattr(layer, name) != getattr(self.plane, name):
                     raise ParameterError(f"the layers of a cube differ in {name}")
@@ -108,7 +103,7 @@ class CubeRecord:
                 raise ParameterError("the layers of a cube differ in covariate")
         first, measure = self.plane, plane.noise.measure
         largest = first.epsilon if first.rho is None else first.loss.rho
-        spent = sum(layer.tree.max_path_loss for layer in layers)
+        spent = sum(layer.tree.max_path_loss for layer in self.layers)
         if spent > largest:
             raise ParameterError(
                 f"the layers of a cube must spend at most {measure.name} {measure.text(largest)} "
@@ -188,6 +183,12 @@ class CubeRecord:
                 )
             )
         return tuple(found)
+
+    @property
+    def layers(self) -> tuple[ReleaseRecord, ...]:
+        """The layers, in the order of the file: the plane first, the joint one last."""
+        others = () if self.labels is None else (self.labels,)
+        return (self.plane, *others, self.joint)
 
     @property
     def axes(self) -> tuple[Axis, ...]:

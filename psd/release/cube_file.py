@@ -127,7 +127,7 @@ def encode_cube(cube: CubeRecord) -> bytes:
     _cube_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
     regions = regions_footer(cube.plane)
     schema, tables = schema_of_axes(*(axis.name for axis in cube.axes)), []
-    for number, tree in enumerate(_trees(cube)):
+    for number, tree in enumerate(layer.tree for layer in cube.layers):
         # A layer is of all cells of the axes that it has not; its own are the last ones.
         spans = np.tile(np.array(_whole(cube.axes), np.int32), (len(tree), 1))
         if isinstance(tree, CubeTree):
@@ -139,12 +139,6 @@ def encode_cube(cube: CubeRecord) -> bytes:
     return encode_tables(
         tables, schema, file_footer(footer, _digest(header, cube), cube.plane.covariate)
     )
-
-
-def _trees(cube: CubeRecord) -> list[Tree]:
-    """The tree of each layer, in the order of the file."""
-    layers = (cube.plane, cube.labels, cube.joint)
-    return [layer.tree for layer in layers if layer is not None]
 
 
 def _whole(axes: tuple[Axis, ...]) -> list[int]:
@@ -179,7 +173,7 @@ def _header(cube: CubeRecord) -> dict[str, Any]:
 
 def _digest(header: Mapping[str, Any], cube: CubeRecord) -> str:
     """Digest of a header and of the layers."""
-    layers = (content_digest(b"psd-layer", {}, tree) for tree in _trees(cube))
+    layers = (content_digest(b"psd-layer", {}, layer.tree) for layer in cube.layers)
     return series_digest(CUBE_KEY, header, layers)
 
 

@@ -470,9 +470,7 @@ def check_cube_record(record: CubeRecord) -> None:
     _check_exact("slices", record.slices, (TimeSlices, NoneType))
     _check_exact("category", record.category, (CategoryAxis, NoneType))
     check_release(record.plane)
-    for layer in (record.joint, record.labels):
-        if layer is None:
-            continue
+    for layer in record.layers[1:]:
         check_release(layer, trees=(CubeTree,))
         tree = layer.tree
         assert isinstance(tree, CubeTree)  # `CubeRecord` checks it
