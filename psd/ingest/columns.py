@@ -1,11 +1,8 @@
 """Columns to read: their names, how text is read, and what a ledger registers of it. Private side.
 
-1. `Columns` names the columns and says how text is read. These are public values.
-2. The columns of an input are found by their names alone, never by a record: without case, and the
-   usual pairs.
-3. A reading describes both as texts. A ledger registers it for a dataset, and a tally states it for
-   each of its parts. Every field of `Columns` is a key, so a new option is compared without a
-   change of either format. So is the coordinate resolution, which decides the cell of a record.
+`Columns` is public; columns of an input are found by their names alone, never by a record. A
+ledger registers a reading for a dataset, and a tally states it for each part: every field of
+`Columns` is a key, and so is the coordinate resolution, which decides the cell of a record.
 """
 
 from __future__ import annotations
@@ -214,11 +211,7 @@ _LONGEST_NAME = 64
 
 
 def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
-    """Replace names by those that an input has; a name that it lacks stays.
-
-    >>> list(resolve_columns(Columns(user="ID"), ["id", "Longitude", "Latitude"]))
-    ['Longitude', 'Latitude', 'id']
-    """
+    """Replace names by those that an input has, in any case; a name that it lacks stays."""
     x, y = (columns.x, columns.y) if columns.wkt is not None else _find_pair(columns, names)
     user, time, wkt, bid, category = (
         name if name is None else match_name(name, names) or name
@@ -288,12 +281,7 @@ def coordinate_names(columns: Columns, names: Sequence[str]) -> tuple[str, str] 
 
 
 def unit_of_names(pair: tuple[str, str]) -> Literal["degrees", "metres"] | None:
-    """Unit that two columns of coordinates are named for; None where both are possible.
-
-    >>> unit_of_names(("Longitude", "Latitude")), unit_of_names(("easting", "northing"))
-    ('degrees', 'metres')
-    >>> unit_of_names(("x", "y"))
-    """
+    """Unit that two columns of coordinates are named for; None where both are possible: x, y."""
     plain = {name.strip().casefold() for name in pair}
     if plain <= {*_OF_DEGREES}:
         return "degrees"
@@ -306,11 +294,7 @@ def may_be_values(names: Sequence[str]) -> bool:
 
 
 def closest_text(name: str, names: Sequence[str]) -> str:
-    """List the columns that there are, and the closest one.
-
-    >>> closest_text("lat", ["lon", "latt"])
-    "its columns are lon, latt; did you mean 'latt'?"
-    """
+    """List the columns that there are, and the closest one, as "did you mean 'latt'?"."""
     names = [name for name in names if name]
     listed = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
     close = get_close_matches(
@@ -339,13 +323,11 @@ _LONGEST = 1000
 def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> dict[str, str]:
     """Describe how columns are read, and to which step their coordinates are rounded.
 
-    A field with its default value is omitted, except x and y. So a description that was written
-    before a field existed equals one that has the default of this field. The time zone is omitted
-    if no time is read, and there is no filter, which may read one.
-
-    Columns that differ have descriptions that differ: in names of values, a backslash stands before
-    each comma and backslash. Else a column "fare, tip" would pass for the registered columns fare
-    and tip, and a build would not pay for the bit that it can be read.
+    A field with its default value is omitted, except x and y: so a description that is older than a
+    field equals one with its default. The time zone is omitted if neither times nor a filter, which
+    may read one, are read. In names of values a backslash stands before each comma and backslash:
+    else a column "fare, tip" would pass for the registered columns fare and tip, and a build would
+    not pay for the bit that it can be read.
     """
     reading = {
         field.name: (

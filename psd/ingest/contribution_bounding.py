@@ -66,10 +66,7 @@ def rows_per_unit(units: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def user_weights(units: NDArray[np.int64], weight: int) -> NDArray[np.int64]:
-    """Compute the weight floor(M / k_u) of each record; its unit has k_u records.
-
-    P1. The weights of the records of one unit sum to at most M.
-    """
+    """Weigh records by floor(M / k_u). P1. The k_u records of a unit weigh at most M together."""
     return (weight // rows_per_unit(units))[units]
 
 
@@ -84,10 +81,8 @@ def round_weights(
 
     weights: (n,) int64, w of each record, below 2^30; values: (n, V) int64, m of each value, 0 to
     M; the others as in `keep_smallest`. All private; returns (n, V) int64, private.
-
     P5. It is a function of the record, of the number of records of its unit and of the key, and at
     most w. So the weights of a value, and what is left of w, sum to at most the weight of the unit.
-
     u is a hash of the record in [0, 1), the same for all of its values: rounding down would make
     every mean too small, by half over w.
     """
@@ -107,14 +102,12 @@ def keep_smallest(
 ) -> NDArray[np.int64]:
     """Return the indices of the k records of each unit with the smallest hashes.
 
-    units: (n,) int64, unit of each record, below 2^32; salt: (3, n) int, salts of its user, see
-    `psd.ingest.row_hash`; cells: columns and rows of the full lattice, (n,) int64 each; time: (n,)
-    int64, microseconds of local time, 0 without times; values: (n, V) int64, or None. All private,
-    k public.
-
-    Equal records of a unit are distinguished by their occurrence number, so nothing depends on
-    their positions; records with the same hash are ordered by cell, time and occurrence. Records
-    that differ in their values alone get their occurrence numbers in the order of these.
+    units: (n,) int64, below 2^32; salt: (3, n) int, of its user, see `psd.ingest.row_hash`; cells:
+    columns and rows of the full lattice, (n,) int64 each; time: (n,) int64, microseconds of local
+    time, 0 without times; values: (n, V) int64, or None. All private, k public.
+    Equal records of a unit are distinguished by their occurrence number (those that differ in their
+    values alone, in the order of these), so nothing depends on their positions; records with the
+    same hash are ordered by cell, time and occurrence.
     """
     places = (*cells, time, *_columns_of(values))
     exceeds = (rows_per_unit(units) > k)[units]
@@ -139,13 +132,8 @@ def keep_in_slices(
     """Return the indices of the k smallest records of each user, of the M smallest of each slice.
 
     users, of_slices: (n,) int64, user of each record, and number of its pair of user and slice,
-    private; salt, cells, time: as in `keep_smallest`, private; limits: k and M, public.
-
-    In each slice the M records of a user with the smallest hashes stay; of these, the k with the
-    smallest hashes are kept. Hashes and their order are those of `keep_smallest`.
-
+    private; limits: k and M, public; the others, hashes and their order as in `keep_smallest`.
     P2. The kept records of a user are a function of the user's own records and the key.
-
     P3. At most k of a user are kept, and at most M of them are in one slice.
     """
     # Users within both limits keep all of their records; hashes decide for the others.
@@ -171,9 +159,7 @@ def smallest_in_order(
 ) -> NDArray[np.int64]:
     """Return the first k of each user, of the first M of each slice, of records in an order.
 
-    order: (n,) int64, indices of the records by user, then by hash, private; the others as in
-    `keep_in_slices`.
-
+    order: (n,) int64, the records by user, then by hash, private; others as in `keep_in_slices`.
     P4. A record of the result of all records is in that of any part that has it. For in each slice,
     a part has no more records with a smaller hash than all records have, so no more of the M
     smallest, and a record below which fewer than k of these lie in all slices has no more of them
@@ -201,9 +187,9 @@ def _smallest(
 ) -> NDArray[np.int64]:
     """Indices of the k smallest hashes of each unit; places: columns, rows, times and values.
 
-    Sorting keys is much faster than finding their order, and short keys are sorted faster than
-    long ones. They give the largest key that each unit keeps. Units with equal short keys need
-    their whole hashes, and only units with equal hashes need the order of their records.
+    Sorting keys is much faster than finding their order, the more so if they are short. They give
+    the largest key that each unit keeps. Units with equal short keys need their whole hashes, and
+    only units with equal hashes need the order of their records.
     """
     columns, rows, time = places[:3]
     hashes = row_hashes(salt, columns, rows, time, np.broadcast_to(np.int64(0), len(units)))
@@ -230,11 +216,7 @@ def _short_bits(units: NDArray[np.int64]) -> int:
 def _kept_by_bits(
     units: NDArray[np.int64], hashes: NDArray[np.int64], bits: int, k: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Find the records that are kept by the first bits of their hashes.
-
-    Returns two (n,) bool: which are kept; and those of units in which these bits of two records are
-    equal.
-    """
+    """Records kept by the first bits of their hashes, and those of units with ties; (n,) bool."""
     # Keys ascend by unit, then by hash: the k-th key of a unit is the largest that it keeps.
     key = units << bits | hashes >> (_HASH_BITS - bits)
     ascending = np.sort(key.astype(np.uint32) if bits == _short_bits(units) else key)

@@ -1,9 +1,8 @@
 """Engines that read and count records outside this process. Private side.
 
-An engine is a module that offers ``open_engine(url)``, which returns an `Engine`: of an app, or of
-another package, by an entry point of the group ``psd.engines``. Every engine makes
-the tally that `psd.ingest.tally_builder` makes of the same records, cell by cell; a release does
-not state which engine was used.
+An engine is a module, of an app or of the entry points ``psd.engines``, that offers
+``open_engine(url)``, which returns an `Engine`. Every engine makes the tally that
+`psd.ingest.tally_builder` makes, cell by cell; a release does not state which engine was used.
 """
 
 from __future__ import annotations
@@ -21,11 +20,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Interface of an engine, which reads and counts records.
-
-    One that leaves out the records that the filter of the columns does not select, as
-    `psd.ingest.selection` decides, has the attribute ``filters``, which is true.
-    """
+    """Reads and counts records; with a true attribute ``filters``, those the filter selects."""
 
     def tally(
         self,
@@ -40,21 +35,9 @@ class Engine(Protocol):
         slices: TimeSlices | None = None,
         strata: Strata | None = None,
     ) -> Tally:
-        """Count kept records per slice, stratum and cell, as `tally_batches` does.
+        """Count as `tally_batches` does; `data` is private and as the engine reads it.
 
-        Parameters
-        ----------
-        data : object or list of objects
-            As the engine reads it. Private.
-        columns : Columns
-            Names of the columns to read, and the CRS of the coordinates. Public.
-        domain, unit, key, step, area, slices, strata
-            As in `psd.ingest.tally_builder.tally_batches`.
-
-        Raises
-        ------
-        InputDataError
-            If a record, inside the domain or not, is refused; the message quotes no value.
+        Raises `InputDataError` if a record, inside the domain or not, is refused; quotes no value.
         """
 
 

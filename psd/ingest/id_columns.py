@@ -1,9 +1,8 @@
 """Names of columns, and which are those of ids of people or devices. Private side, reads no record.
 
-A release per record protects a person with many records less than its epsilon states. The names
-of the columns decide, never their values. A name is shown as the input spells it only where it is a
-name of the list below with other separators and capitals: what a file without a header has in its
-first line is shown nowhere.
+A release per record protects a person with many records less than its epsilon states. A name is
+shown as the input spells it only where it is a name of the list below with other separators and
+capitals: what a file without a header has in its first line is shown nowhere.
 """
 
 from __future__ import annotations
@@ -68,11 +67,7 @@ class Header:
 
 
 def headers_of(data: Any, columns: Columns) -> list[Header]:
-    """Headers of inputs, of the files of a folder or pattern one by one.
-
-    data: as in `psd.build`, private; all else public. Files, standard input and tables in memory
-    are looked at, each at its names alone. What cannot be read is left to the reader.
-    """
+    """Headers of files one by one, of standard input and tables in memory, by their names alone."""
     headers = []
     for item in data if isinstance(data, list | tuple) else [data]:
         if not is_path(item):
@@ -86,14 +81,7 @@ def headers_of(data: Any, columns: Columns) -> list[Header]:
 
 
 def header_in_memory(item: Any) -> Header:
-    """Header of a table in memory; without names for anything else.
-
-    >>> import numpy as np
-    >>> header_in_memory(np.zeros(2, [("x", float), ("y", float)])).names
-    ['x', 'y']
-    >>> header_in_memory("points.csv")
-    Header(names=[], has_geometries=False)
-    """
+    """Header of a table in memory; without names for anything else."""
     names: Any = getattr(item, "columns", ())  # of pandas, Polars and relations of DuckDB
     schema = getattr(item, "schema", None)
     has_geometries = hasattr(item, "to_crs")  # of GeoPandas

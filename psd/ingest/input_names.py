@@ -1,14 +1,11 @@
 """Names by which a ledger recognises the inputs of a dataset. Private side, reads no records.
 
-A file is named by device and inode, so a renamed or linked file keeps its name and a copy has
-another name. A file with a second hard link has no name if its records may depend on its path: a
-vector file is read with the files beside it, such as the table of a Shapefile, and a file in
-folders such as ``user=ann`` may take ids and times from their names (Parquet, and CSV with Spark).
-A person who reads such a file by another hard link would choose its ids.
-
-A table of a database is named by its address, a tally by the random numbers of the runs that
-counted its parts. A table of an engine names itself. An input that cannot be recognised again, such
-as a table in memory, has no name.
+A file is named by device and inode: renamed or linked it keeps its name, a copy has another one.
+A file with a second hard link has no name if its records may depend on its path, or who reads it
+by another link could choose its ids: a vector file is read with the files beside it, such as the
+table of a Shapefile, and folders such as ``user=ann`` may give ids and times (Parquet, and CSV with
+Spark). A database table is named by its address, a tally by the random numbers of the runs that
+counted its parts; a table of an engine names itself; a table in memory has no name.
 """
 
 from __future__ import annotations
@@ -40,10 +37,7 @@ NAMELESS = ""
 
 
 class NamedInput(ABC):
-    """An input that names itself, such as a table of an engine.
-
-    A base class, since an input in memory may have an attribute for each column of its records.
-    """
+    """Base class of inputs that name themselves, since any attribute may be a column of records."""
 
     __slots__ = ()
 
@@ -54,11 +48,7 @@ class NamedInput(ABC):
 
 
 def input_names(data: Any, *, has_tallies: bool = False) -> tuple[str, ...]:
-    """Name all inputs, in order: one name for each file, table, address and part of a tally.
-
-    data: as in `psd.build`, private. With `has_tallies`, files may be tallies, which are named by
-    their parts; their headers are read.
-    """
+    """Name all inputs, private, in order: each file, table, address and part of a tally."""
     items = data if isinstance(data, list | tuple) else [data]
     return tuple(name for item in items for name in _names_of(item, has_tallies=has_tallies))
 

@@ -1,7 +1,4 @@
-"""Input files: expand paths, find the kind of each file, refuse files that change.
-
-A path is a file, a folder, or a pattern of names; a file belongs to the source of its kind.
-"""
+"""Input files: expand paths and patterns, find the kind of each file, refuse files that change."""
 
 from __future__ import annotations
 
@@ -83,11 +80,7 @@ def is_csv(items: Iterable[Any]) -> bool:
 
 
 def file_kind(item: Any) -> str | None:
-    """Name the source of a path; None for anything else.
-
-    It is ``"csv"`` for files of no other known kind, and for standard input. The ending of the name
-    decides, or the first bytes if the ending is unknown.
-    """
+    """Name the source of a path by its ending, else by its first bytes; None for anything else."""
     if not is_path(item):
         return None
     name = os.fspath(item)
@@ -105,20 +98,12 @@ def file_kind(item: Any) -> str | None:
 
 
 def ending_kind(path: Path) -> str:
-    """Kind of a file by the ending of its name alone, ``"csv"`` for others.
-
-    >>> ending_kind(Path("a/visits.parquet")), ending_kind(Path("visits.csv.gz"))
-    ('parquet', 'csv')
-    """
+    """Kind of a file by the ending of its name alone, without compression; ``"csv"`` for others."""
     return _SUFFIXES.get(path.suffix.lower(), "csv")
 
 
 def has_known_ending(path: str | os.PathLike[str]) -> bool:
-    """Whether the ending of a name decides which source of this package reads the file.
-
-    >>> has_known_ending("visits.csv"), has_known_ending("visits.kml")
-    (True, False)
-    """
+    """Whether the ending of a name decides which source of this package reads the file."""
     return Path(path).suffix.lower() in (*_SUFFIXES, *_TEXT)
 
 
@@ -262,11 +247,7 @@ def _state_of(path: Path) -> os.stat_result | None:
 
 
 def uncompressed_name(name: str) -> str:
-    """Remove endings of compression from the name or address of a file.
-
-    >>> uncompressed_name("visits.csv.gz"), uncompressed_name("visits.csv")
-    ('visits.csv', 'visits.csv')
-    """
+    """Remove endings of compression, as ``.gz``, from the name or address of a file."""
     while (end := next((e for e in _COMPRESSED if name.lower().endswith(e)), None)) is not None:
         name = name[: -len(end)]
     return name
@@ -293,20 +274,12 @@ def _states(path: Path) -> list[State]:
 
 
 def has_partition_values(path: Path) -> bool:
-    """Whether a folder of a path gives the value of a column, as in ``day=2024-01-31``.
-
-    >>> has_partition_values(Path("/data/user=ann/part-0.parquet"))
-    True
-    """
+    """Whether a folder of a path gives the value of a column, as in ``day=2024-01-31``."""
     return any("=" in part for part in path.absolute().parts[:-1])
 
 
 def partition_values(path: Path, column: str) -> tuple[str | None, ...]:
-    """Find the value of a column in names of folders, as in ``day=2024-01-31/part-0.parquet``.
-
-    Returns the text, or None if the folder marks it as missing; empty if no folder names the
-    column.
-    """
+    """Texts of a column in folders like ``day=2024-01-31``, None if missing; empty without it."""
     for part in reversed(path.parts[:-1]):
         name, sign, value = part.partition("=")
         if sign and unquote(name) == column:

@@ -1,7 +1,4 @@
-"""Limit of the memory that reading uses, and sessions of DuckDB that keep it. Private side.
-
-The sessions show nothing and store nothing.
-"""
+"""Limit of the memory of reading, and sessions of DuckDB that keep it. Private side."""
 
 from __future__ import annotations
 
@@ -26,11 +23,7 @@ MIN_MEMORY = 800 * 10**6
 
 
 def parse_memory(text: str | int) -> int:
-    """Parse a memory limit to bytes, from a number of them or a size in powers of ten.
-
-    >>> parse_memory("1.5GB")
-    1500000000
-    """
+    """Parse a memory limit to bytes, from a number of them or a size in powers of ten ("1.5GB")."""
     match = _SIZE.fullmatch(str(text).strip())
     if match is None or isinstance(text, bool):
         raise ParameterError(f"memory must be a size such as 2GB, got {shown(text)}")
@@ -46,19 +39,12 @@ def memory_for_rows(memory: int | None) -> int | None:
 
 
 def split_memory(memory: int | None) -> tuple[int | None, int | None]:
-    """Split a limit between the rows that are kept, two thirds, and the parser, one third.
-
-    >>> split_memory(900), split_memory(None)
-    ((600, 300), (None, None))
-    """
+    """Split a limit between the rows that are kept, two thirds, and the parser, one third."""
     return (None, None) if memory is None else (memory * 2 // 3, memory // 3)
 
 
 def open_session(settings: str = "") -> duckdb.DuckDBPyConnection:
-    """Open a session in memory; rows that wait are never written to a file.
-
-    A setting that DuckDB refuses is an `InternalError`, since no input is at fault.
-    """
+    """Open a session in memory, rows never in files; a setting it refuses is an `InternalError`."""
     import duckdb
 
     connection = duckdb.connect(":memory:")

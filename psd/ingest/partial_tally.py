@@ -1,8 +1,4 @@
-"""Mergeable tallies of parts of the records. Private side.
-
-`merge` adds the tallies of parts if the guarantee allows it, and refuses them otherwise;
-`combined_contribution_bound` computes how many records of one user the result may have.
-"""
+"""Tallies of parts of the records, merged only where the guarantee allows it. Private side."""
 
 from __future__ import annotations
 
@@ -111,20 +107,8 @@ class PartOrigin:
 class PartialTally:
     """A tally with the data that are needed to merge it and to build from it. Private.
 
-    Guarantees
-    ----------
-    - `unit.contributions` is the largest amount that one unit adds to its counts.
-
-    Parameters
-    ----------
-    rules : CountingRules
-        Rules by which it was counted.
-    origins : tuple of PartOrigin
-        Its parts, sorted by run.
-    counts : Tally or UserRows
-        Counts per cell, or the kept records of each user.
-    release : str, optional
-        Digest of the release for which it was kept.
+    Its parts are sorted by run; `release` is the digest of the release for which it was kept.
+    P1. `unit.contributions` is the largest amount that one unit adds to its counts.
     """
 
     rules: CountingRules
@@ -155,10 +139,9 @@ class PartialTally:
 
     @property
     def paid(self) -> int:
-        """Nano-epsilon that every release of it spends before counting.
+        """Nano-epsilon that every release of it spends before counting, the sum over its parts.
 
-        A contribution limit or bounds that were chosen privately from the records are part of
-        every release, so each release pays for them. The costs of several parts add up.
+        It pays for a contribution limit or bounds that were chosen privately from the records.
         """
         return sum(origin.paid for origin in self.origins)
 
@@ -173,20 +156,15 @@ class PartialTally:
 
 
 def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
-    """Compute the limit of the records of one user in the tallies of several parts.
+    """Sum the limits of several parts, since every part may have records of one user.
 
     P1. It depends only on the set of parts, not on the order or the steps of merging.
-
-    Every part may have records of one user, so the limits of the parts add up.
     """
     return sum(origin.contributions for origin in origins)
 
 
 def combined_slice_bound(origins: Iterable[PartOrigin]) -> int | None:
-    """Compute the limit of the records of one user in one slice, or None if k is the only limit.
-
-    As the limits of all slices, those of one slice add up; a part without one has its k.
-    """
+    """Sum the limits of one slice, k for a part without one; None if k is the only limit."""
     parts = list(origins)
     if all(origin.max_per_slice is None for origin in parts):
         return None

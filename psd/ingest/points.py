@@ -1,6 +1,6 @@
 """Points as coordinates in the CRS of the domain, of geometries and of text. Private side.
 
-The rules for text hold for all engines: numbers, and points in WKT and EWKT. No text is quoted. An
+The rules for text (numbers; points in WKT and EWKT) hold for all engines. No text is quoted. An
 SRID in a text must be that of the CRS of the column, so that no text moves a record: which SRIDs
 are read is a function of public parameters alone.
 """
@@ -72,10 +72,7 @@ def same_points(points: Coordinates) -> Coordinates:
 
 
 def column_projection(columns: Columns, domain: Plane, what: str) -> Projection:
-    """Make a function that transforms columns of coordinates, as `make_projection` does.
-
-    Without `input_crs` the coordinates are in the CRS of the domain.
-    """
+    """Make the projection of columns of coordinates, by default in the CRS of the domain."""
     if columns.input_crs is None:
         return same_points
     return make_projection(columns.input_crs, domain, what)
@@ -97,15 +94,10 @@ def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
     """Make a function that transforms coordinates to the CRS of the domain.
 
     With a coordinate resolution of the domain, whose step is in its CRS, any other CRS is refused.
-
     P1. The result of a point is a function of its own coordinates, of both CRS, and of the PROJ
     that is installed. Other points, their number and their order have no effect.
-
-    P2. A point without a valid result is infinite, so it is outside of any bounds; it stops no
-    build.
-
+    P2. A point without a valid result is infinite: outside of any bounds, and it stops no build.
     P3. PROJ fetches nothing over the network.
-
     Proof: PROJ chooses among the operations between two CRS by the coordinates of each point alone,
     and computes it without a state that other points change. So the transformation is a map of
     single records, which are public functions of the parameters: two inputs that differ in one unit
@@ -260,11 +252,7 @@ _KIND = r"[ \t]*POINT[ \t]*(?:ZM|Z|M)?"
 
 
 def srid_of(crs: str, input_crs: str | None) -> int | None:
-    """SRID that points in text may state: the EPSG code of their CRS; None if it has none.
-
-    >>> srid_of("EPSG:5179", None), srid_of("EPSG:5179", "OGC:CRS84"), srid_of("LOCAL_CS[]", None)
-    (5179, 4326, None)
-    """
+    """SRID that points in text may state: the EPSG code of their CRS; None if it has none."""
     authority, _, code = (input_crs or crs).partition(":")
     if (authority, code) == ("OGC", "CRS84"):  # the same points, longitude first, as all here
         return 4326
@@ -277,10 +265,7 @@ def _srid_pattern(srid: int | None) -> str:
 
 
 def point_pattern(srid: int | None, x: str = "", y: str = "") -> str:
-    """Pattern of a point with its x and y, in the syntax that RE2, Java and Rust share.
-
-    The groups of the numbers begin with `x` and `y`, such as ``"?P<x>"``; `srid` is from `srid_of`.
-    """
+    """Pattern of a point in the syntax of RE2, Java and Rust; x, y: names as ``"?P<x>"``."""
     return (
         rf"{_srid_pattern(srid)}{_KIND}[ \t]*\([ \t]*({x}{_NUMBER})[ \t]+({y}{_NUMBER})"
         rf"(?:[ \t]+{_NUMBER}){{0,2}}[ \t]*\)[ \t]*"
@@ -293,12 +278,7 @@ def empty_pattern(srid: int | None) -> str:
 
 
 def number_rule(columns: Columns, srid: int | None = None) -> str:
-    """Rule for the text of coordinates, for messages.
-
-    >>> from psd.ingest.sources import Columns
-    >>> number_rule(Columns(wkt="geom"), 4326)[:79]
-    'must hold points in WKT such as POINT (127.01 37.5), EWKT or hexadecimal WKB, w'
-    """
+    """Rule for the text of coordinates, for messages."""
     if columns.wkt is not None:
         return point_rule(srid)
     sign = (

@@ -4,9 +4,6 @@ Halving both axes of the lattice again and again gives each lattice cell a path:
 quadrant that contains it, south-west, south-east, north-west or north-east. Its code is the path as
 a number, two bits per level; in the order of the codes, all cells of repeated halves are ranges. On
 a square lattice of 2^h columns it is the Morton code.
-
-`QuadrantOrder` computes codes, `CodeRanks` how many records have smaller ones, without sorting all
-of them, and a `CellCounter` counts records per cell, as they are read.
 """
 
 from __future__ import annotations
@@ -31,7 +28,6 @@ class QuadrantOrder:
 
     P1. The codes of the lattice cells of a node of repeated halves, as `Cells.middle` cuts them,
     are the range of `size` codes that begins with the code of its south-west cell.
-
     P2. Codes are below 4^levels, and different cells have different codes.
     """
 
@@ -154,14 +150,10 @@ _LARGEST_PART = 4
 class CodeRanks:
     """Ranks of codes in quadrant order: the number of records with a smaller code. Private.
 
-    codes: (n,) int64 or uint32, below 4^levels, of records or occupied cells in any order, private;
-    they may be sorted in place.
-
-    A tree asks for the codes at which its cells begin. Those of cells down to a certain level are
-    counted in an array with a number for each of the cells of this level, of which there are at
-    most an eighth as many as records. For smaller cells the records near them are sorted, which
-    are few in most trees. So most records are never sorted. The ranks are those of a search among
-    all codes in ascending order.
+    codes: (n,) int64 or uint32, below 4^levels, in any order, private; may be sorted in place.
+    A tree asks for the codes at which its cells begin. Down to a certain level, whose cells are at
+    most an eighth as many as records, an array has a number for each cell; for smaller cells only
+    the records near them are sorted. The ranks are those of a search among all codes sorted.
     """
 
     def __init__(self, codes: NDArray[np.integer], levels: int, *, is_sorted: bool) -> None:
@@ -186,10 +178,7 @@ class CodeRanks:
         return self._codes
 
     def ranks(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Count the records with a code below each of some codes of the lattice.
-
-        codes: (m,) int64, public; returns (m,) int64, private.
-        """
+        """Count records below each code: codes (m,) int64, public, to (m,) int64, private."""
         if self._is_sorted or len(self._codes) < _FEW:
             return _search(self.ascending(), codes)
         # A rank is that of the counted cell, plus the records of this cell with smaller codes.
@@ -249,8 +238,7 @@ CellCounts = tuple[NDArray[np.int64], NDArray[np.int64]]
 class QuadrantCodes:
     """Codes of records, or of occupied cells and their counts, in quadrant order. Private.
 
-    With time slices, a code has the slice of the record before that of its cell, as a multiple of
-    4^levels.
+    With time slices, a code is that of its cell plus 4^levels times the slice of the record.
     """
 
     # Order of the lattice; of a coarser one if lattice cells are counted together.
@@ -374,10 +362,7 @@ class CellCounter(Protocol):
         """Return the occupied cells and their counts."""
 
     def entries(self) -> tuple[NDArray[np.integer], NDArray[np.int64] | None]:
-        """Return the occupied cells and their counts; or a code for each record, and None.
-
-        Codes of records are in any order. It can be called once, instead of `counts`.
-        """
+        """Return occupied cells and counts, or unordered codes of records and None. Once only."""
 
 
 def is_dense(cells: int, memory: int | None = None) -> bool:
@@ -410,10 +395,9 @@ class _Dense:
 
 
 class _Sparse:
-    """Codes of records in a buffer, and sorted codes with counts once the buffer has been full.
+    """Codes of records in a buffer of about `pending`, then, once full, sorted codes with counts.
 
-    `pending` codes are collected before they are sorted. The buffer grows up to about so many; the
-    system gives memory to the part that is written to.
+    The buffer grows up to about so many; the system gives memory to the part that is written to.
     """
 
     def __init__(self, cells: int, pending: int, memory: int | None = None) -> None:

@@ -1,9 +1,7 @@
 """Keyed hash of a record; each user keeps the k smallest. Private side.
 
-The hash reads the user, lattice cell, time, and occurrence number among equal records of the user,
-and the key. It consists of products and remainders below 2^62, so every engine with 64-bit
-integers computes the same value.
-
+The hash reads the user, cell, time, occurrence number among equal records of the user, and the key,
+by products and remainders below 2^62: every engine with 64-bit integers computes the same value.
 Privacy holds for every fixed key, even a published one, as long as it does not depend on the data.
 A key is generated once from random bytes, and used for all parts of a data set.
 """
@@ -50,12 +48,10 @@ def _session() -> Any:
 
 
 def user_salts(names: Any, key: bytes) -> NDArray[np.int64]:
-    """Compute three numbers below 2^28 for each id, from MD5 of the key, a bar, and the id.
+    """Compute three numbers below 2^28 for each id, from MD5 of the hexadecimal key, a bar, the id.
 
-    names: n ids, Arrow texts without nulls, private; key: independent of the data, its hexadecimal
-    digits are hashed; returns (3, n) int64, private.
-
-    They are hexadecimal digits 1 to 7, 9 to 15 and 17 to 23 of the 32. MD5 is used because every
+    names: n ids, Arrow texts without nulls, private; key: independent of the data; returns (3, n)
+    int64, private: digits 1 to 7, 9 to 15 and 17 to 23 of the 32. MD5 is used because every
     engine has it; privacy does not depend on it.
     """
     import pyarrow as pa
@@ -80,7 +76,6 @@ def row_hashes(
     salt: (3, n) int, of the user of each record; columns, rows: (n,) int64, cells of the full
     lattice; time: (n,) int64, microseconds of local time since 1970, 0 without times; occurrence:
     (n,) int64, 0, 1, ... among equal records of one user. All private; returns (n,) int64.
-
     x = salt0; x = (x salt1 + v) mod p for v = column, row, t div 2^31, t mod 2^31, occurrence
     with t = time + 2^61; the hash is (x^5 + salt2) mod p. The fifth power is one to one, since
     5 does not divide p - 1.

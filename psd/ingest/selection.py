@@ -1,34 +1,30 @@
 """Which records a filter selects: the decision about each by its own values. Private side.
 
 What is compared is decided by the literal, not by the type of the column:
-
 - A number compares with numbers, and with text that is a plain decimal number, as doubles.
 - A text in single quotes compares with text, character by character, without white space around
-  it. A whole number compares by its digits, and a time with a text that is a time.
-- ``DATE '2024-01-31'`` and ``TIMESTAMP '2024-01-31 10:00'`` compare with times, and with text in
-  ISO 8601, on the wall clock of the time zone of the columns.
-- ``TRUE`` and ``FALSE`` compare with these, with 1 and 0, and with these words.
+  it; a whole number compares by its digits, and a time with a text that is a time.
+- ``DATE`` and ``TIMESTAMP`` literals compare with times, and with text in ISO 8601, on the wall
+  clock of the time zone of the columns; ``TRUE`` and ``FALSE`` with these, 1 and 0, and the words.
 
-All other pairs cannot be decided, and neither can a missing value: NULL, NaN, or an empty text.
-AND, OR and NOT are those of SQL with its third value, and a record is selected if the filter is
-true for it. So a record about which it cannot be decided is left out, and a filter refuses none.
+All other pairs cannot be decided, nor can a missing value: NULL, NaN, or an empty text. AND, OR and
+NOT are those of SQL with its third value, and a record is selected if the filter is true for it:
+one that cannot be decided is left out, and a filter refuses none.
 
-Sensitivity
------------
 Proof that selecting records one by one keeps every guarantee of what is computed afterwards. Let F
 map a set of records to those that the filter selects.
 
 1. Whether a record r is selected is a function f(r) of the public filter, the public options of
-   the columns, and the values of r alone. Each leaf reads one column, element by element, and AND,
-   OR and NOT combine the results of one record. Values do not depend on other records either: the
-   fields of CSV are text, cells of workbooks have their own types, and other tables have types of
-   their own. GDAL alone finds the type of a property of GeoJSON by all features; so values from
-   there are compared in a form that is the same whatever type was found (`Rules.is_json`).
-2. Hence F(D) = {r in D : f(r)}, and F(D and D') differ for neighbours only where these differ. If
-   D' has one record more, F(D') has at most one record more. If D' has all records of one user
-   more, or of one day or slice of a user, F(D') has at most records of the same user, day or slice
-   more: f changes no id and no time. So F maps neighbours to neighbours or to equal sets: it is
-   stable with constant 1.
+   the columns, and the values of r alone: each leaf reads one column, element by element, and AND,
+   OR and NOT combine the results of one record. Values do not depend on other records either:
+   fields of CSV are text, cells of workbooks and other tables have types of their own. GDAL alone
+   finds the type of a property of GeoJSON by all features; so values from there are compared in a
+   form that is the same whatever type was found (`Rules.is_json`).
+2. Hence F(D) = {r in D : f(r)}, and F(D) and F(D') differ for neighbours only where these differ.
+   If D' has one record more, F(D') has at most one more. If D' has all records of one user more, or
+   of one day or slice of a user, F(D') has at most records of the same user, day or slice more: f
+   changes no id and no time. So F maps neighbours to neighbours or to equal sets: it is stable with
+   constant 1.
 3. Bounding, counting and noise get F(D) and nothing else of D. A mechanism M that is private for
    neighbours is private for F(D) and F(D'), so M(F(.)) has the loss of M. The k records that are
    kept of a user are chosen among those that the filter selects, since these are the user's records
@@ -127,10 +123,9 @@ def select(
 def matches(
     columns: Columns, fields: Mapping[str, Any], *, is_json: bool = False
 ) -> NDArray[np.bool_] | None:
-    """Whether the filter of some columns selects each record; None without a filter.
+    """Whether the filter of some columns selects each record, (n,) bool, private; None without one.
 
-    columns: spelled as the input spells them; fields: as in `select`, private; returns (n,) bool,
-    private.
+    columns: spelled as the input spells them; fields: as in `selected_values`, private.
     """
     if columns.filter is None:
         return None

@@ -1,15 +1,10 @@
 """The tally: exact counts per occupied lattice cell. Private.
 
-A record that is counted by strata has a lattice cell and a stratum. Column c of stratum s is column
-s W + c of a wider lattice, with W columns for each stratum. So what is done with cells of records
-(hashes that choose the kept records of a user, sorted codes, occurrence numbers) is done with pairs
-of a cell and a stratum: records of one cell in two strata are different records.
-
-Regions are strata, and so are categories (`psd.space.categories`), and levels of a value that each
-record has, which an app may define.
-Engines and `psd.ingest.tally_builder` know no more of them than what stands here.
-
-Time slices are not: they bound the records of users as well, so their times are kept with them.
+Column c of stratum s is column s W + c of a wider lattice, with W columns for each stratum. So what
+is done with cells of records (hashes that choose the kept records of a user, sorted codes,
+occurrence numbers) is done with pairs of a cell and a stratum: records of one cell in two strata
+are different records. Regions, categories and levels of an app's value are strata, and engines
+know no more of them than that. Time slices are none: they bound the records of users as well.
 """
 
 from __future__ import annotations
@@ -32,26 +27,14 @@ __all__ = ["Area", "Batch", "HasCertainCells", "Strata", "Tally", "add_tallies"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Batch:
-    """Records of a source, as arrays.
+    """Records of a source, as arrays of length n, private; None for what is not read.
 
-    Parameters
-    ----------
-    x, y : ndarray, shape (n,), float64
-        Coordinates in the CRS of the domain; NaN if missing. Private.
-    user : pyarrow.Array of string, length n, or None
-        Opaque ids; null if missing. Private.
-    time : ndarray, shape (n,), datetime64[us], or None
-        Local times in the zone of the columns; NaT if missing. Private.
-    bid : ndarray, shape (n,), float64, or None
-        Bids; NaN or infinite if missing. Private.
-    label : pyarrow.Array of large_string, length n, or None
-        Labels of a category; null if missing. Private.
-    values : ndarray, shape (n, V), float64, or None
-        Values whose sums are counted; NaN if missing. Private.
-    match : ndarray, shape (n,), bool, or None
-        Whether the filter of the columns selects each record, and it has all values; None without
-        both. All records
-        are in the batch, so that their form is checked whether they are selected or not. Private.
+    x, y: float64, in the CRS of the domain, NaN if missing; user: opaque ids, Arrow strings, null
+    if missing; time: datetime64[us], local in the zone of the columns, NaT if missing; bid:
+    float64, NaN or infinite if missing; label: of a category, Arrow large_string, null if missing;
+    values: (n, V) float64, to sum, NaN if missing; match: bool, whether the filter selects a record
+    and it has all values. All records are in the batch, so that their form is checked whether they
+    are selected or not.
     """
 
     x: NDArray[np.float64]
@@ -88,29 +71,14 @@ class Batch:
 class Tally:
     """Counts of kept records per occupied lattice cell, by row, then column. Private.
 
-    Parameters
-    ----------
-    columns, rows : ndarray, shape (n,), int32
-        Occupied cells; the south-west one if several lattice cells are counted together.
-    counts : ndarray, shape (n,), int64
-        Records in each, above 0, or the sum of their weights.
-    contributions : int
-        Largest amount that one unit adds to the tally; 1 if a record is the unit.
-    slice : ndarray, shape (n,), int64, or None
-        Time slice of each count.
-    region : ndarray, shape (n,), int32, or None
-        Stratum of each count, which is the lowest region unless a build counts by categories, or an
-        app by others, see `psd.ingest.tally`. A record has one lattice cell and one stratum; the
-        parts of a lattice cell in several strata are counted separately.
-    values : ndarray, shape (n, V), int64, or None
-        Sums of the weights m of the V values of a release, see `psd.privacy.values`. Each is 0 to
-        `record_weight` times the count.
-    record_weight : int
-        Weight of a record that counts one: M of `psd.privacy.values`, or 1 where counts are sums of
-        weights themselves.
-    report : dict of str to int
-        Records read, without coordinates, outside, over the contribution limit. Private; for the
-        private report.
+    columns, rows: (n,) int32, the south-west one if several lattice cells are counted together;
+    counts: (n,) int64, records above 0, or the sum of their weights; contributions: largest amount
+    that one unit adds, 1 if a record is the unit; slice: (n,) int64, or None; region: (n,) int32,
+    stratum of each count, see `psd.ingest.tally`, or None (the parts of a lattice cell in several
+    strata are counted separately); values: (n, V) int64, or None, sums of the weights m of values,
+    see `psd.privacy.values`, 0 to `record_weight` times the count each; record_weight: weight of a
+    record that counts one, M, or 1 where counts are sums of weights; report: records read, without
+    coordinates, outside, over the contribution limit, for the private report.
     """
 
     columns: NDArray[np.int32]
@@ -126,10 +94,7 @@ class Tally:
 
     @classmethod
     def of_codes(cls, codes: QuadrantCodes, *, contributions: int, report: dict[str, int]) -> Tally:
-        """Make a tally whose arrays are computed when they are first read.
-
-        A method that halves cells reads the codes alone.
-        """
+        """Make a tally whose arrays are computed when first read; a method may read only codes."""
         tally = object.__new__(cls)
         fields = {"_codes": codes, "contributions": contributions, "report": report}
         others = {"region": None, "values": None, "record_weight": 1}
@@ -248,14 +213,7 @@ Integer = TypeVar("Integer", bound=np.integer)
 def widen_columns(
     columns: NDArray[np.integer], stratum: NDArray[np.integer] | None, width: int
 ) -> NDArray[np.integer]:
-    """Columns of the wider lattice; the columns themselves without strata.
-
-    columns: (n,) int, private; stratum: (n,) int, or None, private; width: columns of the lattice;
-    returns (n,) int, private.
-
-    >>> widen_columns(np.array([5, 5]), np.array([0, 2]), 8)
-    array([ 5, 21])
-    """
+    """Columns (n,) of the lattice of `width` columns per stratum; unchanged without strata."""
     return columns if stratum is None else stratum.astype(np.int64) * width + columns
 
 
@@ -272,16 +230,14 @@ class Strata(Protocol):
 
     P1. A record is in one stratum or in none. Which one is a public function of this record's own
     coordinates and value; no other record, and no order of records, has an effect.
-
     Why counts by stratum cost what counts by cell cost. With strata a record is counted under the
-    key (slice, stratum, cell), where it was counted under (slice, cell) without. The key is a
-    function of this record and of public input: a record has one key or is dropped. So all that
-    holds for counts by cell holds for counts by key, with the keys as the cells of a larger
-    lattice: one record more or less changes the count of one key by one, and the records of a unit
-    that are kept change the counts by at most k in sum, since at most k of them are kept, of
-    whichever keys. A question of the curator about a stratum reads the keys of this stratum, so the
-    loss at a key is the sum of epsilon over the questions whose node has this key, as it is at a
-    cell.
+    key (slice, stratum, cell), where it was counted under (slice, cell) without: a function of this
+    record and of public input, so a record has one key or is dropped. All that holds for counts by
+    cell holds for counts by key, with the keys as the cells of a larger lattice: one record more or
+    less changes the count of one key by one, and the records of a unit that are kept change the
+    counts by at most k in sum, since at most k of them are kept, of whichever keys. A question of
+    the curator about a stratum reads the keys of this stratum, so the loss at a key is the sum of
+    epsilon over the questions whose node has this key, as it is at a cell.
     """
 
     @property
@@ -295,10 +251,9 @@ class Strata(Protocol):
         value: Any = None,
         /,
     ) -> NDArray[np.int32]:
-        """Stratum of each record inside the bounds, -1 for none.
+        """Stratum of each record inside the bounds, (n,) int, -1 for none. All private.
 
-        x, y: (n,) float64, in the CRS of the domain; value: labels or bids of a
-        `psd.ingest.tally.Batch`, or None. All private; returns (n,) int, private.
+        x, y: (n,) float64, in the CRS of the domain; value: labels or bids of a `Batch`, or None.
         """
 
 

@@ -1,9 +1,7 @@
 """Build a tally from batches of records. Private side.
 
 Each record is checked and placed on the public lattice by `RecordFilter`; under a contribution
-limit each unit keeps at most k records. Which records these are depends only on the unit's own
-records and a key. So removing a user changes no kept record of another user, and the order of the
-records has no effect.
+limit each unit keeps at most k records, as `psd.ingest.contribution_bounding` chooses them.
 """
 
 from __future__ import annotations
@@ -74,10 +72,8 @@ class RecordFilter:
     """Drops records that are not selected, without coordinates, or outside domain, area or slices.
 
     P1. Whether a record is dropped, and its stratum, depends only on that record.
-
     P2. Records are dropped before anything is bounded, so a record that is not selected takes no
     place among those that are kept of a user.
-
     P3. Whether the input is refused does not depend on where records lie: a record without a time
     is refused wherever it lies, and records that all lie outside are not refused. A coordinate
     beyond the limits of the CRS is outside.
@@ -190,15 +186,11 @@ Weighted = tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64] 
 class TallyBuilder:
     """Collects the records of a source, then makes one tally of them.
 
-    Strata, such as regions, are public: records are counted by cell and stratum, at the cost of
-    counts by cell, as `psd.ingest.tally.Strata` proves. Records of users get a third of `memory`,
-    the limit for records and cells; `limits_cells` tells whether occupied cells that do not fit are
-    refused, and `is_cube` whether slices are divided together. Of `values` the weights are summed,
-    each in a counter like that of the records.
-
+    Strata cost what counts by cell cost, as `psd.ingest.tally.Strata` proves. Records of users get
+    a third of `memory`; `limits_cells` tells whether occupied cells that do not fit are refused,
+    and `is_cube` whether slices are divided together. Weights of `values` are summed like records.
     P4. Whether a record is dropped (no coordinates, outside the domain, the area, all strata or all
     slices) depends on that record alone, and so do its cell, stratum and slice.
-
     P5. Records of users are stored until all are read; which are kept is a function of the user's
     own records and the key.
     """
@@ -301,10 +293,9 @@ class TallyBuilder:
         return np.concatenate([np.empty(0, np.int64), *sizes])
 
     def build(self, key: bytes | None = None, unit: PrivacyUnit | None = None) -> Tally:
-        """Count the records. It can be called once.
+        """Count the records, once, by a hash with `key`, by default random.
 
-        `key` is that of the hash that chooses the kept records, by default random; `unit` is one of
-        the same kind, with a contribution limit that was chosen after reading.
+        `unit` is one of the same kind, with a contribution limit that was chosen after reading.
         """
         unit = self.unit if unit is None else unit
         counted = self._inside
@@ -356,10 +347,7 @@ class TallyBuilder:
         moment: NDArray[np.int64] | None,
         stratum: NDArray[np.integer] | None = None,
     ) -> NDArray[np.int64]:
-        """Code of the cell in which each record is counted; slice and stratum come before it.
-
-        Without a stratum of each record, columns are those of the wider lattice.
-        """
+        """Code of each record by slice, stratum, cell; columns are wide if `stratum` is None."""
         if self._strata and stratum is None:
             columns, stratum = split_columns(columns, self.domain.lattice[0])
         slices: NDArray[np.int64] | None = None
@@ -434,17 +422,12 @@ def tally_batches(
     slices, private; all else public, and `key` independent of the data. Records outside the domain,
     the area, all slices or all strata are dropped before anything is counted or bounded. A record,
     inside the domain or not, without an id or a time that is needed is refused.
-
     P6. Unit record: one record more or less changes one count by 1.
-
     P7. Unit user: the kept records of a user are a function of the records of that user inside the
     domain and the key; one user more or less changes the counts by at most k in sum. The same holds
     for a day or a slice of a user.
-
     P8. Users counted: one user more or less changes the counts by at most M in sum.
-
     P9. The order of the records, and how they are split into batches, have no effect.
-
     Differential privacy holds for every fixed key, even a published one: the choice for user u
     reads records of u alone. The key keeps the choice unbiased: without it a user could choose
     locations so that they are kept.
@@ -485,10 +468,7 @@ def tally_of_codes(
     slices: TimeSlices | None,
     strata: Strata | None,
 ) -> Tally:
-    """Make a tally of ascending codes: ((slice strata + stratum) rows + row) columns + column.
-
-    codes, counts: (n,) int64, private; all else public. Columns and rows are blocks of ``step``.
-    """
+    """Tally of ascending codes, ((slice strata + stratum) rows + row) columns + column in steps."""
     sizes = (*_blocks(domain, step), 1 if strata is None else strata.size)
     columns, rows, stratum, slice_ = _split_codes(codes, sizes, step)
     return Tally(

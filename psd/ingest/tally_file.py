@@ -321,10 +321,7 @@ def read_origins(
     *,
     on_copy: OnCopy = refuse_copy,
 ) -> tuple[PrivacyUnit, tuple[PartOrigin, ...], TimeSlices | None]:
-    """Read unit of privacy, parts and time slices of several tallies, without their counts.
-
-    ``on_copy`` is as in `psd.ingest.partial_tally.merge`.
-    """
+    """Read unit, parts and time slices of tallies, without counts; ``on_copy``: as in `merge`."""
     merged = read_headers(paths, on_copy=on_copy)
     return merged.unit, merged.origins, merged.rules.slices
 

@@ -29,9 +29,8 @@ _STARTS = [ord(case) for mark in MISSING if mark for case in (mark[0], mark[0].u
 def normalise_ids(ids: Any) -> Any:
     """Normalise ids, so that invisible differences do not split a user; null if missing. Private.
 
-    White space and byte-order marks around an id are removed, letters and their accents are
-    composed (NFC), and marks of missing values become null. Nothing else is merged: 007 is not 7,
-    and ANN is not ann.
+    White space and byte-order marks around an id are removed, letters and accents composed (NFC),
+    marks of missing values become null. Nothing else is merged: 007 is not 7, ANN is not ann.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

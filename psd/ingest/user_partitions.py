@@ -1,17 +1,14 @@
 """Partition records by user, spilling to temporary files. Private side.
 
-Partitions are chosen by a hash of the id, so each fits into memory even if all records together do
-not. Records beyond the memory limit go to temporary files without a name: no other process can open
-them, and the system removes them when the process ends, even if it is killed.
+Partitions are chosen by a hash of the id, so each fits into memory even if all records do not.
+Records beyond the memory limit go to files without a name: no other process can open them, and the
+system removes them when the process ends, even if it is killed.
 
-Ids of at most eight bytes are stored as numbers, which are compared and moved faster than texts.
-The number of an id is its bytes, the first one lowest. An id whose last byte is 0 would have the
-number of a shorter one, so it stays a text: two different ids never have the same number.
-
-The k records with the smallest hashes of a union are among those of its parts. Users are identified
-by their ids, not by digests: two users with the same digest would share one contribution limit.
-Removing one of them would then add records of the other, which breaks the guarantee for data with
-such a pair, even if such pairs are rare.
+The number of an id of at most eight bytes is its bytes, the first one lowest, which is compared and
+moved faster than text. An id whose last byte is 0 would have the number of a shorter one, so it
+stays a text: two different ids never have the same number. Users are identified by their ids, not
+by digests: two users with the same digest would share one contribution limit, and removing one of
+them would add records of the other, which breaks the guarantee, even if such pairs are rare.
 """
 
 from __future__ import annotations
@@ -55,15 +52,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def short_numbers(ids: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Compute the number of each id, and whether it has one.
-
-    ids: Arrow texts of length n without nulls, private.
-
-    >>> import pyarrow as pa
-    >>> numbers, is_short = short_numbers(pa.array(["a", "", "ab", "longer than eight"]))
-    >>> numbers[:3].tolist(), is_short.tolist()
-    ([97, 0, 25185], [True, True, True, False])
-    """
+    """Compute the number of each id, Arrow texts without nulls, and whether it has one. Private."""
     import pyarrow.compute as pc
 
     _, offsets, data = ids.buffers()
@@ -86,14 +75,7 @@ def short_numbers(ids: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
 
 
 def short_names(numbers: Any) -> Any:
-    """Convert numbers of ids back to the ids.
-
-    numbers: private.
-
-    >>> import pyarrow as pa
-    >>> short_names(pa.array([97, 0, 25185], pa.uint64())).to_pylist()
-    ['a', '', 'ab']
-    """
+    """Convert numbers of ids back to the ids. Private."""
     import pyarrow as pa
 
     values = from_arrow(numbers).astype("<u8")
@@ -142,10 +124,9 @@ class UserPartition:
 
 
 class UserPartitions:
-    """Collects batches of records and returns them by user.
+    """Collects batches of records and returns them by user; beyond `memory` bytes they go to files.
 
-    Ids of at most eight bytes are stored as numbers, longer ones as texts, in partitions of their
-    own. Records beyond `memory` bytes go to unnamed files.
+    Ids of at most eight bytes are stored as numbers, longer ones as texts, in other partitions.
     """
 
     def __init__(self, memory: int | None = None) -> None:
@@ -351,10 +332,7 @@ class UserRows:
         return "<UserRows: private>"
 
     def tally(self, slices: TimeSlices | None, width: int | None = None) -> Tally:
-        """Count per cell of the full lattice, and per slice and stratum.
-
-        width: columns of the lattice, if the columns are those of a wider one.
-        """
+        """Count per cell of the full lattice, slice, stratum; width: columns of a wider lattice."""
         columns, region = self.columns, None
         if width is not None:
             columns, region = split_columns(columns, width)
@@ -387,7 +365,7 @@ def keep_user_rows(
 def merge_user_rows(
     parts: Sequence[UserRows], unit: PrivacyUnit, slices: TimeSlices | None
 ) -> UserRows:
-    """Merge parts and keep the k records of each unit with the smallest hashes.
+    """Merge parts, whose k smallest are among theirs, and keep the k smallest of each unit.
 
     Records of two parts that agree in user, hash, cell and time count in the same cell, so it makes
     no difference which of them are kept.
@@ -423,10 +401,7 @@ def _hash_records(partition: UserPartition, width: int, key: bytes) -> UserRows:
 
 
 def _keep_smallest(records: UserRows, unit: PrivacyUnit, slices: TimeSlices | None) -> UserRows:
-    """Keep the k records of each unit with the smallest hashes; ties by cell, then time.
-
-    With a limit per slice, these are of the M of each slice with the smallest hashes.
-    """
+    """Keep the k smallest of each unit, of the M smallest per slice; ties by cell, then time."""
     units, k = number_units(unit, records.users, records.time, slices), unit.max_contributions
     order = np.lexsort((records.time, records.rows, records.columns, records.hashes, units))
     if unit.max_per_slice is None or slices is None:

@@ -1,11 +1,7 @@
-"""The filter of records: a small language, and its syntax tree.
+"""The filter of records: a small closed language, and its syntax tree.
 
-A filter is a public text, such as ``diagnosis = 'asthma' AND age >= 18``. It is parsed here into
-a tree of this module. No part of it is ever pasted into the text of a query: sources read the
-columns that it names, as they read any other column, and the tree is evaluated on their values, see
-`psd.ingest.selection`.
-
-The language is closed::
+No part of the text is ever pasted into a query: sources read the columns that it names as any
+other column, and `psd.ingest.selection` evaluates the tree on their values::
 
     filter      part { OR part }, where a part is one or several joined with AND
     comparison  COLUMN  =  <>  !=  <  <=  >  >=  VALUE, in either order

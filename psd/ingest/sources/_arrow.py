@@ -101,10 +101,7 @@ def _names(columns: Columns, geometry: str | None) -> list[str]:
 def find_columns(
     what: str, schema: Any, columns: Columns, domain: Domain, geometries: Mapping[str, Any]
 ) -> Layout:
-    """Find the columns of an input and check them before a row is read.
-
-    `what` is its name in messages; `geometries` has the CRS of each column of geometries, or None.
-    """
+    """Find and check columns before a row is read; geometries: their CRS, or None."""
     geometry, columns = columns.geometry, resolve_columns(columns, schema.names)
     if geometry is None and geometries and columns.wkt is None:
         if len(geometries) > 1:
@@ -178,10 +175,7 @@ def numbers(array: Any, name: str) -> NDArray[np.float64]:
 
 
 def _floats(array: Any) -> NDArray[np.float64]:
-    """Convert numbers to floats; missing values become NaN.
-
-    Arrow's own conversion imports pandas, a tenth of the time of a build of 10^7 records.
-    """
+    """Numbers as floats, NaN if missing; not by Arrow's conversion, which slowly imports pandas."""
     import pyarrow as pa
 
     if array.type != pa.float64():
@@ -191,10 +185,7 @@ def _floats(array: Any) -> NDArray[np.float64]:
 
 
 def bids(array: Any) -> NDArray[np.float64]:
-    """Convert a column of bids to floats; whatever is not a number becomes NaN.
-
-    No value and no type stops a reading: which types a file has may depend on its records.
-    """
+    """Bids as floats, NaN for others of any type: the types of a file may depend on its records."""
     import pandas as pd
     import pyarrow as pa
 
@@ -267,13 +258,7 @@ _SHORTAGES = ("out of memory", "failed to allocate", "cannot allocate", "bad_all
 
 
 def fault_class(error: Exception) -> type[InputDataError]:
-    """Choose the class of the error that replaces an error of a library and its message.
-
-    >>> fault_class(OSError(28, "No space left on device")).__name__
-    'ResourceError'
-    >>> fault_class(ValueError("expected 3 fields")).__name__
-    'InputDataError'
-    """
+    """Choose the class of the error that replaces an error of a library and its message."""
     # An error of the operating system has an errno; an error about a damaged file has none.
     is_shortage = isinstance(error, MemoryError) or (
         isinstance(error, OSError) and error.errno is not None

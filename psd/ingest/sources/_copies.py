@@ -1,25 +1,20 @@
 """Find files of equal content in an input. Private side.
 
 A record in two files is counted twice, and its unit of privacy loses twice epsilon. A file under
-two names, or beside its compressed form, is refused by its name and inode before anything is read
-(`psd.ingest.input_paths`). A copy has another inode, so digests of the content after
-decompression are compared.
+two names, or beside its compressed form, is refused by name and inode before anything is read
+(`psd.ingest.input_paths`). A copy has another inode, so digests of the decompressed content are
+compared. A copy with another order of rows, record, line end or format is not detected, and tables
+in memory, of databases and files of a cluster are not compared.
 
 Whether two files are equal is a function of private data. The comparison therefore has only one
 effect, a call of ``on_copy``: no record is left out, and nothing else is read, counted, charged or
 printed differently. Without a ledger ``on_copy`` refuses the input, and the holder of the data, who
 started the build, learns that two files are equal. With a ledger, another person may run the build,
 and a refusal would answer a question about the records at no cost. Then ``on_copy`` is
-`psd.publish.observer.Observer.private_fault`, whose text only ``--report-private`` shows.
-
-So with a ledger the exit code of the build, its message, the ledger and the law of the release are
-those of a build that compares nothing, whether or not two files are equal. That build is
-epsilon-private for each record that is counted. A copy of a record counts as a separate record, so
-a person whose record is in two files loses twice epsilon; only the private report states this.
-
-The comparison does not detect a copy with another order of rows, another record or another line
-end, or a copy in another format. It does not compare tables in memory, tables of databases, or
-files of a cluster.
+`psd.publish.observer.Observer.private_fault`, whose text only ``--report-private`` shows, and exit
+code, message, ledger and the law of the release are those of a build that compares nothing. That
+build is epsilon-private for each record that is counted: a copy counts as a separate record, so a
+person whose record is in two files loses twice epsilon; only the private report states this.
 """
 
 from __future__ import annotations
@@ -59,7 +54,6 @@ class CopyCheck:
     """Compares the files of an input with each other.
 
     P1. `on_copy` is called for each file that has the content of an earlier one, and only then.
-
     P2. The check reads a file only if an earlier one has the same length, and reads beyond its
     first bytes only if those are equal too.
     """
@@ -115,10 +109,7 @@ class _File:
 
 
 def content_digest(path: Path, end: int | None = None) -> str:
-    """Compute the digest of the content of a file after decompression, in hexadecimal.
-
-    `end` is the number of bytes to read; all of them by default.
-    """
+    """Digest of the decompressed content of a file, or of the first `end` bytes, as hexadecimal."""
     digest = hashlib.blake2b(digest_size=32)
     left = float("inf") if end is None else end
     try:

@@ -1,10 +1,8 @@
 """CSV files: compression, quotes, size, header. Private side. No message quotes a field.
 
-The delimiter is found in the header line alone. Everything else is stated by `Columns`.
-
-Where a file is not plain CSV in UTF-8, by another encoding or lines above the header, it is made
-so: it is copied to an unnamed file, which no other process can open and which the system removes
-when this process ends. A plain file is read where it is.
+The delimiter is found in the header line alone, all else is stated by `Columns`. What is not plain
+CSV in UTF-8, by another encoding or lines above the header, is copied as such to an unnamed file,
+which no other process can open and which the system removes when this process ends.
 """
 
 from __future__ import annotations
@@ -85,10 +83,7 @@ class CsvContent:
 
 
 def scan_content(path: Path, compression: str, delimiter: str = ",") -> CsvContent:
-    """Read a file in UTF-8 once; a parser may not notice that a file ends inside quotes.
-
-    A file that expands to more than a table of coordinates would, or is damaged, is refused.
-    """
+    """Read a file once; refuse it if damaged, inside quotes at its end, or too large expanded."""
     quotes = size = lines = line_ends = 0
     has_underscore, is_below, has_rows, may_have_gaps = False, False, False, False
     last = b"\n"
@@ -244,10 +239,7 @@ class Header:
 
 
 def read_header(path: Path, columns: Columns) -> Header:
-    """Read the column names in the first line, and find those to read.
-
-    P1. The header is a function of the first line and of ``columns``; no other line is read.
-    """
+    """Find the columns to read. P1. The first line and `columns` decide, no other line is read."""
     line = _header_line(path, columns.skip_rows)
     words = AUTOMATIC if columns.delimiter == "auto" else (columns.delimiter,)
     headers, fault = [], None
@@ -412,10 +404,7 @@ def stored_stream(name: str, stream: IO[bytes]) -> Iterator[Path]:
 
 @contextmanager
 def plain_file(path: Path, columns: Columns, *, rows: bool = True) -> Iterator[Path]:
-    """Yield the path of a file in UTF-8 whose first line is the header.
-
-    rows: False if the header is enough; a file that is converted then has no other line.
-    """
+    """Yield the path of a file in UTF-8 that begins with its header; without `rows`, that alone."""
     encoding = _find_encoding(path, columns)
     if encoding in ("auto", "utf-8") and not columns.skip_rows:
         yield path

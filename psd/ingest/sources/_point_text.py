@@ -1,7 +1,4 @@
-"""Points in text: WKT, EWKT and hexadecimal WKB, by the rules of `psd.ingest.points`.
-
-Private side. Quotes no text.
-"""
+"""Points in WKT, EWKT and hexadecimal WKB, by `psd.ingest.points`. Private side, quotes no text."""
 
 from __future__ import annotations
 
@@ -28,10 +25,7 @@ _HEX = r"(?i)\A[ \t]*(?:\\x)?(?P<wkb>[0-9a-f]{42,})[ \t]*\z"
 
 
 def decode_point_text(array: Any, name: str, srid: int | None, *, where: str = "") -> Coordinates:
-    """Decode an Arrow array of points in text; NaN for missing and empty points.
-
-    array: private. `srid` is from `srid_of`; messages say `name`, then `where`.
-    """
+    """Decode Arrow texts of points, private; NaN if missing or empty. Messages say name, where."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,7 +1,6 @@
-"""Arrow tables and streams of any library, and relations of DuckDB. Private side.
+"""Arrow tables, streams of any library (Arrow C stream), relations of DuckDB. Private side.
 
-PyArrow, Polars, Ibis, GeoArrow and others provide records by one interface, the Arrow C stream,
-batch by batch. Columns of GeoArrow types or WKB that state their CRS are points.
+Columns of GeoArrow types or WKB that state their CRS are points.
 """
 
 from __future__ import annotations

@@ -60,10 +60,7 @@ class CsvQuery:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether `numbers` reads the file: each coordinate is a field, and each row is a line.
-
-        So it is known whether rows are left out.
-        """
+        """Whether `numbers` reads the file: coordinates are fields, and a line is a row at most."""
         columns, content = self.header.columns, self.content
         is_text = {columns.x, columns.y} & set(columns.filtered)  # a filter reads them as text
         is_plain = columns.decimal == "." and not is_text
@@ -78,8 +75,8 @@ class CsvQuery:
     def numbers(self) -> str:
         """SQL of coordinates that the parser itself converts, which is less work.
 
-        Rows that are malformed or have other text are left out; `left_out` reads them. Then fewer
-        rows are read than there are lines below the header.
+        Rows that are malformed or have other text are left out, so fewer rows are read than there
+        are lines below the header; `left_out` reads them.
         """
         columns = self.header.columns
         missing = "'nan'::DOUBLE"
@@ -97,10 +94,7 @@ class CsvQuery:
         return f"SELECT count(*) FROM {self._table()}"
 
     def text(self, *, with_texts: bool) -> str:
-        """SQL that reads numbers strictly: NaN or infinite if a field is not a plain number.
-
-        With `with_texts` it also gives the texts of such fields, which is more work.
-        """
+        """SQL that reads numbers strictly, NaN or infinite for others; their texts on request."""
         columns = self.header.columns
         x, y = self._field(columns.x), self._field(columns.y)
         comma = columns.decimal == ","
@@ -162,10 +156,7 @@ def _quoted(text: str) -> str:
 
 
 def _number(column: str, *, comma: bool) -> str:
-    """SQL of the number in a text, NaN if it is not a number.
-
-    A bare TRY_CAST would become the type of the column, and stop the parser at other text.
-    """
+    """SQL of the number in a text, else NaN; a bare TRY_CAST would stop the parser at such text."""
     number = f"TRY_CAST({column} AS DOUBLE)"
     if comma:
         number = f"TRY_CAST(replace({column}, ',', '.') AS DOUBLE)"
@@ -176,8 +167,8 @@ def _number(column: str, *, comma: bool) -> str:
 def _odd(axis: str, *, has_underscore: bool) -> str:
     """SQL of the text of a field unless it is a plain decimal number.
 
-    A text that DuckDB parses as a finite number is a plain decimal number, unless it has
-    underscores between digits. DuckDB sorts NaN above infinity.
+    That is a text that DuckDB parses as a finite number, without underscores between digits.
+    DuckDB sorts NaN above infinity.
     """
     is_plain = f"{axis} < 'infinity'::DOUBLE"
     is_plain += f" AND NOT contains(text_{axis}, '_')" * has_underscore
@@ -220,10 +211,7 @@ def accepts(data: Any) -> bool:
 def batches(
     items: list[Path], columns: Columns, domain: Domain, *, copies: CopyCheck | None = None
 ) -> Iterator[Batch]:
-    """Read CSV files with the same columns; ``-`` is standard input.
-
-    `copies` receives each file and its length, which is known after one scan of the file.
-    """
+    """Read CSV files with the same columns; ``-`` is standard input. Each is told to `copies`."""
     with contextlib.ExitStack() as stack:
         paths = [stack.enter_context(_as_file(path, columns)) for path in items]
         headers = [read_header(path, columns) for path in paths]

@@ -1,8 +1,4 @@
-"""Parquet and GeoParquet files, row group by row group. Private side.
-
-A column that is not in the files may be in the names of their folders, as in Hive
-(``day=2024-01-31/part-0.parquet``); it is text.
-"""
+"""Parquet and GeoParquet files by row groups, with text columns of Hive's folders. Private side."""
 
 from __future__ import annotations
 
@@ -52,10 +48,7 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
 
 
 def have_same_rows(first: Path, second: Path, columns: Columns) -> bool:
-    """Whether two files of equal content have the same rows, and any.
-
-    Ids and times that only the names of their folders state may differ.
-    """
+    """Whether files of equal content have rows, and the same ids and times in their folders."""
     with open_file(first) as file:
         values = [_folder_values(path, file, columns) for path in (first, second)]
         return file.metadata.num_rows > 0 and values[0] == values[1]
@@ -101,10 +94,7 @@ def _folder_values(path: Path, file: Any, columns: Columns) -> dict[str, str | N
 
 
 def _geometries(path: Path, schema: Any, columns: Columns) -> dict[str, Any]:
-    """Columns of geometries and their CRS, by GeoParquet metadata, else by GeoArrow metadata.
-
-    If GeoParquet has several geometries, the primary one is used, unless ``columns`` names another.
-    """
+    """Geometry columns and their CRS, by GeoParquet (primary or named one), else by GeoArrow."""
     stated = (schema.metadata or {}).get(b"geo")
     if stated is None:
         return geometry_columns(schema)

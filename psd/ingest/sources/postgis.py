@@ -215,10 +215,7 @@ def _expression(field: Any, columns: Columns) -> str:
 
 
 def _bid(column: str) -> str:
-    """SQL of a bid, NULL beyond the range of float8.
-
-    Its cast would stop the query there, and so tell that there is such a record.
-    """
+    """SQL of a bid, NULL beyond float8: its cast would stop, and tell of such a record."""
     exact = f"abs({column}::numeric)"
     return (
         f"CASE WHEN {exact} < 1e-300 THEN 0 WHEN {exact} < 1e300 THEN {column}::numeric::float8 END"

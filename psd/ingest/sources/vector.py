@@ -75,10 +75,7 @@ def batches(items: list[Path], columns: Columns, domain: Domain) -> Iterator[Bat
 
 
 def _layer(path: Path, requested: str | None) -> str:
-    """Name of the layer to read: the requested one, or the only one with geometries.
-
-    Names of layers are not values of records, and only the holder of the file sees the message.
-    """
+    """Layer to read: named, or the only one with geometries; only the holder sees the message."""
     import pyogrio
 
     refuse_private_footer(path, footer_keys(path))  # some builds of GDAL read Parquet
