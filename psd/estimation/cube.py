@@ -123,26 +123,60 @@ class CubeFit:
         """Variance per record of the records in a part of a cell."""
         return fit_dispersion(self.tree, self.estimates, self.shares).cluster_size
 
-    @cached_property
+    @property
     def time_overdispersion(self) -> Floats:
-        """Overdispersion of the records of joint nodes in time and categories, (n,).
+        """Overdispersion in time and categories that joint nodes have beyond the common one, (n,).
 
         0 of a single slice of a single category.
         """
-        tree, levels = self.tree, len(self.tree.levels)
-        parts = [
-            family_moments(tree, self.estimates, self.shares, parents)
-            for parents in family_batches(tree)
-        ]
+        return self._in_time[0]
+
+    @property
+    def common_overdispersion(self) -> Floats:
+        """Overdispersion in time and categories that all places have in common, (n,).
+
+        Places have their hours alike, and days theirs, so deviations of this kind add up.
+        """
+        return self._in_time[1]
+
+    @cached_property
+    def _in_time(self) -> tuple[Floats, Floats]:
+        """Both kinds of overdispersion, learnt from families that divide no place.
+
+        A family of c records errs by e from the division that is expected. Over pairs of families
+        that divide one span in two places, the mean of e e' over that of c c' is what places have
+        in common; noise adds nothing to it, as that of two places is independent. Levels above
+        which no span is divided in two places have all in common: a family is the whole domain.
+        """
+        tree, levels, parts = self.tree, len(self.tree.levels), []
+        for parents in family_batches(tree):
+            divides_place = self.nodes[tree.first_child[parents]] != self.nodes[parents]
+            alone = parents[~divides_place]
+            parts.append(family_moments(tree, self.estimates, self.shares, alone))
         moments = join_parts(Moments, parts)
-        # Those that divide time or categories alone, no place.
-        divided = self.nodes[tree.first_child[moments.node]] == self.nodes[moments.node]
         excess = moments.excess - self.cluster_size * moments.parts * moments.count
         values = (excess, moments.parts * moments.square, np.ones(len(excess)))
-        phi = overdispersion_of_leaves(
-            *(sum_by(moments.level[divided], each[divided], levels) for each in values)
-        )
-        return np.where((tree.lengths == 1).all(axis=1), 0.0, phi[tree.level])
+        phi = overdispersion_of_leaves(*(sum_by(moments.level, each, levels) for each in values))
+
+        # Families of one span by the spans of their children, of which there are up to four.
+        child, owner = children_of(tree, moments.node)
+        rank = child - tree.first_child[moments.node[owner]]
+        spans = tree.spans[moments.node], tree.spans[tree.first_child[moments.node]]
+        keys = np.column_stack([moments.level, *spans])
+        every, block = np.unique(keys, axis=0, return_inverse=True)
+        block, size = block.ravel(), len(every)
+        error = self.estimates.upward[child] - self.shares[child] * moments.count[owner]
+        places = np.bincount(block, minlength=size)
+        pairs = _pair_sums(4 * block[owner] + rank, error, 4 * size).reshape(-1, 4).sum(axis=1)
+        records = _pair_sums(block, moments.count, size)
+        divided = sum_by(block, moments.parts, size) / places
+        values = (pairs, divided * records, np.where(places > 1, 1.0, 0.0))
+        sums = [sum_by(every[:, 0], each, levels) for each in values]
+        tells = np.cumsum(sums[1]) - sums[1] > 0
+        common = np.where(tells, overdispersion_of_leaves(*sums), phi)
+        several: Floats = (tree.lengths > 1).any(axis=1).astype(np.float64)
+        own = np.maximum(phi - common, 0.0)
+        return several * own[tree.level], several * common[tree.level]
 
     @cached_property
     def profiles(self) -> tuple[Floats, ...]:
@@ -263,6 +297,12 @@ class CubeFit:
         child = child[used]
         spans = tree.window_spans[child].astype(np.int64)
         return self.nodes[child], above[used], spans, estimates.upward[child], variance[used]
+
+
+def _pair_sums(group: Integers, values: Floats, groups: int) -> Floats:
+    """Sums of the products of all pairs of two values of each group, both ways round, (groups,)."""
+    pairs: Floats = sum_by(group, values, groups) ** 2 - sum_by(group, values**2, groups)
+    return pairs
 
 
 def _overdispersion_of_levels(

@@ -131,12 +131,13 @@ def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovaria
     rows: list[Integers] = []
     noise: list[sparse.csr_array] = []
     in_time, in_boxes = [], []
-    scale = np.zeros((len(windows), size))
+    scale, common = np.zeros((2, len(windows), size))
     for first, begin, batch in cube_batches(fit, areas, windows):
         for window, found in enumerate(batch.totals, begin):
             parts[window].append(found)
         asked, number = batch.scale.shape
         scale[begin : begin + number, first : first + asked] = batch.scale.T
+        common[begin : begin + number, first : first + asked] = batch.common.T
         query = np.arange(asked * number)
         answer = (begin + query % number) * size + first + query // number
         # A single slice has the published counts, and several the signed ones.
@@ -167,6 +168,10 @@ def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovaria
     own = regions if fit.own_plane is fit.plane else areas.overlaps(fit.own_plane)
     of_plane = np.tile(nonuniformity_covariance(fit.own_plane, own), (len(windows),) * 2)
     uneven = of_plane * scale.ravel() * scale.ravel()[:, None]
+    # In time what all places have in common, in each window by itself.
+    for window, deviation in enumerate(common):
+        at = slice(window * size, (window + 1) * size)
+        uneven[at, at] += np.outer(deviation, deviation)
     atoms = _Atoms.of_windows(windows)
     uneven += _time_covariance(fit, atoms, _Entries.join(in_time), answers, size)
     uneven += _place_covariance(fit, atoms, _Entries.join(in_boxes), regions, overlaps, answers)

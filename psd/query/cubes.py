@@ -6,8 +6,9 @@ the window in the leaf's slices and in its categories.
 
 Its errors have five parts. By the noise: that of the joint layer, exactly, and that of the plane,
 whose shares are wrong in all slices alike. By uneven cells: records of the window lie elsewhere
-than those of all time; they are uneven in time inside a leaf; and records lie elsewhere in the
-leaves of the plane than its density says.
+than those of all time; they are uneven in time inside a leaf, in each by itself and in all alike,
+as places share their hours; and records lie elsewhere in the leaves of the plane than its density
+says.
 
 Records of all categories in all time are an answer of the plane. If a layer has each category by
 itself, an answer about several is the sum of those of a cube over time for each.
@@ -324,6 +325,12 @@ class CutLeaves:
         )
         return spread
 
+    def common_deviations(self, fit: CubeFit) -> Floats:
+        """Standard deviation in time that each leaf has in common with all others, (n,)."""
+        part = self.of_time * (1 - self.of_time)
+        deviation: Floats = np.sqrt(fit.common_overdispersion[self.node] * part)
+        return deviation * self.records * self.of_space
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CubeBatch:
@@ -339,6 +346,7 @@ class CubeBatch:
     spread: Floats
     weights: list[Floats]  # of nodes of the plane, see `_place_weights`
     scale: Floats  # (areas, windows) float64; answer over that of the plane
+    common: Floats  # (areas, windows) float64; deviation in time that all leaves have in common
 
 
 def _batch(
@@ -378,6 +386,8 @@ def _batch(
     )
     uneven = leaves.variances(fit) * of_time * (1 - of_time) * leaves.of_space**2
     in_time = sum_by(query, uneven, queries)
+    common = sum_by(query, leaves.common_deviations(fit), queries)
+    in_time += common**2
 
     # In the boxes of these leaves, by where records of the window lie.
     pair = parts.find(query // number, fit.nodes[node], len(fit.plane.tree))
@@ -429,6 +439,7 @@ def _batch(
         spread=spread,
         weights=weights,
         scale=scale,
+        common=common.reshape(-1, number),
     )
 
 

@@ -149,7 +149,8 @@ def _explain_in_window(
     leaves, parts = batch.leaves, batch.parts
     at = np.flatnonzero(leaves.query == query)
     node, time, space = leaves.node[at], leaves.of_time[at], leaves.of_space[at]
-    in_time = leaves.variances(fit)[at] * time * (1 - time) * space**2
+    common = leaves.common_deviations(fit)[at]
+    in_time = leaves.variances(fit)[at] * time * (1 - time) * space**2 + common * common.sum()
     pair = parts.find(np.full(len(at), area), fit.nodes[node], len(fit.plane.tree))
     share, records = parts.share[pair], leaves.records[at] * time
     moved = batch.spread[pair, window] * share * (1 - share)

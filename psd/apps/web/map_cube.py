@@ -106,6 +106,7 @@ def cube_numbers(fit: CubeFit, threshold: Threshold = 0.3) -> dict[str, Any]:
             "labels": None if fit.record.category is None else fit.labels,
             # Of the nodes of each level that are more than one slice of one category.
             "spread": [float(fit.time_overdispersion[level].max()) for level in levels],
+            "common": [float(fit.common_overdispersion[level].max()) for level in levels],
         }
     return {**fit_numbers(fit.plane, threshold), "cube": cube}
 

@@ -75,7 +75,7 @@ const psdCubes = (() => {
       const { met: pairs, ofPlane } = region;
       if (window.isWhole) return ofPlane; // records of all categories in all time
       const walk = { window, pairs, count: 0, signed: 0, beyond: 0, inTime: 0,
-        rest: 0, slope: 0, otherRest: 0, inCut: new Float64Array(pairs.node.length),
+        common: 0, rest: 0, slope: 0, otherRest: 0, inCut: new Float64Array(pairs.node.length),
         ofLabels: new Map() };
       pairs.node.forEach((node, pair) => { this.pairOf[node] = pair; });
       const slope = this.visit(walk, 0);
@@ -94,7 +94,8 @@ const psdCubes = (() => {
       return {
         estimate: window.isOne ? walk.count : walk.signed, signed: walk.signed, noise,
         published: window.isOne ? other : noise, rounding: 0,
-        uneven: walk.inTime + moved + scale ** 2 * ofPlane.uneven, edges: 0, beyond: walk.beyond,
+        uneven: walk.inTime + walk.common ** 2 + moved + scale ** 2 * ofPlane.uneven,
+        edges: 0, beyond: walk.beyond,
       };
     }
 
@@ -183,10 +184,12 @@ const psdCubes = (() => {
       const { meta } = this.plane, records = Math.max(this.count[node], 0);
       walk.beyond += (records + meta.ceilingErrors * Math.sqrt(this.whole[node])) * (1 - share);
       const isOne = this.spans.every(([first, stop]) => stop[node] - first[node] === 1);
-      const phi = isOne ? 0 : this.meta.spread[this.level[node]];
+      const [phi, common] = isOne ? [0, 0]
+        : [this.meta.spread[this.level[node]], this.meta.common[this.level[node]]];
       const ofSpace = share / (time > 0 ? time : 1);
       const variance = records * (this.meta.lump + phi * records);
       walk.inTime += variance * time * (1 - time) * ofSpace ** 2;
+      walk.common += Math.sqrt(common * time * (1 - time)) * records * ofSpace;
       if (pair < 0) return;
       walk.inCut[pair] += records * time;
       const { labels } = this.meta;
