@@ -174,7 +174,7 @@ class CubeFit:
         sums = [sum_by(every[:, 0], each, levels) for each in values]
         tells = np.cumsum(sums[1]) - sums[1] > 0
         common = np.where(tells, overdispersion_of_leaves(*sums), phi)
-        several: Floats = (tree.lengths > 1).any(axis=1).astype(np.float64)
+        several = np.where((tree.lengths > 1).any(axis=1), 1.0, 0.0)
         own = np.maximum(phi - common, 0.0)
         return several * own[tree.level], several * common[tree.level]
 
