@@ -1,6 +1,8 @@
 """Answers of a cube: rows, sums over boxes and windows, and what a cube refuses."""
 
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import geopandas as gpd
@@ -177,6 +179,32 @@ def test_places_of_one_slice_are_less_even_than_those_of_the_slices_counted_toge
     assert two / four == pytest.approx(2**0.5, rel=0.1)
 
 
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_what_places_have_in_common_is_learnt_from_pairs_of_them(is_alike):
+    slices = psd.TimeSlices.parse("hour", "2024-01-01T00..2024-01-21T23")
+    fit = cube(3, town(10_000, slices), slices)._cube.fit
+    tree = fit.tree
+    parents = np.flatnonzero(~tree.is_leaf)
+    parents = parents[fit.nodes[tree.first_child[parents]] == fit.nodes[parents]]
+    # Of each span that is divided, the first part has too many in all places, or in every other.
+    value, places = 1_000 * fit.shares, Counter()
+    for parent in parents:
+        child = tree.first_child[parent] + np.arange(tree.children[parent])
+        span = tree.level[parent], *tree.spans[parent]
+        sign = 1 if is_alike or places[span] % 2 else -1
+        value[child] += sign * np.array([200, -200, 0, 0])[: len(child)]
+        places[span] += 1
+    nothing = np.zeros(len(tree))
+    estimates = replace(fit.estimates, upward=value, upward_variance=nothing)
+    fit = replace(fit, estimates=estimates)
+    highest = min(level for (level, *_), number in places.items() if number > 1)
+    several = (tree.lengths[:, 0] > 1) & (tree.level > highest)
+    assert several.any()
+    own, common = fit.time_overdispersion[several], fit.common_overdispersion[several]
+    assert (own + common > 0.02).all()
+    assert own == pytest.approx(0.0, abs=1e-3) if is_alike else common == pytest.approx(0.0)
+
+
 REFUSED = {
     "slice": lambda release, path: release["2024-01-03"],
     "windows": lambda release, path: release[WINDOWS],
@@ -214,38 +242,64 @@ def test_what_a_cube_refuses_is_one_sentence(data, tmp_path, what):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.deep
-def test_intervals_of_a_city_hold():
-    """95 % intervals of four builds, all windows together; single classes are not yet that good."""
+def made_up_city(records, seed):
+    """A city of three weeks, its domain, and boxes of three sizes around records."""
     sys.path.insert(0, str(Path(__file__).parents[3] / "data" / "hours"))
     try:
         import generate
     finally:
         sys.path.pop(0)
-    city = generate.city(60_000, 3)
-    hours = psd.TimeSlices.parse("hour", "2024-01-01T00..2024-01-21T23")
-    domain = psd.Domain(bounds=generate.BOUNDS)
-    rng = np.random.default_rng(4)
+    city, rng = generate.city(records, seed), np.random.default_rng(4)
     center = city[["lon", "lat"]].to_numpy()[rng.choice(len(city), 40)]
     half = rng.choice([0.005, 0.015, 0.04], (40, 1)) / 2
     low, high = generate.BOUNDS[:2], generate.BOUNDS[2:]
     boxes = np.hstack([np.clip(center - half, low, high), np.clip(center + half, low, high)])
+    return city, psd.Domain(bounds=generate.BOUNDS), boxes
+
+
+def counts_in(boxes, data):
+    """True counts of boxes, (boxes,)."""
+    return np.array(
+        [(data["lon"].between(w, e) & data["lat"].between(s, n)).sum() for w, s, e, n in boxes]
+    )
+
+
+@pytest.mark.deep
+def test_intervals_of_a_city_hold():
+    """95 % intervals of four builds, all windows together."""
+    city, domain, boxes = made_up_city(60_000, 3)
+    hours = psd.TimeSlices.parse("hour", "2024-01-01T00..2024-01-21T23")
     windows = {
         "2024-01-08": (city["time"].dt.date.astype(str) == "2024-01-08"),
         "2024-01-03T08": (city["time"].dt.floor("h") == "2024-01-03T08"),
         "weekdays 07-09": (city["time"].dt.day_of_week < 5) & city["time"].dt.hour.isin([7, 8]),
         "2024-01-01..2024-01-07": city["time"] < "2024-01-08",
     }
-    true = [
-        [(chosen["lon"].between(w, e) & chosen["lat"].between(s, n)).sum() for w, s, e, n in boxes]
-        for chosen in (city[mask] for mask in windows.values())
-    ]
+    true = np.ravel([counts_in(boxes, city[mask]) for mask in windows.values()])
     held = []
     for seed in range(4):
-        made = cube(seed, city, hours, domain=domain)
-        table = made.query(boxes, when=list(windows)).table
-        held.append((table["lower"] <= np.ravel(true)) & (np.ravel(true) <= table["upper"]))
-    assert 0.8 <= np.mean(held) <= 1
+        table = cube(seed, city, hours, domain=domain).query(boxes, when=list(windows)).table
+        held.append((table["lower"] <= true) & (true <= table["upper"]))
+    assert 0.88 <= np.mean(held) <= 1
+
+
+@pytest.mark.deep
+def test_intervals_hold_where_all_places_have_hours_that_cells_do_not_know():
+    """Mornings of a week at a small epsilon, whose cells have several hours."""
+    city, domain, boxes = made_up_city(150_000, 1)
+    week = city[city["time"] < "2024-01-08"]
+    hours = psd.TimeSlices.parse("hour", "2024-01-01T00..2024-01-07T23")
+    is_morning = week["time"].dt.hour.isin([7, 8, 9]) & (week["time"].dt.day_of_week < 5)
+    true, held, apart = counts_in(boxes, week[is_morning]), [], []
+    for seed in range(4):
+        made = cube(seed, week, hours, domain=domain, epsilon=0.1)
+        fit = made._cube.fit
+        own, common = fit.time_overdispersion, fit.common_overdispersion
+        for found, in_time in ((held, (own, common)), (apart, (own + common, 0.0 * common))):
+            vars(fit)["_in_time"] = in_time
+            table = made.query(boxes, when="weekdays 07-10").table
+            found.append((table["lower"] <= true) & (true <= table["upper"]))
+    assert np.mean(apart) < 0.8 <= 0.88 <= np.mean(held)
 
 
 @pytest.mark.deep
