@@ -1,8 +1,4 @@
-"""Axes beside the plane: time, cut into the public slices of a release, and categories.
-
-A cell of a cube is a box of the plane and a span of each further axis. An axis is public: its cells
-are a list of the caller, never one of the data.
-"""
+"""Axes beside the plane, public lists of cells of the caller: time slices and categories."""
 
 from __future__ import annotations
 
@@ -23,8 +19,7 @@ REGION = "region"
 class Axis(Protocol):
     """A public list of cells in an order, beside the two axes of the plane.
 
-    P1. A record has one cell of the axis or is dropped. Which one is a public function of this
-    record alone.
+    P1. A record has one cell of the axis, by a public function of it alone, or is dropped.
     """
 
     @property
@@ -50,12 +45,7 @@ class Axis(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """The public time slices of a release as an axis.
-
-    >>> axis = TimeAxis(TimeSlices.parse("hour", "2024-01-31T00..2024-01-31T23"))
-    >>> axis.size, axis.label(7, 9), axis.span_of("2024-01-31T07..2024-01-31T09")
-    (24, '2024-01-31T07..2024-01-31T09', (7, 9))
-    """
+    """The public time slices of a release as an axis."""
 
     slices: TimeSlices
 
@@ -78,10 +68,7 @@ class TimeAxis:
         return (first + stop) // 2
 
     def label(self, first: int, stop: int) -> str:
-        """Name of a slice, or ``FIRST..LAST`` of several, as `span_of` reads it.
-
-        Hours are times of the clock there, so the last one is when the window ends.
-        """
+        """Name of a slice, or ``FIRST..LAST`` of several; a last hour is the time of its end."""
         names = self.slices.names
         if stop - first == 1:
             return names[first]

@@ -1,8 +1,4 @@
-"""A public boundary: a polygon outside of which no record is counted.
-
-Made of public polygons alone. Records outside are dropped before any question; cells entirely
-outside are then empty in every data set, so publishing that they are empty costs no epsilon.
-"""
+"""A public boundary, made of public polygons alone: no record outside of it is counted."""
 
 from __future__ import annotations
 
@@ -41,11 +37,9 @@ class Boundary:
     """A polygon over a domain, and a raster that decides for most points whether they are inside.
 
     P1. Made of public input alone.
-
     P2. A point for which `contains` is true lies in a lattice cell on which the mask is not 0: no
     point is counted in a cell that is known to be empty. The point lies in the polygon, and with a
     coordinate resolution its rounded place does.
-
     P3. Cells outside cost nothing. A record outside the polygon is dropped, and no other record
     decides that. So the data that all questions read has no record there, with or without any one
     unit: the count of such a cell is 0 on both of two neighbouring data sets, and publishing it
@@ -83,15 +77,12 @@ class Boundary:
         return cls(shape=shape, mask=mask, state=_states(shape, mask))
 
     def contains(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
-        """Whether points inside the bounds lie in the polygon.
-
-        x, y: (n,) float64, private, in the CRS of the domain; returns (n,) bool, private.
+        """Whether points x, y (n,) float64, private, inside the bounds lie in the polygon.
 
         A point on the outline does where the polygon continues to the east of it, see
         `psd.space.even_odd`: of areas that share an outline one has the point. On the east and
         north bound of the domain a point is decided just inside it. With a coordinate resolution
-        rounded coordinates decide, those on the outline by the rule of queries, see
-        `psd.query.polygons`.
+        rounded coordinates decide, those on the outline by the rule of `psd.query.polygons`.
         """
         domain = self.mask.domain
         columns, rows, _ = domain.quantise(x, y)
@@ -165,8 +156,8 @@ class Boundary:
     def release_covariate(self, covariate: Covariate | None) -> Covariate:
         """The covariate of the release: 0 outside the boundary and nowhere else.
 
-        Cells inside that the covariate rules out are counted as well, so they must differ from
-        cells outside; they get the smallest density.
+        Cells inside that the covariate rules out are counted as well, so they get the smallest
+        density, which differs from that of cells outside.
         """
         raster = np.maximum(self.restrict(covariate).raster, 1) * (self.mask.raster > 0)
         return Covariate(domain=self.mask.domain, raster=raster.astype(np.uint16))

@@ -121,7 +121,6 @@ def snap_outward(
     """Move each side outward to the next multiple of a resolution, but not beyond limits.
 
     P1. The result is the doubles nearest to the multiples, which a parser reads from decimal text.
-
     P2. It depends on the arguments alone, and contains the bounds.
     """
     step = Fraction(resolution)
@@ -183,10 +182,10 @@ def check_ground(bounds: tuple[float, float, float, float], crs: str) -> None:
 def ground_sides(
     bounds: tuple[float, float, float, float], metres_per_unit: float | None
 ) -> tuple[float, float]:
-    """Width and height of bounds on the ground, in metres.
+    """Width and height of bounds in metres; without `metres_per_unit` they are degrees.
 
-    Without `metres_per_unit` they are degrees. A degree of longitude is measured at the latitude of
-    the bounds that is farthest from the equator, and at most 80 degrees from it.
+    A degree of longitude is measured at the latitude of the bounds that is farthest from the
+    equator, and at most 80 degrees from it.
     """
     west, south, east, north = bounds
     if metres_per_unit is not None:
@@ -205,10 +204,7 @@ _PROBES, _INSIDE = 33, 1e-5
 
 
 def are_places(crs: str, x: Floats, y: Floats) -> NDArray[np.bool_]:
-    """Whether points in the plane of a projected CRS are places on earth.
-
-    A cylindrical projection goes on beyond its seam, with places of the other side.
-    """
+    """Whether points of a projected CRS are places on earth; beyond a cylinder's seam none is."""
     move = _projection(crs)
     if move is None:
         return np.ones(np.shape(x), bool)
@@ -269,10 +265,7 @@ def _from_degrees(crs: CRS) -> Transformer:
 
 @cache
 def beyond_the_world(bounds: tuple[float, float, float, float], crs: str) -> bool:
-    """Whether a part of bounds in a projected CRS is no place on earth.
-
-    Cells there hold nobody, and cells at the rim of the world hold records in a part of them alone.
-    """
+    """Whether a part of bounds in a projected CRS is no place on earth, where cells hold nobody."""
     along = np.linspace(_INSIDE, 1 - _INSIDE, _PROBES)
     x, y = (bounds[axis] + along * (bounds[axis + 2] - bounds[axis]) for axis in (0, 1))
     return not are_places(crs, *(grid.ravel() for grid in np.meshgrid(x, y))).all()

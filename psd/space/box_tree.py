@@ -1,18 +1,13 @@
 """The one shape of every decomposition: nodes in level order, which are boxes of the lattice.
 
-A `Hierarchy` has the nodes, their parents, noisy counts and losses, and no shape; `Tree` adds
-boxes. Least squares, posterior medians and the variances of published counts read a `Hierarchy`
-alone, so they hold for named regions with any number of children as well.
-
-A grid, a quadtree, a kd-tree and an h-tree are all a `Tree`; queries and exports are written
-once, for that shape. No node has more than four children: wider families get virtual nodes in
+A `Hierarchy` has the nodes, their parents, noisy counts and losses; `Tree` adds boxes: west, south,
+east, north. Least squares, posterior medians and variances of published counts read a `Hierarchy`
+alone, so they hold for named regions with any number of children as well. No node of a grid,
+quadtree, kd-tree or h-tree has more than four children: wider families get virtual nodes in
 between, which carry no measurement.
 
-Boxes have four columns: west, south, east and north.
-
 An untrusted file is refused at the first part that breaks a rule, before the next part is decoded
-(`check_next_nodes`). The rule that children tile their parent needs complete families, so
-`check_tree` checks it for the whole tree.
+(`check_next_nodes`). That children tile their parent needs complete families (`check_tree`).
 """
 
 from __future__ import annotations
@@ -246,10 +241,7 @@ def check_tree(tree: Tree, lattice: tuple[int, int]) -> None:
 
 
 def children_tile(tree: Tree, start: int = 1) -> bool:
-    """Whether children lie inside their parent, do not overlap, and have its area together.
-
-    Of the families of the nodes from ``start`` on, which must be whole families.
-    """
+    """Whether children tile their parents, in the whole families of the nodes from ``start`` on."""
     parent = tree.parent[start:]
     if len(parent) == 0:
         return True
@@ -279,11 +271,7 @@ def locate(
     rows: NDArray[np.int32],
     start: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """Find the leaf that contains each lattice cell.
-
-    columns, rows: (n,) int32, lattice cells; start: (n,) int64, nodes that are known to contain
-    them, by default the root; returns (n,) int64, nodes.
-    """
+    """Find the leaf of each lattice cell, columns and rows (n,) int32, below nodes `start` (n,)."""
     node = np.zeros(len(columns), np.int64) if start is None else start.copy()
     # Cells go down together, one level in each round; those at a leaf drop out.
     moving = np.flatnonzero(~tree.is_leaf[node])
@@ -324,11 +312,7 @@ def check_next_nodes(
     start: int,
     measure: LossMeasure,
 ) -> None:
-    """Refuse nodes that cannot follow the ones before them.
-
-    The arrays have all nodes of a tree so far, as in `Tree`; those from `start` on were not checked
-    yet.
-    """
+    """Refuse nodes from `start` on, not checked yet, that cannot follow the ones before them."""
     refuse_broken("tree of cells", _partial_rules(boxes, parent, level, loss, start, measure))
 
 

@@ -36,32 +36,10 @@ _EXAMPLE = "such as met,city; they are public, never those that the data have"
 
 @dataclass(frozen=True)
 class CategoryAxis:
-    """The labels of a column of the records as an axis.
+    """The labels of a column of the records, a public list, as an axis; parents: -1 for none.
 
     P1. A record has the cell of its own label, or *other*, or is dropped: a public function of the
     text of this record, so the axis is a `psd.ingest.tally.Strata` too.
-
-    Parameters
-    ----------
-    column : str
-        Column of the labels. Public.
-    labels : tuple of str
-        Public list of the labels, never from the data.
-    parents : tuple of int
-        Number of the label above each, -1 for none.
-    has_other : bool
-        Whether records of other labels are counted as *other*; else they are dropped.
-
-    Raises
-    ------
-    ParameterError
-        If a label is not a short text, listed twice, or the parents are not those of a tree.
-
-    Examples
-    --------
-    >>> axis = CategoryAxis("purpose", ("work", "home", "shift", "office"), (-1, -1, 0, 0))
-    >>> axis.size, axis.span_of("work"), axis.names
-    (4, (0, 2), ('shift', 'office', 'home', 'other'))
     """
 
     column: str
@@ -196,10 +174,7 @@ class CategoryAxis:
         return lines
 
     def cells_of(self, values: Any) -> Integers:
-        """Cell of each label, (n,) int64, -1 for those that are dropped; all private.
-
-        values: Arrow array of text; a missing label is not listed.
-        """
+        """Cell of each label, Arrow texts to (n,) int64, -1 if dropped or missing; all private."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -252,11 +227,7 @@ def _is_short_text(text: object) -> bool:
 
 
 def labels_of(given: Any) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Labels and the numbers of their parents, of a list, or of parents by label.
-
-    >>> labels_of({"work": "", "shift": "work"})
-    (('work', 'shift'), (-1, 0))
-    """
+    """Labels and the numbers of their parents, of a list, or of parents by label, "" for none."""
     if isinstance(given, str):
         given = [each.strip() for each in given.split(",")]
     if isinstance(given, Mapping):

@@ -1,9 +1,8 @@
-"""Public covariates: densities that are known before any record is read.
+"""Public covariates: densities on a raster that are known before any record is read.
 
-A covariate is a density on a raster over the domain, such as a land mask or the population. It
-is public, so it costs no epsilon; it describes how points lie inside the leaves, and a cascade
-does not divide cells where it is 0. It is resampled once, to integers, and is part of the
-release file.
+Such as a land mask or the population; public, so it costs no epsilon. It describes how points lie
+inside the leaves, and a cascade does not divide cells where it is 0. It is resampled once, to
+integers, and is part of the release file.
 """
 
 from __future__ import annotations

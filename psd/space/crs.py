@@ -1,8 +1,8 @@
 """Parse untrusted coordinate reference systems (CRS).
 
-PROJ opens files that a CRS names: grids of shifts, models, lists of definitions. Releases and
-layers are untrusted, and a path in one of them could be any file of the reader, or a pipe that
-never ends. So a CRS that names a file is refused.
+PROJ opens files that a CRS names (grids of shifts, models, lists of definitions). A path in an
+untrusted release or layer could be any file of the reader, or a pipe that never ends, so such a CRS
+is refused.
 """
 
 from __future__ import annotations
@@ -87,10 +87,7 @@ def parse_crs(named: Any) -> CRS:
 
 
 def check_plane_crs(text: str, name: str = "crs") -> tuple[str, bool]:
-    """Canonical text of a CRS with coordinates x and y, and whether these are degrees.
-
-    Any other CRS is refused, by the name of the argument.
-    """
+    """Canonical text of a CRS with coordinates x and y, others refused; and whether in degrees."""
     if text == _DEGREES:
         return _DEGREES, True
     try:
@@ -148,24 +145,12 @@ def radians_per_unit(crs: str) -> float:
 
 
 def half_turn(crs: Any) -> float:
-    """Largest longitude of a geographic CRS in its unit.
-
-    Examples
-    --------
-    >>> half_turn("EPSG:4326"), half_turn("EPSG:4807")
-    (180.0, 200.0)
-    """
+    """Largest longitude of a geographic CRS in its unit: 180 degrees, or 200 grads."""
     return round(math.pi / radians_per_unit(crs), 9)
 
 
 def prime_meridian(crs: Any) -> float:
-    """Degrees east of Greenwich at which the longitudes of a CRS, or of its ellipsoid, begin.
-
-    Examples
-    --------
-    >>> prime_meridian("EPSG:4326"), round(prime_meridian("EPSG:27572"), 6)
-    (0.0, 2.337229)
-    """
+    """Degrees east of Greenwich at which the longitudes of a CRS, or of its ellipsoid, begin."""
     parsed = parse_crs(crs)
     meridian = (parsed.geodetic_crs or parsed).prime_meridian
     if meridian is None:

@@ -1,11 +1,9 @@
 """A tree over the plane and further axes: every node is a box and a span of each axis.
 
 Children tile their parent as in the plane: a family divides one axis or two, so no node has more
-than four children. Least squares and posterior medians read it as any other hierarchy.
-
-Noise of a law in rho depends on how many records of one unit a cell can hold. Where a unit has at
-most M records in each time slice and k in all, a cell of t slices holds at most min(k, M t) of
-them (`SliceCap`).
+than four children. Noise of a law in rho depends on how many records of one unit a cell can hold.
+Where a unit has at most M records in each time slice and k in all, a cell of t slices holds at most
+min(k, M t) of them (`SliceCap`).
 """
 
 from __future__ import annotations
@@ -40,19 +38,12 @@ class SliceCap:
         return cls(most=most, per_slice=unit.max_per_slice or most)
 
     def squared_sensitivity(self, slices: int) -> int:
-        """S^2 = k min(k, M t) of a cell of t slices; `psd.curator.curator.Curator` has the proof.
-
-        >>> SliceCap(most=10, per_slice=2).squared_sensitivity(3)
-        60
-        """
+        """S^2 = k min(k, M t) of a cell of t slices; proof in `psd.curator.curator.Curator`."""
         return self.most * min(self.most, self.per_slice * slices)
 
 
 def filled_parts(divided: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which of the 2^D parts of cells there are, (n, 2^D); divided: (n, D), of each axis.
-
-    Bit a of the number of a part says that it lies above the line of axis a.
-    """
+    """Parts there are of 2^D, (n, 2^D), for axes divided (n, D); bit a: above the line of a."""
     filled = np.ones((len(divided), 1), bool)
     for axis in divided.T:
         filled = np.concatenate([filled, filled & axis[:, None]], axis=1)
@@ -90,16 +81,10 @@ def divide_cells(
 class CubeTree(Tree):
     """A hierarchy of boxes with a span of each further axis; arrays are read-only.
 
-    Parameters
-    ----------
-    spans : ndarray, shape (n, 2 A), int32
-        First cell of each of the A axes, and the one after the last, axis by axis.
-    axes : tuple of Axis
-        The further axes. Public. The last one may be that of regions, which are places: then no
-        node divides the plane.
-    cap : SliceCap, optional
-        Of noise in rho, by which the noise of a node depends on its slices; `noise` is then that
-        of a cell of all slices, and time is the first axis. Other axes change no noise.
+    spans: (n, 2 A) int32, first cell of each axis and the one after the last, axis by axis; axes:
+    public; if the last is that of regions, which are places, no node divides the plane; cap: of
+    noise in rho, by which the noise of a node depends on its slices: `noise` is then that of a cell
+    of all slices, and time is the first axis. Other axes change no noise.
     """
 
     spans: NDArray[np.int32]

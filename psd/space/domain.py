@@ -1,12 +1,9 @@
 """The public domain: bounds, coordinate reference system and the lattice laid over them.
 
-Coordinates become lattice cells once; all later work on true data is in integers. Bounds come
-from the caller or a public file, never from the points.
-
-An adaptive method divides cells where records are dense. Without a limit it ends at cells of a few
-centimetres, which say where coordinates were rounded and not where people are. `min_cell`, the
-smallest cell, is the limit in metres on the ground. It is public, and so are the blocks of lattice
-columns and rows that follow from it: they depend on the bounds and the CRS alone.
+Coordinates become lattice cells once; all later work on true data is in integers. Bounds come from
+the caller or a public file, never from the points. `min_cell`, the smallest cell in metres on the
+ground, is public, and so are the blocks of lattice columns and rows that follow from it: without
+it an adaptive method divides down to centimetres, where cells tell how coordinates were rounded.
 """
 
 from __future__ import annotations
@@ -76,10 +73,7 @@ def min_cell_within(sides: tuple[float, float], min_cell: str) -> str:
 def smallest_blocks(
     sides: tuple[float, float], lattice: tuple[int, int], min_cell: str | None
 ) -> tuple[int, int]:
-    """Columns and rows of the smallest cell: powers of two, so that halving reaches them.
-
-    Sides and `min_cell` are in metres; without it every lattice cell may be a cell.
-    """
+    """Columns and rows of the smallest cell, in powers of two: halving reaches them. In metres."""
     if min_cell is None:
         return 1, 1
     metres = float(min_cell)
@@ -470,10 +464,10 @@ def public_domain(value: Any) -> Domain:
 
 
 def probe_points(domain: Domain, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Coordinates that decide in which public area points inside the bounds lie.
+    """Coordinates (n,) float64, private, that decide in which public area points inside bounds lie.
 
-    x, y: (n,) float64, private. Points on the east and north bound are moved just inside it; with a
-    coordinate resolution the rounded coordinates decide.
+    Points on the east and north bound are moved just inside it; with a coordinate resolution the
+    rounded coordinates decide.
     """
     if domain.coordinate_resolution is None:
         # A point on the eastern or northern edge lies in the last cell, and in its area.
@@ -488,10 +482,7 @@ _PLACES, _NAMED = 25, 3
 
 
 def place_text(domain: Domain) -> str:
-    """Where the bounds of a domain lie: countries and the middle; empty for no place on earth.
-
-    Countries are in the order of how much of the bounds they fill, as a grid of places meets them.
-    """
+    """Countries by how much of the bounds they fill, and the middle; empty outside the earth."""
     from pyproj import Transformer
     from pyproj.exceptions import ProjError
 

@@ -40,10 +40,8 @@ class EdgeIndex:
     """Sides of polygons, entered into strips along y of each polygon.
 
     P1. Each decision on a point is exact: by comparisons, by doubles where their rounding cannot
-    matter, else by fractions. It depends on this point and on the polygons alone.
+    matter, else by fractions [1]_. It depends on this point and on the polygons alone.
 
-    References
-    ----------
     .. [1] Shewchuk. "Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric
        Predicates." Discrete & Computational Geometry 18, 1997.
     """
@@ -97,11 +95,7 @@ class EdgeIndex:
         )
 
     def contains(self, polygon: NDArray[np.integer], x: Floats, y: Floats) -> NDArray[np.bool_]:
-        """Whether each point is in its polygon.
-
-        polygon: (n,) int, its number; x, y: (n,) float64, finite, may be private; returns (n,)
-        bool.
-        """
+        """Whether each point, finite, maybe private, is in its polygon; arrays of n, (n,) bool."""
         strip = self._strips(y, polygon)
         inside = np.zeros(len(x), bool)
         for part, point, side in self._pairs(strip, strip):
@@ -111,9 +105,7 @@ class EdgeIndex:
         return inside
 
     def meets(self, polygon: NDArray[np.integer], boxes: Floats) -> NDArray[np.bool_]:
-        """Whether the interior of each box may have a part in its polygon.
-
-        polygon: (n,) int, its number; boxes: (n, 4) float64, each with an area; returns (n,) bool.
+        """Whether the interior of each box (n, 4), with an area, may meet its polygon (n,).
 
         P2. It is false only if the interior of the box and that of the polygon have no point in
         common, whatever rounding does.
@@ -131,11 +123,7 @@ class EdgeIndex:
         return met
 
     def fractions(self, polygon: NDArray[np.integer], boxes: Floats) -> Floats:
-        """Share of the area of each box that its polygon covers.
-
-        polygon: (n,) int, its number; boxes: (n, 4) float64, each with an area; returns (n,)
-        float64.
-        """
+        """Share (n,) of each box (n, 4), with an area, that its polygon (n,) covers."""
         share = np.zeros(len(boxes))
         is_cut = np.zeros(len(boxes), bool)
         low, high = (self._strips(boxes[:, side], polygon) for side in (1, 3))

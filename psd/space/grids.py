@@ -1,9 +1,5 @@
-"""Uniform grids, cut under virtual nodes of at most four children, and the Hilbert curve.
+"""Uniform grids under virtual nodes of four children at most, and the Hilbert curve [1]_. Public.
 
-The curve [1]_ gives codes of lattice cells, 0 to 4^order - 1. Public geometry.
-
-References
-----------
 .. [1] Hilbert. "Ueber die stetige Abbildung einer Linie auf ein Flächenstück." Mathematische
    Annalen 38, 1891.
 """
@@ -193,12 +189,9 @@ def encode(x: NDArray[np.int64], y: NDArray[np.int64], order: int) -> NDArray[np
     """Position on the Hilbert curve of cells of a square of 2^order x 2^order.
 
     x, y: (n,) int64, columns and rows from 0 to 2^order - 1, order at most 18; returns (n,) int64.
-
     P1. One to one onto 0 to 4^order - 1; cells that follow each other share an edge.
-
     P2. Each dyadic square of side 2^j holds the codes of one interval [c 4^j, (c + 1) 4^j), with c
     its own position on the curve of order - j.
-
     Of each square the curve visits the quarters SW, NW, NE, SE in its own frame. The frame of a
     quarter is that of the square, with the axes swapped in its first and last quarter, and both
     turned round in the last: two flags, which only the bits above can have set. So two bits of the
@@ -236,11 +229,7 @@ def decode(code: NDArray[np.int64], order: int) -> tuple[NDArray[np.int64], NDAr
 def lattice_codes(
     columns: NDArray[np.integer], rows: NDArray[np.integer], lattice: tuple[int, int], order: int
 ) -> NDArray[np.int64]:
-    """Codes of lattice cells, with the lattice scaled to 2^order x 2^order.
-
-    If the lattice is finer, several cells share a code; if it is coarser, some codes have no
-    cell.
-    """
+    """Codes of lattice cells, with the lattice scaled to 2^order x 2^order, not one to one."""
     x, y = (
         (values.astype(np.int64) << order) // cells
         for values, cells in zip((columns, rows), lattice, strict=True)

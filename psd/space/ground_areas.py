@@ -43,14 +43,11 @@ def area_unit(domain: Domain) -> str:
 
 
 def ground_areas(domain: Domain, boxes: Floats) -> Floats:
-    """Areas of boxes on the ground.
-
-    boxes: (n, 4) float64, lattice units; returns (n,) float64, in the unit of `area_unit`.
+    """Areas on the ground of boxes (n, 4) in lattice units: (n,) float64, in the unit `area_unit`.
 
     P1. To 1e-5 of the area on the ellipsoid of the CRS, across poles and meridians too. A part of
     the plane outside the projection has no ground; a box that its edge cuts is exact to some
     percent.
-
     P2. In a local CRS, whose scale on the ground is not known, the area in its plane.
     """
     return _box_areas(domain, domain.from_lattice(boxes))
@@ -89,11 +86,7 @@ def _box_areas(domain: Domain, boxes: Floats) -> Floats:
 
 
 def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
-    """Areas of polygons in the CRS of a domain, as `ground_areas` has them.
-
-    shapes: (n,), with sides that are straight in the plane of the CRS, as those of boxes; returns
-    (n,) float64, in the unit of `area_unit`.
-    """
+    """Areas of polygons (n,), with sides straight in the plane, as `ground_areas` has them."""
     import shapely
 
     plane, parts = _plane(domain), np.asarray(shapes)
@@ -170,10 +163,10 @@ class _Plane:
         return x * self.angle, y * self.angle
 
     def scales(self, points: Floats) -> Floats:
-        """Square metres of ground per square unit of the plane; 0 outside the projection.
+        """Square metres of ground per square unit of the plane at points (n, 2); 0 outside of it.
 
-        points: (n, 2) float64; returns (n,) float64. By central differences of positions in space,
-        which have no seam and no pole: their error is of the order of the square of the step.
+        By central differences of positions in space, which have no seam and no pole: their error is
+        of the order of the square of the step.
         """
         step = _STEP * self.radius
         x, y = points.T

@@ -1,8 +1,4 @@
-"""A tree while it grows: cells are made only by cutting. Nothing here holds a point.
-
-The curator keeps one growing tree per layer. What was charged to the nodes is kept beside it, in
-`psd.curator.path_charges`.
-"""
+"""A tree while it grows, one per layer of a curator: cells are made only by cutting. No points."""
 
 from __future__ import annotations
 
@@ -147,9 +143,7 @@ class GrowingTree:
     """A tree under construction: boxes, parents and noisy counts of its nodes.
 
     `layer` is the number of this tree among those of one curator. `curve` is the order of the
-    Hilbert curve whose codes are the columns; 0 for the lattice itself. `axes` are further ones
-    that it spans.
-
+    Hilbert curve whose codes are the columns; 0 for the lattice itself.
     P1. Children tile their parent; a node is cut once.
     """
 
@@ -346,10 +340,7 @@ class GrowingTree:
         loss: NDArray[np.int64],
         sums: NDArray[np.int64] | None = None,
     ) -> None:
-        """Store the noisy counts of nodes, the loss that was paid for each, and sums of values.
-
-        sums: (n, V, 2) int64, noisy sums of weights, or None without values.
-        """
+        """Store noisy counts of nodes, the loss paid for each, and noisy sums (n, V, 2) or None."""
         self.count[nodes] = counts
         self.loss[nodes] = loss
         if sums is not None:
@@ -361,10 +352,7 @@ class GrowingTree:
             self._sums[nodes] = sums
 
     def tree(self, noise: CountNoise = _NOISE, cap: SliceCap | None = None) -> Tree:
-        """Sort the nodes into level order, each family together; their counts have this noise.
-
-        cap: of a tree over further axes whose losses are in rho.
-        """
+        """Sort nodes into level order by families; `noise` of their counts, by `cap` if in rho."""
         if self.curve:
             raise ParameterError("a tree of a curve has no boxes; count squares on a lattice")
         boxes, parent, level = self.boxes, self.parent, self.level

@@ -55,10 +55,7 @@ class LatticeAxis(ABC):
 
     @abstractmethod
     def inner_line(self, lines: Any, number: Callable[[float], Any] = float) -> Any:
-        """Coordinate of lattice lines but the outermost; also for expressions of a database.
-
-        `lines` are doubles, or an expression; `number` makes a constant of their kind.
-        """
+        """Coordinate of inner lines, doubles or an expression, whose constants `number` makes."""
 
     @abstractmethod
     def guess_cell(self, values: Any, number: Callable[[float], Any] = float) -> Any:
@@ -153,7 +150,6 @@ class SteppedAxis(LatticeAxis):
 
     P1. The values are exactly the doubles nearest to the multiples of the resolution that are
     inside the bounds, as a parser reads them from decimal text.
-
     P2. Lines are half-way between two values; the first and the last are the bounds.
     """
 
@@ -236,10 +232,9 @@ class SteppedAxis(LatticeAxis):
         return np.asarray(edge + (lines - below) * width)
 
     def to_lines(self, edges: Floats) -> Floats:
-        """See `LatticeAxis`; an edge becomes the line below the first value that is not below it.
+        """Move an edge to the line below the first value not below it, the far bound to the last.
 
-        So a box holds the values on its west and south edge, and not those on its east and north
-        edge. The far bound becomes the last line, whatever value is on it.
+        So a box holds the values on its west and south edge, not those on its east and north edge.
         """
         inside = np.clip(edges, self.low, self.high)
         steps = inside * float(self.denominator) / float(self.numerator)

@@ -4,11 +4,8 @@ On a line along x, the length of a polygon inside a box is the sum of what its u
 off from the west edge, less what its downward sides cut off. Integrated over y, each side
 contributes separately, inside the box or east of it. Of a side east of the box only the heights
 of its two ends matter, and where one side ends the next begins, so nearly all of these cancel:
-a small box stores the sides inside it and few steps. Boxes are divided recursively, and their
-sides with them, so the work grows with the sides that cut a box, not with those of the polygon.
-
-A box is divided along raster lines, recursively, where the outline of its polygon passes; parts
-entirely inside or outside are not divided.
+a small box stores the sides inside it and few steps. Boxes are divided along raster lines,
+recursively, where an outline passes, so the work grows with the sides that cut a box.
 """
 
 from __future__ import annotations
@@ -30,8 +27,6 @@ _ROUNDING = 1e-12
 class ClippedPolygons:
     """Sides of polygons inside boxes: pair i is polygon i in box i.
 
-    References
-    ----------
     .. [1] Bockman. "Generalizing the Formula for Areas of Polygons to Moments." The American
        Mathematical Monthly 96(2), 1989: areas as sums over sides, by Green's theorem.
     """
@@ -73,20 +68,14 @@ class ClippedPolygons:
 
 
 def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> ClippedPolygons:
-    """Clip polygons to boxes.
-
-    shapes: (n,), valid polygons and multi-polygons; boxes: (n, 4) float64, one for each, in the
-    same CRS.
-    """
+    """Clip valid (multi-)polygons (n,) to boxes (n, 4), one for each, in the same CRS."""
     return clip_sides(*polygon_sides(shapes), boxes)
 
 
 def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons:
-    """Clip sides of polygons to boxes.
+    """Clip sides (5, m) of `polygon_sides` to boxes (n, 4) in their CRS; owner: (m,), ascending.
 
-    sides: (5, m) float64, of `polygon_sides`; owner: (m,) int64, box of each side, ascending;
-    boxes: (n, 4) float64, in the CRS of the polygons. Of the polygon of each box all sides are
-    needed that lie inside it or east of it.
+    Of the polygon of each box all sides are needed that lie inside it or east of it.
     """
     is_rising = sides[1] != sides[3]
     no_steps = np.zeros((2, 0)), np.zeros(0, np.int64)
@@ -94,11 +83,7 @@ def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons
 
 
 def divide_outlines(larger: ClippedPolygons, parent: Integers, boxes: Floats) -> ClippedPolygons:
-    """Clip outlines to smaller boxes inside theirs.
-
-    parent: (n,) int64, number of the larger box that each box lies in; boxes: (n, 4) float64, in
-    the CRS of the polygons.
-    """
+    """Clip outlines to boxes (n, 4) in their CRS, each in the larger box `parent` (n,)."""
     side, owner = _inherit(larger.owner, parent, len(larger.boxes))
     step, step_owner = _inherit(larger.step_owner, parent, len(larger.boxes))
     west, south, _, north = np.ascontiguousarray(boxes.T)
@@ -123,10 +108,7 @@ def _inherit(owner: Integers, parent: Integers, parents: int) -> tuple[Integers,
 
 
 def polygon_sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
-    """Sides of polygons, those along x included, and the polygon of each side.
-
-    shapes: (n,), valid polygons and multi-polygons; returns (5, m) float64 and (m,) int64,
-    ascending.
+    """Sides (5, m) of valid polygons (n,), those along x included, and owners (m,), ascending.
 
     A side has its west end and its east end, x before y, then 1 if the interior is to the left of
     the side from west to east, else -1.

@@ -41,13 +41,11 @@ def polygon_density(
     column: str | None,
     size: int,
 ) -> Floats:
-    """Mean weight per unit of area in each cell of a raster, by exact areas.
+    """Mean weight per area in each cell of a raster, exact, (size, size) float64 from the south.
 
-    Returns (size, size) float64, rows from the south. Weights of `column` add up where polygons
-    overlap; without it the result is a mask of 0 to 1.
-
-    Weights are per area on the ground, such as people per km2; so a cell has as much of a weight as
-    it has ground. A mask is of the plane, where records are spread evenly without a covariate.
+    Weights of `column` add up where polygons overlap; they are per area on the ground, such as
+    people per km2. Without it the result is a mask of 0 to 1, of the plane, where records are
+    spread evenly without a covariate.
     """
     weights = _weights(polygons, column)
     shapes = polygons_in_domain(polygons, domain)
@@ -221,11 +219,7 @@ def _overlaps(edges: Floats, low: float, high: float, cells: int) -> sparse.csr_
 
 
 def world_density(domain: Domain, size: int) -> Floats:
-    """Share of each cell of a raster that is a place on earth.
-
-    Returns (size, size) float64, rows from the south; exact to some percent in cells that the edge
-    of the world divides.
-    """
+    """Share of raster cells on earth, (size, size) from the south; to some percent at its edge."""
     x, y = (domain.edges(axis, np.linspace(0, domain.lattice[axis], size + 1)) for axis in (0, 1))
     grid = np.meshgrid(x, y)
     inside = are_places(domain.crs, grid[0].ravel(), grid[1].ravel()).reshape(size + 1, size + 1)

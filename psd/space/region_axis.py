@@ -29,20 +29,6 @@ class RegionAxis:
     P1. A record has the cell of its lowest region, a public function of its own coordinates; it was
     dropped if it is in none. A line divides a node of the hierarchy, or one between it and its
     regions, into two.
-
-    Parameters
-    ----------
-    regions : Regions
-        Public hierarchy.
-
-    Examples
-    --------
-    >>> from psd.testing.data import LatticeRegions
-    >>> import numpy as np
-    >>> regions = LatticeRegions(area=np.eye(3)[:, None], parents=((0, 0, 0),))
-    >>> axis = RegionAxis(regions)
-    >>> axis.size, axis.lines(np.array([0]), np.array([3])).tolist()
-    (3, [1])
     """
 
     regions: Regions
@@ -85,13 +71,7 @@ class RegionAxis:
         return key
 
     def nodes_of(self, first: NDArray[np.integer], stop: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Highest node of the frame with each span, (n,) int64.
-
-        Raises
-        ------
-        ParameterError
-            If a span is that of no node.
-        """
+        """Highest node of the frame with each span, (n,) int64; others are a `ParameterError`."""
         keys, highest, _ = self._nodes
         wanted = self._key(first, stop)
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -131,13 +111,7 @@ class RegionAxis:
         return ids[first] if stop - first == 1 else f"{ids[first]}..{ids[stop - 1]}"
 
     def span_of(self, text: str) -> tuple[int, int]:
-        """Cells of a region of any level.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such region.
-        """
+        """Cells of a region of any level; an unknown one is a `ParameterError`."""
         for tier, level in reversed([*enumerate(self.regions.levels)]):
             if text in level.ids:
                 node = self.frame.named(tier)[list(level.ids).index(text)]

@@ -1,13 +1,10 @@
 """A tree whose upper nodes are named regions, and whose cells are clipped to the lowest of them.
 
-The lattice boxes of regions overlap, so a box alone does not say which records a node has: a
-record has a lattice cell and a lowest region. The tree has the root, the regions of each level with
-virtual nodes in between (`RegionFrame`), and below each lowest region cells whose boxes tile its
-box. Only the part of a cell that lies in its region has records.
-
-It follows from a public hierarchy alone. A family of many regions gets virtual nodes in between, as
-a grid does: no node has more than four children, so the projection onto counts that are not
-negative runs in small families.
+The boxes of regions overlap, so a record has a lattice cell and a lowest region. From a public
+hierarchy alone, the tree has the root, the regions of each level with virtual nodes in between
+(`RegionFrame`), and below each lowest region cells whose boxes tile its box; only the part of a
+cell in its region has records. No node has more than four children, as in a grid, so the projection
+onto counts that are not negative runs in small families.
 """
 
 from __future__ import annotations
@@ -120,7 +117,6 @@ def region_frame(
     """Make the frame of a hierarchy.
 
     P1. No node has more than `fan` children. All regions of a level are on one level of the tree.
-
     P2. The lowest regions below any node are neighbours in the order of the hierarchy.
     """
     parents, tiers, indices = [np.array([-1])], [np.array([-1])], [np.array([-1])]
@@ -168,10 +164,7 @@ def region_frame(
 def _virtual_steps(
     size: NDArray[np.int64], node: NDArray[np.int64], nodes: int, fan: int
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Parents of the nodes of every step from families down to their members, and the members.
-
-    All families have as many steps as the largest one needs, so that members are on one level.
-    """
+    """Parents of nodes per step from families to members, equally many for all; and the members."""
     steps: list[NDArray[np.int64]] = []
     room = 1  # members below a node of the next step
     while room * fan < int(size.max()):
@@ -216,11 +209,7 @@ def _extents(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegionTree(Tree):
-    """A hierarchy of named regions, and of cells inside the lowest ones; arrays are read-only.
-
-    `boxes` of regions are those around them, and overlap; those of cells tile the box of their
-    region.
-    """
+    """Regions, with overlapping `boxes` around them, and cells that tile the lowest; read-only."""
 
     regions: Regions  # hierarchy of the named nodes
     fan: int = MAX_CHILDREN  # most children of a node above the lowest regions

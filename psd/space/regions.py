@@ -1,11 +1,9 @@
 """Regions of a caller: parsed from tables, geometries, GeoJSON and WKT, checked and reprojected.
 
-Text and nested lists are untrusted, so their size and depth are checked before a parser reads them.
-Polygons are checked by counting alone first, so that GEOS gets none that takes it long. The CRS
-comes from the caller or the format and is never guessed.
-
-An outline that crosses itself can be repaired in several ways, which differ in area. So nothing is
-repaired unless it is asked for.
+Text and nested lists are untrusted, so their size and depth are checked before a parser reads them,
+and polygons by counting alone before GEOS, which some would take long. The CRS comes from the
+caller or the format and is never guessed. An outline that crosses itself can be repaired in several
+ways, which differ in area: nothing is repaired unless it is asked for.
 """
 
 from __future__ import annotations
@@ -69,15 +67,11 @@ def to_release_crs(
     advice: str = _ADVICE,
     names: Sequence[str] | None = None,
 ) -> NDArray[np.object_]:
-    """Check shapes and reproject them to the CRS of the domain.
+    """Check shapes and reproject them to the CRS of the domain, (n,); those far from it are empty.
 
-    Returns (n,), valid polygons; one that lies far from the domain is empty. `advice` ends the
-    message about a polygon that is not valid; `names` are the caller's ids, for messages.
-
+    `advice` ends the message about a polygon that is not valid; `names`: the caller's ids, for it.
     P1. A polygon that is not valid is refused with the reason, not repaired.
-
     P2. A polygon that would take GEOS seconds is refused by its size first.
-
     Heights are ignored. Lines keep their place to `TOLERANCE` of the domain, and the result is
     checked again. Where the CRS of the domain is cut, at longitude 180 or elsewhere, a region is
     cut as well; where that of the region is cut and the other is not, its parts are joined.
@@ -108,10 +102,9 @@ def to_release_crs(
 
 
 def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.float64]:
-    """Lengths of outlines inside the domain, in widths of it along x and in heights along y.
+    """Lengths of outlines (n,) inside the domain, in its widths along x and heights along y.
 
-    shapes: (n,), in the CRS of the domain; returns (n,) float64. An oblique line that leaves the
-    domain may count for more than its part inside.
+    An oblique line that leaves the domain may count for more than its part inside.
     """
     import shapely
 
@@ -127,10 +120,7 @@ def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.f
 
 
 def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_]:
-    """Reproject shapes to the CRS of the domain; their sides keep their place inside it.
-
-    What lies far from the domain may be cut off; shapes there become empty.
-    """
+    """Reproject shapes to the CRS of the domain, exact inside it; far away they may be cut off."""
     original = np.asarray(shapes.array, dtype=object)
     tolerance = max(domain.width, domain.height) * metres_of(domain.crs) * TOLERANCE
     with explain_proj_errors("a region", domain.crs):
@@ -337,10 +327,7 @@ def _common_crs(stated: list[Any], argument: Any) -> Any:
 
 
 def _parse_region(number: int, region: Any, default: str | None) -> list[tuple[Any, Any]]:
-    """Geometries of a region, several for a collection of features, each with its CRS.
-
-    The default is the CRS of GeoJSON that states none.
-    """
+    """Geometries of a region, or of its features, each with its CRS; `default`: that of GeoJSON."""
     if isinstance(region, str):
         if len(region) > MAX_TEXT:
             raise ParameterError(
@@ -488,15 +475,11 @@ def describe_polygon(table: Any, index: int, what: str) -> str:
 
 
 def repair_polygons(table: Any, what: str) -> Any:
-    """Make invalid polygons valid; the others stay as they are.
+    """Make invalid polygons valid, by GEOS's ``GeometryFixer``; the others stay as they are.
 
-    ``shapely.make_valid(method="structure")`` [1]_: rings are made valid, shells are joined and
-    holes are taken out. So parts that overlap count once, and both sides of an outline that crosses
-    itself are inside. Lines and points that are left over are dropped.
-
-    References
-    ----------
-    .. [1] GEOS, ``GeometryFixer``; https://libgeos.org
+    Rings are made valid, shells joined, holes taken out (``method="structure"``). So parts that
+    overlap count once, and both sides of an outline that crosses itself are inside. Lines and
+    points that are left over are dropped.
     """
     import shapely
 

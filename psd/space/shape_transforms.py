@@ -1,7 +1,5 @@
 """Transform shapes to another CRS: sides stay where they are, also at longitude 180 and the poles.
 
-Every format, answer and reader of regions uses `transform_shapes`. It takes three steps.
-
 1. Sides are halved until no point of them is further than a tolerance from its place, and their
    vertices become longitudes and latitudes of the target. Along a ring the longitudes are
    continuous, beyond 180 where they must be.
@@ -10,8 +8,8 @@ Every format, answer and reader of regions uses `transform_shapes`. It takes thr
 3. For a projected target, sides are halved again and projected. A projection that does not end at
    the seam (polar, transverse) gets the parts of a shape joined again.
 
-The library `antimeridian` (Apache-2.0) was tried: it cuts at 180 only, joins nothing, and gives an
-invalid polygon for a cell with a corner at a pole, whose longitude is any number.
+The library `antimeridian` cuts at 180 only, joins nothing, and gives an invalid polygon for a cell
+with a corner at a pole, whose longitude is any number.
 """
 
 from __future__ import annotations
@@ -78,10 +76,7 @@ Project = Callable[[Floats], Floats]
 def transform_table(
     table: geopandas.GeoDataFrame, crs: Any, what: str = "the release"
 ) -> geopandas.GeoDataFrame:
-    """Table with its shapes in another CRS, and what they are in messages; see `transform_shapes`.
-
-    Shapes wholly beyond the world of their CRS are empty.
-    """
+    """Table with its shapes in another CRS, empty if wholly beyond the world; `what`: its name."""
     target, shapes = parse_crs(crs), np.asarray(table.geometry.array, dtype=object)
     with explain_proj_errors(what, crs), offline():
         moved = transform_shapes(shapes, table.crs, target)
@@ -106,19 +101,14 @@ def transform_shapes(
 ) -> Shapes:
     """Transform polygons, whose sides are straight in their own CRS.
 
-    shapes: (n,), valid polygons and multi-polygons; others are transformed by their vertices.
-    Returns (n,): a shape with no place in the target is empty or has coordinates that are not
-    finite. The tolerance is in metres, by default 1/100,000 of the longer side of all shapes; a
-    shape with more vertices than `most` after its sides are divided is refused.
-
+    shapes: (n,), valid polygons and multi-polygons; others are transformed by their vertices. The
+    tolerance is in metres, by default 1/100,000 of the longer side of all shapes; a shape with more
+    vertices than `most` after its sides are divided is refused.
     P1. No point of a side is further from its place than the tolerance in each of the two steps.
-
     P2. In degrees all parts are within longitudes -180 to 180, and no part passes the seam.
-
+    P3. Shapes that share a side share its vertices.
     A shape with no place in the target is empty or has coordinates that are not finite. What lies
     beyond the world of the source, as at the rim of an oval, is cut off.
-
-    P3. Shapes that share a side share its vertices.
     """
     import shapely
 
@@ -176,10 +166,7 @@ def transform_shapes(
 
 @cache
 def _seam_of(wkt: str) -> tuple[float | None, bool]:
-    """Meridian at which a projected CRS ends, and whether it is a straight line in the plane.
-
-    See `seam_longitude`. Beyond a straight line, a cylinder goes on with the other side.
-    """
+    """Meridian at which a projected CRS ends, see `seam_longitude`, and whether it is straight."""
     from pyproj import CRS
 
     crs = CRS.from_wkt(wkt)
@@ -245,11 +232,7 @@ def _within_world(shapes: Shapes, crs: CRS, tolerance: float) -> Shapes:
 
 
 def clip_shapes(shapes: Shapes, area: Any, is_usable: NDArray[np.bool_] | bool = True) -> Shapes:
-    """Clip usable shapes to an area; their polygons are kept, and not lines that are left over.
-
-    shapes: (n,); is_usable: (n,) bool; returns (n,), in which shapes that the area covers stay as
-    they are.
-    """
+    """Clip usable shapes (n,) to an area; what it covers stays, lines that are left over do not."""
     import shapely
 
     shapely.prepare(area)
@@ -387,10 +370,7 @@ def _divided(
 
 
 def _degrees_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
-    """Distance of points m from the lines between a and b, in degrees of a great circle near m.
-
-    Lines may pass the seam, or a pole.
-    """
+    """Degrees, on a great circle near m, from m to the line a-b, which may pass seam or pole."""
     a, b = a.copy(), b.copy()
     for end, other in ((a, b), (b, a)):  # a pole has the longitude of the side that goes to it
         end[:, 0] = np.where(_at_pole(end), other[:, 0], end[:, 0])
@@ -524,10 +504,7 @@ def _poles(move: Transformer) -> list[Any]:
 
 
 def _filled(degrees: Floats, inside: list[bool], seam: float) -> Any:
-    """The inside of a ring between the seam and the seam, by whether it holds each pole.
-
-    Of a source in degrees it is what the ring encloses in the plane: ``inside`` is empty then.
-    """
+    """The inside of a ring, by whether it holds each pole; in a plane of degrees no `inside`."""
     import shapely
 
     if inside:

@@ -18,10 +18,7 @@ __all__ = ["read_windows"]
 
 
 def read_windows(when: Any, slices: TimeSlices) -> tuple[list[TimeWindow], bool]:
-    """Windows of what a caller gives: a text, a date, a window, or a list; and whether it is one.
-
-    A list is also time slices, or an index of times of pandas. Columns may be records.
-    """
+    """Windows of texts, dates or windows, one or a list or index of them; whether it was one."""
     is_index = hasattr(when, "freqstr") and isinstance(when, Iterable)
     is_list = is_index or isinstance(when, list | tuple | TimeSlices)
     try:

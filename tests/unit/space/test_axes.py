@@ -29,3 +29,8 @@ def test_a_span_has_no_gap():
     axis = TimeAxis(TimeSlices.parse("day", "2024-01-01..2024-01-14"))
     with pytest.raises(ParameterError, match="no gap"):
         axis.span_of("weekends")
+
+
+def test_a_last_hour_is_the_time_at_which_the_window_ends():
+    axis = TimeAxis(TimeSlices.parse("hour", "2024-01-31T00..2024-01-31T23"))
+    assert (axis.size, axis.label(7, 9)) == (24, "2024-01-31T07..2024-01-31T09")

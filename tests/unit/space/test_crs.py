@@ -19,8 +19,10 @@ from psd.space.crs import (
     axis_labels,
     check_plane_crs,
     explain_proj_errors,
+    half_turn,
     metres_per_unit,
     parse_crs,
+    prime_meridian,
     radians_per_unit,
 )
 from psd.space.regions import regions_table, to_release_crs
@@ -203,3 +205,10 @@ def test_units_of_coordinates_are_those_of_the_crs():
     assert metres_per_unit("EPSG:3857") == 1
     assert metres_per_unit("EPSG:2263") == pytest.approx(0.304801, abs=1e-6)  # US feet
     assert math.degrees(radians_per_unit("EPSG:4807")) == pytest.approx(0.9)  # grads
+
+
+def test_longitudes_have_the_unit_and_the_meridian_of_the_crs():
+    assert half_turn("EPSG:4326") == 180
+    assert half_turn("EPSG:4807") == 200  # grads
+    assert prime_meridian("EPSG:4326") == 0
+    assert prime_meridian("EPSG:27572") == pytest.approx(2.337229, abs=1e-6)  # Paris
