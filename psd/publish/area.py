@@ -1,7 +1,6 @@
 """The area of a request: bounds of a text or a file, and the CRS that the caller's objects state.
 
-Nothing here reads a record.
-
+Names of columns and the CRS are public; no record and no coordinate is read.
 1. Bounds of numbers that are degrees are degrees: of the CRS of the points if that has degrees,
    else of EPSG:4326.
 2. Other numbers are in the CRS in metres that is stated: by the points, or by polygons given as
@@ -9,8 +8,6 @@ Nothing here reads a record.
 3. The release has the CRS that the points state. Points in columns named as longitude and latitude,
    and in files, are in EPSG:4326; those in other columns of a table are in the CRS of the numbers,
    or in one that must be given if polygons are in metres.
-
-Names of columns and the CRS are public, and no coordinate is read.
 """
 
 from __future__ import annotations
@@ -62,11 +59,7 @@ Bounds = tuple[float, float, float, float]
 
 
 def bounds_from_text(text: str) -> Bounds | None:
-    """Return the four numbers of a text; None if it has others.
-
-    >>> bounds_from_text("126.4,37,127.6,38"), bounds_from_text("districts.gpkg")
-    ((126.4, 37.0, 127.6, 38.0), None)
-    """
+    """Return the four numbers of a text, separated by commas; None if it has others."""
     match = _BOX.fullmatch(text.strip())
     if match is None:
         return None
@@ -167,10 +160,7 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
 
 
 def _box_around(transformer: Any, bounds: Bounds, half: float) -> Bounds:
-    """Box around the transformed outline of bounds; half a turn of its longitudes, or infinity.
-
-    As `Transformer.transform_bounds` of pyproj, west is above east if longitude 180 is inside.
-    """
+    """Box around the transformed outline, west above east across 180; `half` a turn or infinity."""
     along = np.linspace(0, 1, 10_001)
     x = bounds[0] + (bounds[2] - bounds[0]) * along
     y = bounds[1] + (bounds[3] - bounds[1]) * along
@@ -225,10 +215,10 @@ _STATED = ("crs", "domain", "input_crs", "wkt")
 
 
 def with_stated_crs(values: Mapping[str, Any], data: Any = None) -> dict[str, Any]:
-    """Arguments with ``crs``, and ``bounds_crs``, where objects state them; see above.
+    """Arguments with ``crs``, and ``bounds_crs``, where objects state them; refused if ambiguous.
 
     Of `data`, points, the CRS and the names of their columns are public; without them polygons
-    alone state a CRS. Where two readings are possible, the arguments are refused.
+    alone state a CRS.
     """
     found = dict(values)
     bounds = found.get("bounds")
@@ -327,10 +317,7 @@ def _are_columns_of_degrees(items: Any, values: Mapping[str, Any]) -> bool:
 
 
 def _unit_of(item: Any, values: Mapping[str, Any]) -> str | None:
-    """Unit of the coordinates of a table by the names of its columns; None where these are open.
-
-    What has geometries, or no names that are known here, keeps the default.
-    """
+    """Unit of coordinates by names of columns; None, the default, if open or for geometries."""
     if isinstance(item, np.ndarray) and item.dtype.names is None:
         return None
     header = header_in_memory(item)

@@ -74,10 +74,7 @@ class PendingCharge:
         )
 
     def charge(self) -> Statement:
-        """Charge once, and return what the release states about it.
-
-        A `psd.privacy.budget.Budget` calls it before its first spend.
-        """
+        """Charge once, before the first spend of a `Budget`, and return what the release states."""
         if self._receipt is None:
             self._receipt = self._account.charge(self._request)
         return self._receipt.parameters()
@@ -111,12 +108,11 @@ def charge_request(
     A record of a CSV file has one position, given by its fields. A geometry may have another
     position than the fields beside it, and a view, a query, a table in memory or a stream may have
     the same record at several positions, or at several times. So only CSV files are charged for a
-    region, and for slices. The slices are those of the request, whatever times the records have.
-    With a filter, or if records of other labels are dropped, the charge counts everywhere and
-    always, whether the dataset registers this filter or not. Categories are never charged apart.
-
-    `data` is empty for tallies, whose parts, `origins`, state how their records were read.
-    `by_fields` tells that this process reads the data; an engine has its own rules of what is CSV.
+    region, and for slices of the request, whatever times the records have. With a filter, or if
+    records of other labels are dropped, the charge counts everywhere and always, whether the
+    dataset registers this filter or not. Categories are never charged apart.
+    `data` is empty for tallies, whose parts, `origins`, state how their records were read;
+    `by_fields`: this process reads the data, not an engine with its own rules of what is CSV.
     """
     items = data if isinstance(data, list | tuple) else [data]
     files, in_csv = _file_states(items), by_fields and is_csv(items)
@@ -185,10 +181,7 @@ def tally_readings(origins: Iterable[PartOrigin]) -> tuple[Reading, ...]:
 
 
 def _file_states(items: Iterable[Any]) -> dict[Path, tuple[int, int]]:
-    """Device and inode of each input file; empty if an input is not a file.
-
-    An input that cannot be read is refused later.
-    """
+    """Device and inode of each file; empty if one is none. What cannot be read is refused later."""
     if not all(is_path(item) and str(item) != STDIN for item in items):
         return {}
     try:

@@ -1,8 +1,4 @@
-"""Where the counts of a build come from: records, an engine, or tallies of parts. Private.
-
-Records are read and tallied by `count_rows`, which chooses a contribution bound and estimates
-bounds before, if the request says so.
-"""
+"""Where the counts of a build come from: records, an engine, or tallies of parts. Private."""
 
 from __future__ import annotations
 
@@ -217,7 +213,6 @@ class TallyInput:
 
     P1. The release is the one that the records themselves would give, wherever
     `psd.ingest.partial_tally.merge` gives the tally of all records together.
-
     P2. Epsilon that an earlier build spent on a contribution bound, or on bounds, of these counts
     is part of every release of them.
     """
@@ -231,8 +226,6 @@ class TallyInput:
         have epsilons e_i that sum to its ``paid``, and cost the sum of e_i^2 / 8 [1]_, at most
         ``paid``^2 / 8. Rhos of several parts, and of the release, add up.
 
-        References
-        ----------
         .. [1] Cesar, Rogers. "Bounding, Concentrating, and Truncating." ALT 2021.
            https://arxiv.org/abs/2004.07223
         """
@@ -316,10 +309,7 @@ def count_input(
     memory: str | int | None = None,
     on_copy: OnCopy = refuse_copy,
 ) -> CountInput:
-    """Input of a build for private data: a `PartialTally` or several, a `CountInput`, or records.
-
-    `on_copy` is called with a private message if two tallies are of files of equal content.
-    """
+    """Input of a build: tallies, a `CountInput`, or records; `on_copy` hears of equal tallies."""
     source: CountInput | None = data if isinstance(data, CountInput) else None
     items = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
     if items and all(isinstance(item, PartialTally) for item in items):
@@ -336,11 +326,10 @@ def count_input(
 
 
 def coarsest_step(method: Decomposition, domain: Domain) -> tuple[int, int]:
-    """Lattice columns and rows that a method never divides, so that they are counted together.
+    """Columns and rows that a method never divides, counted together; by public values, unread.
 
-    A function of public values, before any record is read: ``method.step(lattice)`` of a method
-    that limits its own cells; else the method is adaptive, and it is the smallest cell of the
-    domain, ``domain.cell_step``.
+    ``method.step(lattice)`` of a method that limits its own cells; else the method is adaptive, and
+    it is the smallest cell of the domain, ``domain.cell_step``.
     """
     step: Callable[[tuple[int, int]], tuple[int, int]] | None = getattr(method, "step", None)
     return domain.cell_step if step is None else step(domain.lattice)
@@ -385,10 +374,7 @@ class _Reading:
         declared: Domain | None = None,
         values: Sequence[Value] = (),
     ) -> CountedRows:
-        """Read once; choose the bound if there is a budget for it.
-
-        `declared` is the domain that the CRS of the input is compared with, if it is another one.
-        """
+        """Read once; choose the bound, if paid for. The CRS is compared with that of `declared`."""
         columns, choice = self.request.columns, self.request.contribution_choice
         for_rows, for_parser = split_memory(self.memory)
         keep_freed_memory()
@@ -437,14 +423,10 @@ def count_rows(
 
     data: as in `psd.build`, private; all else public. `budget` is that of the whole release; shares
     of it are allotted before anything is read. A third of `memory` is for the source. Strata are
-    of a `Domain` that is public. `on_copy` is called with a private message if two files have equal
-    content.
-
+    of a `Domain` that is public. `on_copy` gets a private message if files have equal content.
     P3. Reading comes first, then the question about users, which is charged, then the bound, the
     tally, and the questions to a curator.
-
     P4. Shares of the budget that leave nothing for the counts are refused before a record is read.
-
     P5. Private bounds are estimated in a first reading, of which only they are kept; records
     outside are dropped in the second one, each by itself.
     """
@@ -474,10 +456,7 @@ def count_rows(
 def allot_shares(
     domain: Domain | PrivateBounds, request: ReadRequest, budget: Budget
 ) -> tuple[Budget | None, Budget | None]:
-    """Set apart the budgets of the choice of a bound and of private bounds, if there are any.
-
-    Shares that leave nothing are refused.
-    """
+    """Set apart the budgets of choosing a bound and of private bounds; something must be left."""
     choice = request.contribution_choice
     try:
         for_choice = None if choice is None else choice.allot(budget)
@@ -514,9 +493,6 @@ def points_of(data: Any) -> Any:
     """Data as the sources take them: a list of inputs, each GeoSeries a table.
 
     A list of pairs is refused: without a point it could not be told from a list without an input.
-
-    >>> points_of(["a.csv", "b.csv"])
-    ['a.csv', 'b.csv']
     """
     items = data if isinstance(data, list | tuple) else [data]
     if any(isinstance(item, list | tuple) for item in items):

@@ -1,7 +1,4 @@
-"""From exact counts to a release: the method asks the curator, and the answers are recorded.
-
-A series is drawn with one curator for each time slice. Private side.
-"""
+"""From exact counts to a release, each slice with its own curator, whose answers are recorded."""
 
 from __future__ import annotations
 
@@ -119,11 +116,9 @@ def draw_release(
     `boundary` or in none of the `regions`, by which they were counted. The method gets what is left
     of `budget`, and all of it is spent. A release of another sampler than `SecureSampler` cannot be
     saved.
-
     P1. The release is epsilon-differentially private for adding or removing one unit of the tally;
     of several releases of one tally the epsilons add up. With a budget in rho it is rho-zCDP, and
     (epsilon, delta)-differentially private.
-
     P2. It holds the noisy answers, public parameters and nothing else.
     """
     [record] = _draw_layers(
@@ -254,7 +249,6 @@ def draw_cube(
 
     counts: exact, with the slice and the stratum of each, bounded by `counted_unit`, private; all
     else public. `common` are arguments of `draw_release`; the method divides time and categories.
-
     P4. The cube is epsilon-differentially private for adding or removing one unit; in rho it is
     rho-zCDP. One curator answers all questions of all layers, so its proof is that of the cube. A
     bound for each slice is one of all slices together, T times as large, in which each slice holds
@@ -286,10 +280,7 @@ def cube_terms(
     category: CategoryAxis | None = None,
     regions: Regions | None = None,
 ) -> tuple[PrivacyUnit, dict[str, Any]]:
-    """Unit of a cube, and arguments of its curator: axes and how its noise follows from slices.
-
-    Without slices it is the noise of one release, whatever categories there are.
-    """
+    """Unit of a cube, and its curator's axes and noise; without slices that of one release."""
     axes: tuple[Axis, ...] = () if category is None else (category,)
     axes = axes if regions is None else (*axes, RegionAxis(regions))
     if slices is None:
@@ -336,9 +327,7 @@ def draw_series(
 
     counts: exact, with the slice of each, bounded by `counted_unit`, private; all else public.
     `budget` is that of the series; every slice states what was spent before. `on_slice` is called
-    after each slice with the numbers of slices that are drawn and of all; `common` are arguments of
-    `draw_release`.
-
+    with the numbers of slices drawn and of all; `common` are arguments of `draw_release`.
     P3. The series is epsilon-differentially private for adding or removing one unit; the epsilons
     of several series or releases of the same records add up.
 
@@ -353,15 +342,12 @@ def draw_series(
 
     Sequential composition if k bounds a user in each slice: each of the T releases is (epsilon /
     T)-differentially private for all records of a user in its slice, and basic composition adds the
-    T losses [1]_. Epsilon / T is rounded down to whole nano-units, so the sum never passes epsilon.
+    T losses (McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4). Epsilon / T is
+    rounded down to whole nano-units, so the sum never passes epsilon.
 
     In rho every slice has all of rho, whatever the scope: the points of the proof of
     `psd.curator.curator.Curator` are pairs of a lattice cell and a slice, and the squared
     sensitivity is k cap, with k = T m and cap = m where m records of a user are kept in each slice.
-
-    References
-    ----------
-    .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
     """
     if counts.slice is None or counts.slice.max(initial=0) >= len(slices):
         raise ParameterError("slices must be those that the tally was counted with")

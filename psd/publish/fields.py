@@ -1,9 +1,8 @@
 """The fields of a request: one table, from which all its forms follow.
 
-A field has one name. It is the argument of `psd.build`, the key of a recipe, and, with hyphens, the
-option of the command line. Its texts and values are read by one function in all three, and written
-to recipes and to ``--dry-run`` by another. Commands read the table for their help, those of a
-device too, so nothing that reads records or draws is imported with it.
+A field's name is the argument of `psd.build`, the key of a recipe and, with hyphens, the option of
+a command. One function reads its texts and values in all three; another writes them. Commands read
+the table for their help, so nothing that reads records or draws is imported with it.
 """
 
 from __future__ import annotations
@@ -168,11 +167,7 @@ def _is_box(text: str) -> bool:
 
 
 def is_cells(text: str) -> bool:
-    """Whether a text names regions that are cells, ``KIND=LEVELS``, and not a file.
-
-    >>> is_cells("h3=5..9"), is_cells("wards.gpkg")
-    (True, False)
-    """
+    """Whether a text names regions that are cells, ``KIND=LEVELS`` as ``h3=5..9``, not a file."""
     kind, sign, _ = text.partition("=")
     return bool(sign) and kind in _kinds()
 
@@ -820,10 +815,7 @@ def refuse_tables(named: Mapping[str, Any]) -> None:
 def answer_guesses(
     own: Mapping[str, str],
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Let a function refuse arguments that do not exist by a sentence about what is meant.
-
-    `own` has sentences of this function alone, by the names that are guessed.
-    """
+    """Let a function refuse unknown arguments by what is meant; `own` are sentences of it alone."""
 
     def of_function(function: Callable[P, T]) -> Callable[P, T]:
         arguments = inspect.signature(function).parameters
@@ -871,10 +863,9 @@ def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[
 
 
 def values_of_request(request: BuildTerms, *, folder: Path | None = None) -> dict[str, Any]:
-    """Values by the names of the public fields, from which the request is made again.
+    """Values by public fields, from which the request is made again; paths relative to `folder`.
 
-    Paths are relative to the folder of the recipe. A covariate, a boundary or regions in memory are
-    refused.
+    A covariate, a boundary or regions in memory are refused.
     """
     values = {
         field.name: field.value_of(request, folder)

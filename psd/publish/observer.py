@@ -21,10 +21,7 @@ _LOG = logging.getLogger("psd")
 
 
 def _log_stage(stage: str) -> None:
-    """Log the name of a stage, such as ``reading``, at the level INFO.
-
-    P1. Names of stages depend on no data. Nothing else is logged.
-    """
+    """Log a stage at INFO. P1. Names of stages depend on no data. Nothing else is logged."""
     _LOG.info("%s", stage)
 
 

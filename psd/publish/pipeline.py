@@ -71,22 +71,17 @@ def run_build(
     else public. `draw` makes the result of the counts, by questions to the curator; a release is a
     series if the request, or its tallies, have slices. One of another sampler than `SecureSampler`
     cannot be saved.
-
     P1. A release, as `psd.publish.drawing.draw_counts` draws it, is
     ``request.epsilon``-differentially private for adding or removing one unit of the request; twice
     epsilon for replacing one. With Gaussian noise it is ``(request.epsilon,
     request.delta)``-differentially private, and ``request.loss.rho``-zCDP; for replacing one, four
     times rho.
-
     P2. It holds the noisy answers, public parameters and nothing else.
-
     P3. Reading comes first: an input whose form is refused costs no epsilon. Whether it is refused
     does not depend on where records lie; with an account the reason is not stated.
-
     P4. With an account, epsilon is charged to it before anything is drawn, or nothing is drawn. A
     build that reads other columns, or another time zone, than the dataset registers is charged
     before it reads, because its form could tell values of these columns.
-
     P5. With an account, links among the input files are followed once, before the first check.
     """
     if account is not None:
@@ -172,14 +167,12 @@ def report_reading(
 ) -> None:
     """Read and count the records of a request for the private report alone.
 
-    P6. Nothing is drawn, charged, returned or kept. What was seen costs no epsilon, because nobody
-    but the holder of the data sees it; so it must not choose a parameter of a release.
-
-    P7. With ``withholds``, as for data of a ledger, a fault of the input goes to
-    ``observer.private_fault`` alone, and the call ends as any other.
-
     Bounds that a build would estimate are the outer ones here, and a limit that it would choose is
     the largest one.
+    P6. Nothing is drawn, charged, returned or kept. What was seen costs no epsilon, because nobody
+    but the holder of the data sees it; so it must not choose a parameter of a release.
+    P7. With ``withholds``, as for data of a ledger, a fault of the input goes to
+    ``observer.private_fault`` alone, and the call ends as any other.
     """
     source = count_input(data, engine=engine, memory=memory, on_copy=observer.private_copy)
     request = source.complete(terms)

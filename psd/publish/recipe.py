@@ -1,7 +1,6 @@
-"""Recipes: TOML files that state releases and, in ``[private]``, their inputs.
+"""Recipes: TOML files of releases, in tables ``[release]``, which are public.
 
-The tables ``[release]`` are public; ``[private]`` has the inputs, the ledger and the keys, and no
-part of it enters a request or a release.
+``[private]`` has the inputs, the ledger and the keys; no part of it enters a request or a release.
 """
 
 from __future__ import annotations

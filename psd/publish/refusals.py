@@ -23,10 +23,10 @@ such ends use up the budget, and additions to streams, which were paid for befor
 them than that while nothing is left: the ledger counts those that cost nothing, over all streams of
 a dataset, so that no copy of a state forgets them. Inputs of another form are distinguished at no
 cost: the person who builds learns whether every record has an id, a time in range and numbers, and
-no more than that, since the sentence is fixed. It is one bit for the input and the columns that a
-ledger registers, for all bounds. A build that reads other columns, or another time zone, is charged
-before it reads, and pays the price of a fault whatever comes of it, so that each of their bits
-costs as much as any other.
+no more, since the sentence is fixed: one bit for the input and the columns that a ledger registers,
+for all bounds. A build that reads other columns, or another time zone, is charged before it reads,
+and pays the price of a fault whatever comes of it, so that each of their bits costs as much as any
+other.
 
 Not covered: how long a build takes, and a process that the system ends by a signal, which charges
 nothing because no code runs after it.
@@ -87,10 +87,8 @@ def mask_errors(
 
     work: reads an input, private. `observer` gets the reason. `charge` charges the account, once in
     any number of calls; it is left out before any count is read.
-
     P1. The sentence and the class of the error do not depend on the fault, and the error carries no
     other one as its context.
-
     P2. A fault that is not of the form is charged before it is answered, as ``charge`` does.
     """
     try:
@@ -122,8 +120,8 @@ def masked_error(
 def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) -> None:
     """Build once from no records at all, so that parameters are refused before a charge.
 
-    Nothing of the data is read, no random number is drawn and the result is dropped. `budget` is a
-    copy of that of the build, without what tallies have spent earlier; it charges nothing.
+    No data is read, no random number drawn, and the result is dropped. `budget` is a copy of that
+    of the build, without what tallies have spent earlier; it charges nothing.
     """
     domain = request.domain
     allot_shares(domain, request.read_request, budget)

@@ -1,8 +1,6 @@
-"""The public parameters of a build as one frozen value.
+"""The public parameters of a build as one frozen value: `BuildTerms`, or a complete `BuildRequest`.
 
-`BuildTerms` are what the caller said, where tallies may state the rest. A `BuildRequest` is
-complete: it is what a ledger is charged for and what a release states. Both hold no path of an
-input, no key and no count, so they may be printed, hashed, stored and published.
+Both hold no path of an input, no key and no count, so they may be printed, hashed and published.
 """
 
 from __future__ import annotations
@@ -147,11 +145,9 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildTerms:
-    """What the caller of a build says. Public.
+    """What the caller of a build says. Public. `of_records` or `of_tallies` complete it.
 
-    Tallies state their own bounds, unit and slices, so the terms of a build from tallies leave them
-    out; `of_records` and `of_tallies` give the complete request.
-
+    Tallies state their own bounds, unit and slices, so the terms of a build from tallies do not.
     P1. Terms are consistent: everything that can be checked without data was checked.
     """
 
@@ -455,10 +451,9 @@ class BuildTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildRequest(BuildTerms):
-    """All public parameters of a build.
+    """All public parameters of a build: what a ledger is charged for and what a release states.
 
     P2. Every field is public. Equal requests on equal data give releases of the same distribution.
-
     P3. A request is complete: it has bounds, or how they are estimated privately.
     """
 

@@ -1,7 +1,4 @@
-"""Make `BuildTerms`, or a `BuildRequest`, of values by the names of `psd.publish.fields.FIELDS`.
-
-The values are arguments of Python, texts of options, or values of a recipe.
-"""
+"""Make `BuildTerms` of arguments, texts of options, or values of a recipe, named as in `FIELDS`."""
 
 from __future__ import annotations
 
@@ -196,12 +193,12 @@ def request_from_values(values: Mapping[str, Any], *, folder: Path | None = None
 def terms_from_values(
     values: Mapping[str, Any], *, folder: Path | None = None, tallied: Domain | None = None
 ) -> BuildTerms:
-    """Terms of values by the names of the public fields, and ``domain``.
+    """Terms of values by the names of the public fields, and ``domain``; None counts as left out.
 
-    None counts as left out. ``domain`` is a `psd.Domain`, or four numbers in degrees, in place of
-    the fields of the area; ``method`` may be a decomposition. Relative paths begin at `folder`.
-    With `tallied`, the domain of the tallies that are built from, fields about records are refused.
-    Values with bounds give a `BuildRequest`.
+    ``domain`` is a `psd.Domain`, or four numbers in degrees, in place of the fields of the area;
+    ``method`` may be a decomposition. Relative paths begin at `folder`. With `tallied`, the domain
+    of the tallies that are built from, fields about records are refused. Values with bounds give a
+    `BuildRequest`.
     """
     check_known("argument", values, (*field_names(private=False), "domain"))
     given = parse_values(values, folder)

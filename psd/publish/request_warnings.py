@@ -1,7 +1,4 @@
-"""Warnings about public parameters and names of columns, before a record is read.
-
-Each is a `psd.errors.PsdWarning`; neither the message nor whether there is one depends on a record.
-"""
+"""Warnings about public parameters and names of columns: neither text nor cause is of a record."""
 
 from __future__ import annotations
 
@@ -69,11 +66,7 @@ def warn_of_large_epsilon(epsilon: Decimal) -> None:
 
 
 def odds_text(epsilon: float) -> str:
-    """E^epsilon in words.
-
-    >>> odds_text(11), odds_text(20), odds_text(50)
-    ('60 thousand', '490 million', 'more than 10^21')
-    """
+    """E^epsilon in words, such as "490 million"."""
     exponent = int(epsilon / log(10))
     group = exponent // 3
     if group >= len(_GROUPS):
@@ -85,14 +78,11 @@ def odds_text(epsilon: float) -> str:
 def warn_of_columns(
     data: Any, request: BuildTerms | TallyRequest, *, per: object, has_ledger: bool
 ) -> None:
-    """Warn of times that nothing uses, and of names that say that other columns may be meant.
-
-    Names may say that another unit of privacy, or another CRS, is meant.
+    """Warn of times that nothing uses, and of names that speak for another unit, CRS or column.
 
     data: looked at for names of columns alone, private; all else public. `per` is as the caller
     gave it; ``"record"`` says that a record is what is protected. With a ledger the dataset states
-    the unit, and lines below the first are then not taken for a header, whatever number of lines is
-    skipped.
+    the unit, and lines below the first are not taken for a header, whatever number is skipped.
     """
     columns, domain = request.columns, request.domain
     is_tallied = isinstance(request, BuildTerms) and request.is_tallied

@@ -1,9 +1,7 @@
 """One counting question, answered once and charged to a ledger. Private side.
 
-With values it is two counts of weights of each, see `psd.privacy.values`, for one charge.
-
-A release answers any number of questions for one epsilon; a single count answers one. It suits few
-boxes that cells must not cut.
+With values it is two counts of weights of each, see `psd.privacy.values`, for one charge. It suits
+few boxes that cells must not cut; a release answers any number of questions for one epsilon.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`psd.tally` and `psd.merge`: exact counts of parts of a data set, and builds of their files.
-
-Private side: a tally holds exact counts.
-"""
+"""`psd.tally` and `psd.merge`: exact counts of parts of a data set, and builds. Private side."""
 
 from __future__ import annotations
 
@@ -357,7 +354,6 @@ def tallies_in(
     """Merged tally of the inputs, if the account can pay for it; None if they are records.
 
     P1. An account that cannot pay is refused before a count is read.
-
     With an account, a fault of the tallies is one sentence; the observer gets the reason. The
     losses of the releases may depend on what a tally states, and are found of one without counts.
     """
@@ -392,10 +388,7 @@ def tallies_in(
 
 
 def tally_files(inputs: Sequence[Any]) -> list[str | Path] | None:
-    """Files of the inputs, also of folders and patterns, if they are tallies; None of records.
-
-    A mixture of both is refused, and so is a file that has the name of a tally and is none.
-    """
+    """Files, of folders and patterns too, if they are tallies; None of records; never a mixture."""
     if not all(map(is_path, inputs)):
         return None
     try:

@@ -1,7 +1,7 @@
 """Tallies of the parts of a data set, and the tally that a build keeps. Private side.
 
-Building from the tallies of parts gives what building from their records at once would give, so a
-data set can be counted part by part, when and where each part arrives.
+A build from the tallies of parts, counted when and where each arrives, gives what a build from
+their records at once gives.
 """
 
 from __future__ import annotations
@@ -137,10 +137,8 @@ def tally_rows(
 
     data: points, as in `psd.build`, private. `part` names data that are not files; the same records
     must always get the same name.
-
     P1. With a limit, it has at most k records of each user; which ones depends on the records of
     that user and the key alone.
-
     P2. It names its files by digests of their content, so that no file is counted twice when
     tallies are merged.
     """
@@ -218,11 +216,7 @@ def tally_of_build(
     columns: Columns,
     release: Path,
 ) -> PartialTally:
-    """Tally of a build, kept for evaluations of its release.
-
-    counts: of the build, private. `data` and `columns` are its inputs and their columns, `release`
-    is the file of the release.
-    """
+    """Tally of a build, private, kept to evaluate its release; `data`, `columns`: its inputs."""
     record, unit, slices = built.record, built.unit, built.slices
     first = first_record(record)
     boundary = None

@@ -1,4 +1,4 @@
-"""Hierarchies of public regions: named regions in levels, each with one parent in the level above.
+"""Hierarchies of public regions: levels of named regions, each with one parent in the level above.
 
 The first level lies under the whole domain. What the lowest regions are, and how a record is
 assigned to one of them, is the matter of a kind of regions, see `psd.regions.kinds`.
@@ -42,10 +42,7 @@ NO_REGION = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegionLevel:
-    """Regions of one level.
-
-    P1. Parents never decrease, so that the children of a region are beside each other.
-    """
+    """Regions of one level. P1. Parents never decrease: the children of a region are neighbours."""
 
     name: str  # such as ``"ward"``
     ids: Sequence[str]  # unique within the level
@@ -63,7 +60,6 @@ class RegionGeometry(ABC):
     """Where the lowest regions of a hierarchy are: the base of all kinds.
 
     P2. It is made of public input alone, and so is every answer but that of `assign`.
-
     P3. `assign` decides each record by its own coordinates, and `meets` is true for each box in
     which a record of the region can lie.
     """

@@ -40,10 +40,7 @@ _MARGIN, _ULPS, _SLOPE_MARGIN = 1e-6, 8, 2e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegionRaster:
-    """Polygons over a domain, by cells of a raster.
-
-    P1. The polygon of a point is the first one that contains it by `EdgeIndex.contains`.
-    """
+    """Polygons as raster cells. P1. A point is in the first one that `EdgeIndex.contains` finds."""
 
     origin: tuple[float, float]  # south-west corner
     scale: tuple[float, float]  # cells per unit of x and of y

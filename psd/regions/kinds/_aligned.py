@@ -1,7 +1,4 @@
-"""Cells of grids whose lines are multiples of a size, and levels of them.
-
-No cell has a shape of its own: rows and columns are integers, and edges are computed from them.
-"""
+"""Cells of grids whose lines are multiples of a size, by integers alone, and levels of them."""
 
 from __future__ import annotations
 
@@ -187,10 +184,7 @@ class AlignedCells(RegionGeometry):
         """See `RegionGeometry.parameters`."""
 
     def to_table(self, levels: tuple[RegionLevel, ...]) -> pa.Table | None:
-        """See `RegionGeometry.to_table`; the cells, where a boundary leaves some out.
-
-        Each is a number among the cells of the bounds; they ascend.
-        """
+        """Numbers of cells in the bounds, ascending, if a boundary leaves some out, else None."""
         import pyarrow as pa
 
         if not self.restricted:

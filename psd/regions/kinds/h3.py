@@ -195,8 +195,7 @@ class H3Cells(RegionGeometry):
     """Cells of H3 over a domain in degrees.
 
     P2. One record, one region, decided by this record alone: the library h3 computes the index of
-    its longitude and latitude. With a coordinate resolution, of the value that these are rounded
-    to.
+    its longitude and latitude, rounded where there is a coordinate resolution.
     """
 
     kind: ClassVar[str] = "h3"

@@ -138,7 +138,6 @@ class PolygonRegions(RegionGeometry):
     P1. One record, one region, decided by this record alone. `assign` is a function of one point
     and of the polygons, which are public: each point of an array is looked up by itself. It gives
     one number, so a record is in one region or in none.
-
     The rule, in this order. A point is in the first region whose polygon contains it, even-odd, a
     point on an outline in what continues to the east of it, see `psd.space.even_odd`. Else it is in
     the region within ``margin`` that is nearest, the first of several. Else it is in the region

@@ -11,6 +11,7 @@ import pytest
 
 import psd
 from psd.errors import LedgerError, PsdWarning
+from psd.publish.request_warnings import odds_text
 from psd_cli.main import run
 
 BRITAIN = {"bounds": (503_000, 154_000, 563_000, 203_000), "crs": "EPSG:27700"}
@@ -140,3 +141,10 @@ def test_the_command_names_its_options(tmp_path, monkeypatch):
         "EPSG:27700 has metres: records elsewhere are left out. Give their own CRS, such as "
         "--input-crs EPSG:4326"
     )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "text"), [(11, "60 thousand"), (20, "490 million"), (50, "more than 10^21")]
+)
+def test_odds_are_said_in_words(epsilon, text):
+    assert odds_text(epsilon) == text
