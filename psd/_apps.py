@@ -1,8 +1,7 @@
-"""The apps: what of each is reached by a name of the core, as text.
+"""The apps: what of each is reached by a name of the core, as text. No other file names apps.
 
 An app is a folder of `psd.apps` that builds on public names of the core. The core imports none, and
-works without any: what is named here is imported when it is called. A folder that was left out is
-answered by one sentence. This is the only file of the core that names apps.
+works without any: what is named here is imported when it is called, or answered by one sentence.
 """
 
 from __future__ import annotations
@@ -172,10 +171,7 @@ def member_of(module: str, name: str) -> Any:
 
 
 class _OldNames:
-    """Answers an import of a module that moved with its new name.
-
-    It is no `MetaPathFinder` by name: importing that takes half of the time of `import psd`.
-    """
+    """Answers imports of old names; being a `MetaPathFinder` would take half of `import psd`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -56,7 +56,6 @@ def rho_of(epsilon_nano: int, delta: Fraction) -> int:
 
     P1. Every rho-zCDP mechanism of at most this rho is (epsilon, delta)-differentially private: the
     bound of [2]_ holds at every order, and is evaluated at one of them with 60 digits.
-
     The bound is ln(delta) = (a - 1) (a rho - epsilon) + (a - 1) ln(1 - 1/a) - ln(a), for any order
     a > 1. At a fixed order it gives a rho; the best order gives the largest. The right side is
     convex in a, so its derivative in a, taken at the rho of that order, changes sign once, at the
@@ -188,14 +187,11 @@ def compose_losses(
 ) -> int | None:
     """Nano-epsilon of pure spendings and of sampled Gaussians, by the law of their losses [5]_.
 
-    It is computed by Google's dp-accounting, of the extra ``account``, which rounds losses up to
-    steps; None without it, below a delta of 1e-9, and without spendings. `pure` has nano-epsilons,
-    and how many there are of each.
-
+    By Google's dp-accounting, of the extra ``account``; None without it, below a delta of 1e-9, and
+    without spendings. `pure` has nano-epsilons, and how many there are of each.
     P5. A pure mechanism is dominated by randomised response of its epsilon, and a sampled Gaussian
     by its own two laws, with a person and without. The losses of independent draws from these add
     up, also if each spending is chosen by the answers of those before.
-
     P6. The steps are rounded up. Floats are rounded to either side, by less than 1e-12 of delta,
     which is taken off delta beforehand.
     """

@@ -31,10 +31,10 @@ def fitted_slices(release: Release) -> Iterator[Release]:
 
 
 def with_cache(release: Release) -> Release:
-    """Return the release with a fit that is kept in the user's cache folder, if it is large.
+    """Return the release; a large one, without slices, with its fit in the user's cache folder.
 
-    Another process then does not compute it again. Answers are the same, to the bit, and the folder
-    has public numbers only; see `psd.estimation.fit_cache`. With time slices nothing is kept.
+    Other processes then do not compute it again, and answer the same, to the bit. The folder has
+    public numbers only; see `psd.estimation.fit_cache`.
     """
     if not isinstance(release.record, ReleaseRecord):
         return release

@@ -1,7 +1,7 @@
 """Names that are no members of a release: words of pandas and GeoPandas, and members that moved.
 
-A name whose meaning is plain is the member that has it; of others a sentence says where it is. The
-names are no members, so that `dir`, documents and type checkers have one name for one thing.
+A name whose meaning is plain is the member that has it; of others a sentence says where it is. So
+`dir`, documents and type checkers have one name for one thing.
 """
 
 from __future__ import annotations
@@ -128,10 +128,7 @@ _OTHER_FILES: Final = (".parquet", ".xlsx", ".csv", ".pmtiles")
 
 
 def _write_map(answers: Any, path: Any, **options: Any) -> None:
-    """Write answers with their shapes, over a file that is there, as GeoPandas does.
-
-    GeoPandas alone would make a folder of shapefiles of a name whose ending it does not know.
-    """
+    """Write answers with shapes over a file, as GeoPandas; not as a folder of unknown ending."""
     ending = Path(path).suffix.lower()
     if ending in _OF_GEOPANDAS or "driver" in options:
         answers.to_geopandas().to_file(path, **options)

@@ -427,10 +427,7 @@ class Publication:
         return view
 
     def _asked_time(self, when: Any, each: Any, *, of: Any = None, values: int = 0) -> AskedTime:
-        """Windows that are asked about, and their slices; without time a slice without a name.
-
-        of: categories; values: number of values that are asked about.
-        """
+        """Windows asked about, and their slices, one without a name if no time; of: categories."""
         asked = each_of(each)
         category = self.record.category if isinstance(self.record, CubeRecord) else None
         is_view = isinstance(self.record, WindowRecord)

@@ -171,9 +171,8 @@ def cells_table(
 ) -> geopandas.GeoDataFrame:
     """Cells with estimates and boxes as geometry; see `Release.to_geopandas`.
 
-    Densities are per area on the ground, the unit of rankings, class breaks and rasters.
-    If the counts are not of the curator, a column ``release_source`` states it in every row, so
-    that every format of a table has it.
+    Densities are per area on the ground, the unit of rankings, class breaks and rasters. Counts
+    not of the curator have a column ``release_source`` in every row, so that every format says it.
     """
     which = select_cells(fit.tree, cells, level)
     return _table_of(fit, fit_values(fit), which, threshold)

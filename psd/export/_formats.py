@@ -94,11 +94,10 @@ def _modules(faults: list[str] | None = None) -> Iterator[ModuleType]:
 
 
 def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
-    """Facts about a release that its exports carry, in every format that has room for them.
+    """Facts about a release for its exports, reports and `Release.metadata`, publisher's first.
 
-    All exports, reports and `Release.metadata` read this function: a new public field of a release
-    is added to its exports by an entry of this mapping. What the publisher states comes first. The
-    SHA-256 of the content of the release file is left out if it is empty.
+    A new public field of a release is added to all by an entry of this mapping. The SHA-256 of the
+    content of the release file is left out if it is empty.
     """
     concentrated = {}  # nothing of a release in epsilon alone
     if record.rho is not None and record.delta is not None:

@@ -193,10 +193,7 @@ def draw_release(
 
 
 def named_rows(table: Any) -> NDArray[np.bool_]:
-    """Rows that a map shows in classes: all but the region of what lies in no other one.
-
-    Its area would take most of the classes, and leave one colour for all others.
-    """
+    """Rows that a map classes: not the region of the rest, whose area would take most classes."""
     if "cell" in table or "id" not in table:
         return np.ones(len(table), bool)
     named: NDArray[np.bool_] = (table["id"] != ELSEWHERE).to_numpy(bool)
@@ -228,10 +225,7 @@ def frame_map(axes: Axes, domain: Domain, outline: Any) -> None:
 
 
 def title_of(record: ReleaseRecord, kind: str, guarantee: str, common: Sequence[str] = ()) -> str:
-    """Title of the release, what the map shows, and the guarantee.
-
-    common: names of what all maps show.
-    """
+    """Title of the release, what the map shows, and the guarantee; common: names all maps show."""
     subject = {
         "density": "Estimated density",
         "estimate": "Estimated counts",
@@ -323,10 +317,7 @@ def _add_legend(figure: Any, axes: Any, classes: Classes, kind: str, limits: Lim
 
 
 def draw_scale_bar(axes: Axes, domain: Domain, *, below: float) -> None:
-    """Draw a line of a round number of kilometres under a map, as long as on the ground there.
-
-    `below` is its distance from the map in points.
-    """
+    """Draw a scale of round kilometres on the ground there, `below` points under a map."""
     from matplotlib.transforms import ScaledTranslation
 
     west, south, east, north = domain.bounds

@@ -47,10 +47,7 @@ def mean_names(columns: Iterable[str]) -> list[str]:
 
 
 def cell_styles(columns: Mapping[str, Any], areas: Floats, facts: Mapping[str, str]) -> list[Style]:
-    """Styles of a layer of cells with their areas on the map, as `layer_styles`.
-
-    columns: ``density``, and the means with their quality.
-    """
+    """Styles of cells, with their areas on the map: ``density``, and means with their quality."""
     styles, density = [], columns["density"]
     if len(density):
         styles.append(_classes("density", density, areas, facts.get("density_unit", "")))

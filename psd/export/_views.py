@@ -64,10 +64,7 @@ def point_tables(
     most: int,
     metadata: Mapping[str, str],
 ) -> Iterator[geopandas.GeoDataFrame]:
-    """Tables of points, one after the other, at least one; see `Release.to_points`.
-
-    `slices` are those of a series by their names; a release without time has no name.
-    """
+    """Tables of points of slices, one at least, see `Release.to_points`; without time, no name."""
     import geopandas as gpd
     import pandas as pd
     import shapely
@@ -305,10 +302,7 @@ def to_xarray(
     slices: TimeSlices | None,
     metadata: Mapping[str, str],
 ) -> xarray.Dataset:
-    """Rasters as a dataset; see `Release.to_xarray`.
-
-    labels: of each raster, the first name of them varying slowest; all pairs of their texts.
-    """
+    """Rasters as a dataset, see `Release.to_xarray`; labels: all pairs, the first name slowest."""
     with needs_extra("xarray", "a dataset needs xarray"):
         import xarray
     texts = {name: list(dict.fromkeys(label[name] for label in labels)) for name in labels[0]}

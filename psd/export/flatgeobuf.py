@@ -36,10 +36,7 @@ def _write(tables: Iterable[geopandas.GeoDataFrame], path: Path, *, index: str) 
 
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
-    """Write cells with a spatial index, and other tables in their order, without the index.
-
-    The index sorts the rows by their position; it has no room for cells beyond the world.
-    """
+    """Write cells within the world with a spatial index, which sorts rows; others in order."""
     content = table.attrs.get("content", "cells")
     index = "YES" if content == "cells" and not table.geometry.is_empty.any() else "NO"
     path.write_bytes(

@@ -34,10 +34,7 @@ CREATE TABLE layer_styles (
 
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
-    """Write one layer and its styles; version 1.2, which older programs read without a warning.
-
-    The layer is named ``cells``, or ``answers`` for those of queries.
-    """
+    """Write a layer, ``cells`` or ``answers``, and styles; version 1.2, for programs of any age."""
     options = _options(table)
     path.write_bytes(layer_bytes(table, "GPKG", "gpkg", **options))
     _add_styles(path, options["layer"], layer_styles(table))

@@ -1,7 +1,4 @@
-"""GeoTIFF: counts, densities and errors on a raster, for GIS programs.
-
-The file is a Cloud Optimized GeoTIFF: programs read parts of it over a network.
-"""
+"""GeoTIFF, Cloud Optimized for reading over a network: counts, densities, errors of a raster."""
 
 from __future__ import annotations
 

@@ -15,12 +15,10 @@ SUFFIX = ".npy"
 
 
 def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
-    """Write shape (3, rows, columns): count, density, error, the first row in the north.
+    """Write (3, rows, columns): count, density, error, from the north; without bounds, CRS or tags.
 
     Where the raster says which counts are reliable, a fourth layer does so with 1 and 0, and a
     fifth one has their classes: 1 good, 2 use with care, 3 poor.
-
-    The file holds no bounds, CRS or tags; they are those of the release.
     """
     layers = [raster.count, raster.density, raster.error]
     marks = (raster.reliable, raster.quality)

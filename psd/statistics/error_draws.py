@@ -95,7 +95,6 @@ def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats
     """Draw plausible true counts of the cells of an overlay, in batches of shape (cells, n).
 
     P2. The draws depend only on the release, the overlay, the seed and the number of draws.
-
     P3. Their errors are normal, with the covariances that errors are predicted from.
     """
     random, fit = np.random.default_rng(seed), overlay.fit
@@ -118,9 +117,7 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
     Noise is added to the published counts, and the sums are made non-negative as in a release;
     then the error of uneven leaves is drawn. The noise has the covariance of the signed estimates,
     since the second step takes out what an empty cell cannot lose.
-
     P4. The draws depend only on the release, the overlay, the seed and the number of draws.
-
     P5. No count is negative.
     """
     fit, random = overlay.fit, np.random.default_rng(seed)

@@ -1,9 +1,8 @@
 """Synthetic points: as many in each cell as its estimate rounded, spread by the density inside it.
 
-Post-processing: a function of a fit and of a seed, which costs no epsilon. The points are no
-records. Their numbers are rounded as in the estimate ``integer`` of
-`psd.release.post_processing.PostProcessing`, so those of a cell, a region or a slice add up; where
-they lie inside a leaf is drawn by the density by which queries cut leaves.
+A function of a fit and of a seed, which costs no epsilon; the points are no records. Their numbers
+are rounded as in the estimate ``integer`` of `psd.release.post_processing.PostProcessing`, so those
+of a cell, a region or a slice add up.
 
 A draw is stratified: a leaf is divided into pieces of even density, its points are shared out among
 these up to one, and the points of a piece lie one in each of as many equal parts of a Hilbert curve
@@ -81,7 +80,6 @@ def whole_counts(
 
     P1. Without `number`, each is the estimate rounded down or up; those of a release with medians
     are the integers of the same release with the estimate ``integer``.
-
     P2. With `number`, all are in the proportions of the estimates, and the root has this number.
     It is 0 for an estimate of no records.
     """
@@ -110,18 +108,14 @@ def whole_counts(
 
 
 def draw_points(fit: Fit, whole: Integers, generator: np.random.Generator) -> Iterator[PointBatch]:
-    """Draw the points of all leaves, batch by batch.
-
-    whole: (nodes,) int64, points in each cell, see `whole_counts`.
+    """Draw the points of all leaves, `whole` (nodes,) of `whole_counts`, batch by batch.
 
     P1. A leaf has as many points as stated, each inside it by `psd.space.domain.Domain.quantise`
     and, in a tree of regions, inside its region by `RegionHierarchy.assign`. Excepted are cells of
     a region in which no place of it was found: their points are some place of the region.
-
     P2. The mean number of points in a part of a leaf is its share by the density of the fit. With a
     boundary no point lies in a cell of its raster that is 0: a leaf that is cut by the boundary is
     even inside it, unless its density is that of the raster.
-
     P3. Memory does not grow with the number of points.
     """
     tree = fit.tree
@@ -330,10 +324,7 @@ def _points_in(
 def _coordinates(
     fit: Fit, pieces: _Pieces, piece: Integers, share: Floats
 ) -> tuple[Floats, Floats]:
-    """Coordinates at shares of the sides of pieces, (2, n) float64, inside their leaves.
-
-    With a coordinate resolution they are values.
-    """
+    """Coordinates (2, n) at shares of sides of pieces, inside their leaves; values if stepped."""
     domain, leaf, places = fit.domain, fit.tree.boxes[pieces.leaf].astype(np.int64), []
     for axis in (0, 1):
         of_axis, low = domain.axes[axis], pieces.boxes[:, axis]

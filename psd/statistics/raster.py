@@ -1,8 +1,4 @@
-"""Density rasters: records in equal cells over the domain, with their errors.
-
-Each leaf is divided among the cells. Counts and both errors of all cells are computed together,
-without a query for each cell.
-"""
+"""Density rasters: each leaf is divided among equal cells, whose errors are computed together."""
 
 from __future__ import annotations
 
@@ -78,10 +74,7 @@ class Overlay:
         return sum_by(self.cell, counted, self.cells)
 
     def perturbation_variance(self) -> Floats:
-        """Variance of each cell's count from the noise, shape (cells,); the same as for a query.
-
-        All cells are answered together, the leaves first.
-        """
+        """Variance (cells,) of counts from the noise, the same as for a query, of all together."""
         tree, estimates = self.fit.tree, self.fit.noise_covariance
         finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
         of_family = np.where(tree.parent >= 0, finite, 0.0)
@@ -152,10 +145,7 @@ class Overlay:
 
 
 def leaf_overlay(fit: Fit) -> Overlay:
-    """Use the leaves as cells, in the order of the tree.
-
-    P1. Each cell has one part, all of its leaf.
-    """
+    """Use the leaves as cells, in order. P1. Each cell has one part, all of its leaf."""
     leaves = np.flatnonzero(fit.tree.is_leaf)
     return Overlay(
         fit=fit,
@@ -172,7 +162,6 @@ def raster_overlay(fit: Fit, columns: int, rows: int) -> Overlay:
     """Lay equal cells, at most `MAX_CELLS`, over the domain.
 
     P2. The parts of a leaf have shares that sum to 1, so the counts of all cells sum to the total.
-
     P3. Counts and errors are those of `Release.query` for the cells. So with a coordinate
     resolution a cell has the values inside it, and no lattice cell is divided.
     """
@@ -218,10 +207,7 @@ def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
 
 
 def _met_cells(first: Integers, stop: Integers) -> tuple[Integers, Integers]:
-    """Number of the leaf, (m,), and column and row, (m, 2), of each cell that a leaf meets.
-
-    first, stop: (n, 2) int64, first column and row of each leaf, and those after its last.
-    """
+    """Leaf (m,), column and row (m, 2) of the cells that leaves, first to stop (n, 2), meet."""
     across, number = (stop - first)[:, 0], (stop - first).prod(axis=1)
     owner = np.repeat(np.arange(len(first)), number)
     row, column = np.divmod(ranges(np.zeros_like(number), number), across[owner])

@@ -48,10 +48,7 @@ class CountPair:
 
 
 def count_pair(first: Asked, second: Asked, areas: Areas, *, confidence: float) -> CountPair:
-    """Query both releases; the arguments are those of `Release.query`.
-
-    P1. Only the two releases are read, and no noise is drawn.
-    """
+    """Query both releases, as `Release.query`. P1. Only these are read, and no noise is drawn."""
     records = _record(first), _record(second)
     _check_domains(*records)
     shared = np.zeros((2, len(areas)))
@@ -217,7 +214,6 @@ def answer_nested(
     """Answer nested regions and the rings between them; see `Answers.nested`.
 
     P1. The count of a region is the sum of its ring and of the regions directly inside it.
-
     P2. No count and no ring is negative.
     """
     for name in ("ring", "ring_error", "ring_lower", "ring_upper"):

@@ -43,11 +43,9 @@ def rank_top(
     draws: int,
     seed: int,
 ) -> tuple[pandas.DataFrame, Integers | None]:
-    """Rank the k cells or regions with the largest counts; see `Release.query`.
+    """Rank the k largest cells or regions, see `Release.query`; and (k,) numbers of the regions.
 
     P1. The same release, arguments and seed give the same table.
-
-    Returns k rows, and (k,) numbers of the regions; None for cells.
     """
     from psd._util.declared_parameters import choice
 
@@ -112,10 +110,7 @@ def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pand
 def rank_jointly(
     together: Joint, k: int, *, draws: int, seed: int
 ) -> tuple[pandas.DataFrame, Integers]:
-    """Rank the k regions with the largest answers, and give their numbers.
-
-    A table of regions keeps its columns.
-    """
+    """Rank the k regions with the largest answers, in their columns, and give their numbers."""
     check_draws(draws, seed)
     k = _check_k(k, len(together), "regions")
     answers = together.answers
@@ -137,9 +132,7 @@ _LEFT_OUT = (
 
 
 def top_candidates(value: Floats, error: Floats, k: int) -> Integers:
-    """Select the cells that may be among the k largest, at least k, ascending.
-
-    value, error: (n,) float64, estimates and their standard deviations; returns int64.
+    """Select the cells that may be among the k largest, at least k, ascending, of estimates (n,).
 
     P2. A cell is left out only if its range of 6 standard deviations lies below those of k others.
     """
@@ -174,10 +167,7 @@ def class_breaks(
     draws: int,
     seed: int,
 ) -> pandas.DataFrame:
-    """Compute the breaks between classes of density; see `Release.query`.
-
-    P4. The same release, arguments and seed give the same table.
-    """
+    """Breaks of classes of density. P4. The same release, arguments and seed give the same."""
     import pandas as pd
 
     from psd._util.declared_parameters import choice
@@ -216,10 +206,7 @@ def class_breaks(
 
 
 def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
-    """Smallest values at or below which at least these shares of the weight lie.
-
-    values, weights: (n,) float64; shares: (m,) float64, in (0, 1); returns (m,) float64.
-    """
+    """Smallest values (n,) that `shares` (m,), in (0, 1), of the weight are at or below: (m,)."""
     order = np.argsort(values, kind="stable")
     # If all are 0, they are taken as equal.
     weights = weights if weights.any() else np.ones(len(values))
