@@ -17,10 +17,7 @@ __all__ = ["fitted_slices"]
 
 
 def fitted_slices(release: Release) -> Iterator[Release]:
-    """Yield the release of each time slice, or the release itself if it has no time.
-
-    Small ones are fitted together, and nothing is kept of a slice when the next one is asked for.
-    """
+    """Yield the release of each slice, or itself; small ones are fitted together, none is kept."""
     if not isinstance(release.record, SeriesRecord):
         yield from [release] if release.slices is None else map(release.__getitem__, release)
         return

@@ -156,10 +156,7 @@ def answer(
     values: Sequence[tuple[str, int]] = (),
     window: tuple[Any, Any] = (None, None),
 ) -> Answers:
-    """Answer areas, or cells, in each window; see `Release.query`.
-
-    window: time and categories as they were given, for the other release of a difference.
-    """
+    """Answer areas, or cells, per window, see `Release.query`; window: as it was given."""
     certainty: dict[str, Any] = {"confidence": confidence, "threshold": threshold}
     stated = {"time": time, "guarantee": guarantee, **certainty}
     if statistic.kind:

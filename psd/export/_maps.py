@@ -193,7 +193,7 @@ def draw_release(
 
 
 def named_rows(table: Any) -> NDArray[np.bool_]:
-    """Rows that a map classes: not the region of the rest, whose area would take most classes."""
+    """Rows shown in classes: all but the rest's region, whose area would take most classes."""
     if "cell" in table or "id" not in table:
         return np.ones(len(table), bool)
     named: NDArray[np.bool_] = (table["id"] != ELSEWHERE).to_numpy(bool)

@@ -34,7 +34,7 @@ CREATE TABLE layer_styles (
 
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
-    """Write a layer, ``cells`` or ``answers``, and styles; version 1.2, for programs of any age."""
+    """Write a layer, ``cells`` or ``answers``, and its styles; version 1.2, for older programs."""
     options = _options(table)
     path.write_bytes(layer_bytes(table, "GPKG", "gpkg", **options))
     _add_styles(path, options["layer"], layer_styles(table))

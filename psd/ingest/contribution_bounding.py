@@ -1,8 +1,4 @@
-"""Contribution bounding: keep at most k records of each unit, or weight records. Private side.
-
-Which records of a unit are kept depends only on its own records and a key. So removing a user
-changes no kept record of another user, and the order of the records has no effect.
-"""
+"""Keep k records of each unit, by its own records and a key alone, or weight them. Private side."""
 
 from __future__ import annotations
 

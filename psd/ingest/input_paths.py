@@ -80,7 +80,7 @@ def is_csv(items: Iterable[Any]) -> bool:
 
 
 def file_kind(item: Any) -> str | None:
-    """Name the source of a path by its ending, else by its first bytes; None for anything else."""
+    """Source of a path by its ending, else its first bytes, else ``"csv"``; None for no path."""
     if not is_path(item):
         return None
     name = os.fspath(item)

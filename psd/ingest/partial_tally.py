@@ -108,7 +108,7 @@ class PartialTally:
     """A tally with the data that are needed to merge it and to build from it. Private.
 
     Its parts are sorted by run; `release` is the digest of the release for which it was kept.
-    P1. `unit.contributions` is the largest amount that one unit adds to its counts.
+    `unit.contributions` is the largest amount that one unit adds to its counts.
     """
 
     rules: CountingRules
@@ -139,10 +139,7 @@ class PartialTally:
 
     @property
     def paid(self) -> int:
-        """Nano-epsilon that every release of it spends before counting, the sum over its parts.
-
-        It pays for a contribution limit or bounds that were chosen privately from the records.
-        """
+        """Nano-epsilon that each release pays for limits and bounds chosen from its records."""
         return sum(origin.paid for origin in self.origins)
 
     @property
@@ -156,10 +153,7 @@ class PartialTally:
 
 
 def combined_contribution_bound(origins: Iterable[PartOrigin]) -> int:
-    """Sum the limits of several parts, since every part may have records of one user.
-
-    P1. It depends only on the set of parts, not on the order or the steps of merging.
-    """
+    """Sum the limits of all parts. P1. Only their set decides, not the order of merging."""
     return sum(origin.contributions for origin in origins)
 
 

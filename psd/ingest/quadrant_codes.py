@@ -236,10 +236,7 @@ CellCounts = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class QuadrantCodes:
-    """Codes of records, or of occupied cells and their counts, in quadrant order. Private.
-
-    With time slices, a code is that of its cell plus 4^levels times the slice of the record.
-    """
+    """Codes of records, or of occupied cells with counts; a slice adds 4^levels each. Private."""
 
     # Order of the lattice; of a coarser one if lattice cells are counted together.
     order: QuadrantOrder

@@ -1,8 +1,4 @@
-"""Build a tally from batches of records. Private side.
-
-Each record is checked and placed on the public lattice by `RecordFilter`; under a contribution
-limit each unit keeps at most k records, as `psd.ingest.contribution_bounding` chooses them.
-"""
+"""Build a tally of batches: `RecordFilter` places records, then k of a unit stay. Private side."""
 
 from __future__ import annotations
 
@@ -293,10 +289,7 @@ class TallyBuilder:
         return np.concatenate([np.empty(0, np.int64), *sizes])
 
     def build(self, key: bytes | None = None, unit: PrivacyUnit | None = None) -> Tally:
-        """Count the records, once, by a hash with `key`, by default random.
-
-        `unit` is one of the same kind, with a contribution limit that was chosen after reading.
-        """
+        """Count the records, once, by a hash with `key`; `unit` may have a later chosen limit."""
         unit = self.unit if unit is None else unit
         counted = self._inside
         if unit.has_user:
@@ -468,7 +461,7 @@ def tally_of_codes(
     slices: TimeSlices | None,
     strata: Strata | None,
 ) -> Tally:
-    """Tally of ascending codes, ((slice strata + stratum) rows + row) columns + column in steps."""
+    """Tally of ascending codes ((slice strata + stratum) rows + row) columns + column of blocks."""
     sizes = (*_blocks(domain, step), 1 if strata is None else strata.size)
     columns, rows, stratum, slice_ = _split_codes(codes, sizes, step)
     return Tally(

@@ -124,10 +124,7 @@ class UserPartition:
 
 
 class UserPartitions:
-    """Collects batches of records and returns them by user; beyond `memory` bytes they go to files.
-
-    Ids of at most eight bytes are stored as numbers, longer ones as texts, in other partitions.
-    """
+    """Collects records, in files beyond `memory`, to return them by user; short ids are numbers."""
 
     def __init__(self, memory: int | None = None) -> None:
         self._memory = _MEMORY if memory is None else memory
@@ -353,11 +350,7 @@ def keep_user_rows(
     width: int,
     key: bytes,
 ) -> UserRows:
-    """Keep the k records of each unit with the smallest hashes, of at most M in each slice.
-
-    partitions: private; all else public, and `key` independent of the data. width: columns of the
-    lattice, or of the wider one.
-    """
+    """Keep the k smallest of each unit, M in each slice; width: columns of the (wide) lattice."""
     hashed = (_hash_records(partition, width, key) for partition in partitions)
     return merge_user_rows([_keep_smallest(rows, unit, slices) for rows in hashed], unit, slices)
 
@@ -365,11 +358,7 @@ def keep_user_rows(
 def merge_user_rows(
     parts: Sequence[UserRows], unit: PrivacyUnit, slices: TimeSlices | None
 ) -> UserRows:
-    """Merge parts, whose k smallest are among theirs, and keep the k smallest of each unit.
-
-    Records of two parts that agree in user, hash, cell and time count in the same cell, so it makes
-    no difference which of them are kept.
-    """
+    """Merge parts and keep the k smallest of each unit; equal records are interchangeable."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

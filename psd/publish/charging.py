@@ -157,11 +157,7 @@ def tally_charge(request: TallyRequest, data: Sequence[Any]) -> ChargeRequest:
 def slices_of_tallies(
     slices: TimeSlices | None, origins: Sequence[PartOrigin]
 ) -> ChargedSlices | None:
-    """Slices for which a build from tallies is charged.
-
-    None, and so all times, unless rows of CSV files got their times from one column, by one set of
-    clock changes.
-    """
+    """Slices to charge for tallies: None, all times, unless CSV rows had one column and clock."""
     clocks = {(origin.clock, origin.reading.get("time")) for origin in origins}
     if slices is None or len(clocks) != 1:
         return None

@@ -863,10 +863,7 @@ def public_files(values: Mapping[str, Any], folder: Path | None = None) -> list[
 
 
 def values_of_request(request: BuildTerms, *, folder: Path | None = None) -> dict[str, Any]:
-    """Values by public fields, from which the request is made again; paths relative to `folder`.
-
-    A covariate, a boundary or regions in memory are refused.
-    """
+    """Values by public fields, paths relative to `folder`; public inputs in memory are refused."""
     values = {
         field.name: field.value_of(request, folder)
         for field in FIELDS

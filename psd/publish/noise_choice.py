@@ -1,8 +1,4 @@
-"""Which law of noise a build has: discrete Laplace, or discrete Gaussian noise with a delta.
-
-The rule reads public parameters only (epsilon, delta, the unit of privacy, the number of slices and
-the method), so what it chooses says nothing about a record, and costs nothing.
-"""
+"""Which law of noise a build has: by public parameters alone, so the choice costs nothing."""
 
 from __future__ import annotations
 

@@ -388,7 +388,7 @@ def tallies_in(
 
 
 def tally_files(inputs: Sequence[Any]) -> list[str | Path] | None:
-    """Files, of folders and patterns too, if they are tallies; None of records; never a mixture."""
+    """Files, of folders and patterns too, if all are tallies; None of records; never a mixture."""
     if not all(map(is_path, inputs)):
         return None
     try:

@@ -1,8 +1,4 @@
-"""Tallies of the parts of a data set, and the tally that a build keeps. Private side.
-
-A build from the tallies of parts, counted when and where each arrives, gives what a build from
-their records at once gives.
-"""
+"""Tallies of parts, which give the release of their records, and of a build. Private side."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Hierarchies of public regions: levels of named regions, each with one parent in the level above.
-
-The first level lies under the whole domain. What the lowest regions are, and how a record is
-assigned to one of them, is the matter of a kind of regions, see `psd.regions.kinds`.
-"""
+"""Hierarchies of public regions: levels of names, each with a parent; see `psd.regions.kinds`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A raster that decides for most points which polygon they are in; outlines decide the others.
-
-Cells through which no outline passes lie in one polygon or in none. In the others a point is
-compared with the sides of the few polygons beside it.
-"""
+"""A raster, whose cells in one polygon or none decide their points; nearby sides decide others."""
 
 from __future__ import annotations
 

@@ -182,11 +182,7 @@ def check_ground(bounds: tuple[float, float, float, float], crs: str) -> None:
 def ground_sides(
     bounds: tuple[float, float, float, float], metres_per_unit: float | None
 ) -> tuple[float, float]:
-    """Width and height of bounds in metres; without `metres_per_unit` they are degrees.
-
-    A degree of longitude is measured at the latitude of the bounds that is farthest from the
-    equator, and at most 80 degrees from it.
-    """
+    """Width and height in metres; degrees at the latitude farthest from the equator, up to 80."""
     west, south, east, north = bounds
     if metres_per_unit is not None:
         return (east - west) * metres_per_unit, (north - south) * metres_per_unit

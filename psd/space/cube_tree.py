@@ -43,7 +43,7 @@ class SliceCap:
 
 
 def filled_parts(divided: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Parts there are of 2^D, (n, 2^D), for axes divided (n, D); bit a: above the line of a."""
+    """Which of 2^D parts there are, (n, 2^D), for axes divided (n, D); bit a: above line a."""
     filled = np.ones((len(divided), 1), bool)
     for axis in divided.T:
         filled = np.concatenate([filled, filled & axis[:, None]], axis=1)
@@ -141,11 +141,7 @@ class CubeTree(Tree):
 def noises_by(
     noise: CountNoise, cap: SliceCap | None, slices: Integers
 ) -> Iterator[tuple[CountNoise, Integers]]:
-    """Noise of cells of each number of slices, and the places of these cells.
-
-    noise: of a cell of all slices; slices: (n,) int64. Curator, estimates and plans all take the
-    noise of a cell from here.
-    """
+    """Noise of cells of each number of slices (n,), with their places; `noise`: of all slices."""
     if cap is None:
         yield noise, np.arange(len(slices))
         return

@@ -73,7 +73,7 @@ def min_cell_within(sides: tuple[float, float], min_cell: str) -> str:
 def smallest_blocks(
     sides: tuple[float, float], lattice: tuple[int, int], min_cell: str | None
 ) -> tuple[int, int]:
-    """Columns and rows of the smallest cell, in powers of two: halving reaches them. In metres."""
+    """Columns and rows of the smallest cell, powers of two that halving reaches; in metres."""
     if min_cell is None:
         return 1, 1
     metres = float(min_cell)

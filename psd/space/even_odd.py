@@ -95,7 +95,7 @@ class EdgeIndex:
         )
 
     def contains(self, polygon: NDArray[np.integer], x: Floats, y: Floats) -> NDArray[np.bool_]:
-        """Whether each point, finite, maybe private, is in its polygon; arrays of n, (n,) bool."""
+        """Whether each finite point (n,), perhaps private, is in its polygon (n,): (n,) bool."""
         strip = self._strips(y, polygon)
         inside = np.zeros(len(x), bool)
         for part, point, side in self._pairs(strip, strip):

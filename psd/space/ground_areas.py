@@ -163,14 +163,10 @@ class _Plane:
         return x * self.angle, y * self.angle
 
     def scales(self, points: Floats) -> Floats:
-        """Square metres of ground per square unit of the plane at points (n, 2); 0 outside of it.
-
-        By central differences of positions in space, which have no seam and no pole: their error is
-        of the order of the square of the step.
-        """
+        """Square metres of ground per unit of area at points (n, 2); 0 outside the projection."""
         step = _STEP * self.radius
         x, y = points.T
-        # Places in space a step west, east, south and north of each point, (3, 4, n).
+        # Places in space (no seam there) a step west, east, south and north of points, (3, 4, n).
         longitude, latitude = self.to_radians(
             np.concatenate([x - step, x + step, x, x]), np.concatenate([y, y, y - step, y + step])
         )

@@ -73,10 +73,7 @@ def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> ClippedPolygons
 
 
 def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons:
-    """Clip sides (5, m) of `polygon_sides` to boxes (n, 4) in their CRS; owner: (m,), ascending.
-
-    Of the polygon of each box all sides are needed that lie inside it or east of it.
-    """
+    """Clip sides (5, m), all in or east of their box, to boxes (n, 4); owner: (m,), ascending."""
     is_rising = sides[1] != sides[3]
     no_steps = np.zeros((2, 0)), np.zeros(0, np.int64)
     return _clip(sides[:, is_rising], owner[is_rising], *no_steps, np.zeros(len(boxes)), boxes)

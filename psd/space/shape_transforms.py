@@ -504,7 +504,7 @@ def _poles(move: Transformer) -> list[Any]:
 
 
 def _filled(degrees: Floats, inside: list[bool], seam: float) -> Any:
-    """The inside of a ring, by whether it holds each pole; in a plane of degrees no `inside`."""
+    """Inside of a ring, by whether it holds each pole; `inside` is empty for a plane of degrees."""
     import shapely
 
     if inside:

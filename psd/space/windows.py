@@ -18,7 +18,7 @@ __all__ = ["read_windows"]
 
 
 def read_windows(when: Any, slices: TimeSlices) -> tuple[list[TimeWindow], bool]:
-    """Windows of texts, dates or windows, one or a list or index of them; whether it was one."""
+    """Windows of a text, date or window, or of several; and whether one was given."""
     is_index = hasattr(when, "freqstr") and isinstance(when, Iterable)
     is_list = is_index or isinstance(when, list | tuple | TimeSlices)
     try:

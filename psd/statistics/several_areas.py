@@ -142,10 +142,7 @@ def differences(pair: CountPair) -> pandas.DataFrame:
 
 
 def ratios(pair: CountPair) -> pandas.DataFrame:
-    """Divide the first counts by the second, with errors; see `Release.query`.
-
-    P3. Intervals are Fieller's; the upper end is infinite if the second count may be 0.
-    """
+    """Divide the counts. P3. Intervals are Fieller's; no upper end if the second may be 0."""
     x, y = pair.first, pair.second
     positive = y > 0
     below = np.where(positive, y, 1.0)

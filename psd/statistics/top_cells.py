@@ -141,10 +141,7 @@ def top_candidates(value: Floats, error: Floats, k: int) -> Integers:
 
 
 def top_probability(drawn: Any, cells: int, k: int, draws: int) -> Floats:
-    """Share of draws in which each cell is among the k largest; batches have shape (cells, n).
-
-    P3. The shares are from 0 to 1, and sum to at least k.
-    """
+    """Share of draws (cells, n) with each cell in the top k. P3. 0 to 1, and at least k in sum."""
     often = np.zeros(cells)
     for values in drawn:
         least = np.partition(values, -k, axis=0)[-k]
@@ -167,7 +164,7 @@ def class_breaks(
     draws: int,
     seed: int,
 ) -> pandas.DataFrame:
-    """Breaks of classes of density. P4. The same release, arguments and seed give the same."""
+    """Breaks of classes of density. P4. The same release, arguments and seed give the same ones."""
     import pandas as pd
 
     from psd._util.declared_parameters import choice
@@ -206,7 +203,7 @@ def class_breaks(
 
 
 def weighted_quantiles(values: Floats, weights: Floats, shares: Floats) -> Floats:
-    """Smallest values (n,) that `shares` (m,), in (0, 1), of the weight are at or below: (m,)."""
+    """Smallest of values (n,) at or below which shares (m,), in (0, 1), of the weight lie: (m,)."""
     order = np.argsort(values, kind="stable")
     # If all are 0, they are taken as equal.
     weights = weights if weights.any() else np.ones(len(values))

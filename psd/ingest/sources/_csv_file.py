@@ -1,7 +1,7 @@
 """CSV files: compression, quotes, size, header. Private side. No message quotes a field.
 
 The delimiter is found in the header line alone, all else is stated by `Columns`. What is not plain
-CSV in UTF-8, by another encoding or lines above the header, is copied as such to an unnamed file,
+CSV in UTF-8, by another encoding or lines above the header, is copied as that to an unnamed file,
 which no other process can open and which the system removes when this process ends.
 """
 
@@ -83,7 +83,7 @@ class CsvContent:
 
 
 def scan_content(path: Path, compression: str, delimiter: str = ",") -> CsvContent:
-    """Read a file once; refuse it if damaged, inside quotes at its end, or too large expanded."""
+    """Scan a file, since a parser may miss an open quote; refuse it if damaged or too large."""
     quotes = size = lines = line_ends = 0
     has_underscore, is_below, has_rows, may_have_gaps = False, False, False, False
     last = b"\n"

@@ -1,7 +1,4 @@
-"""Arrow tables, streams of any library (Arrow C stream), relations of DuckDB. Private side.
-
-Columns of GeoArrow types or WKB that state their CRS are points.
-"""
+"""Arrow tables and streams, relations of DuckDB; WKB with a CRS, and GeoArrow, are points."""
 
 from __future__ import annotations
 

@@ -165,11 +165,7 @@ def _number(column: str, *, comma: bool) -> str:
 
 
 def _odd(axis: str, *, has_underscore: bool) -> str:
-    """SQL of the text of a field unless it is a plain decimal number.
-
-    That is a text that DuckDB parses as a finite number, without underscores between digits.
-    DuckDB sorts NaN above infinity.
-    """
+    """SQL of a text unless DuckDB reads a finite number (NaN sorts above) without underscores."""
     is_plain = f"{axis} < 'infinity'::DOUBLE"
     is_plain += f" AND NOT contains(text_{axis}, '_')" * has_underscore
     return f"CASE WHEN {is_plain} THEN NULL ELSE text_{axis} END AS odd_{axis}"

@@ -1,8 +1,4 @@
-"""Regions that are cells of H3, hexagons of the whole earth, by their index.
-
-Parents are those of the index. A hexagon is not exactly inside its parent, so polygons of levels
-above are unions of what has their index.
-"""
+"""Cells of H3, hexagons of the earth, by their index; levels above are unions by the same index."""
 
 from __future__ import annotations
 
