@@ -1,19 +1,13 @@
 """The answer table: estimates, both errors, intervals, and how reliable they are.
 
-Intervals are never below 0, and asymmetric: the answer is the published one, not the signed
-least-squares answer, and true counts are skewed. The terms are derived; the constants were chosen
-on public data sets, and docs/measured/data/calibration.csv has the coverage on them.
-
-Statistics offices classify estimates by their coefficient of variation, which is here the relative
-error. Their limits differ: Statistics Canada warns above 16.5 % and does not publish above 33.3 %,
-others use 12 % and 30 or 40 %. So the limits are arguments, and every file states them.
+The terms of intervals are derived; the constants were chosen on public data sets, with their
+coverage in docs/measured/data/calibration.csv. Limits of the classes are arguments, since those of
+statistics offices differ: 16.5 and 33.3 % (Statistics Canada), or 12 and 30 or 40 %.
 
 .. [1] Cornish, Fisher. "Moments and Cumulants in the Specification of Distributions." Revue de
-   l'Institut International de Statistique 5(4), 1938: the term in the third cumulant.
+   l'Institut International de Statistique 5(4), 1938.
 .. [2] Hausman. "Specification Tests in Econometrics." Econometrica 46(6), 1978: an efficient
    estimate and its difference from an unbiased one are uncorrelated.
-.. [3] Statistics Canada. "Guidelines for the release of estimates": acceptable, marginal and
-   unacceptable estimates by their coefficient of variation.
 """
 
 from __future__ import annotations
@@ -103,11 +97,7 @@ class Reliability:
 
 
 def reliability_limits(threshold: Threshold) -> Limits:
-    """Limits of the classes from the argument of a caller.
-
-    A threshold is the largest relative error of a reliable estimate; or of a good one, and of a
-    reliable one. By default an estimate is good up to 0.12, or up to the threshold if that is less.
-    """
+    """Limits of the largest relative errors of good and reliable: both, or good up to 0.12."""
     numbers = threshold if isinstance(threshold, tuple | list) else (threshold,)
     if len(numbers) not in (1, 2):
         raise ParameterError(f"threshold must be one or two relative errors, got {len(numbers)}")
@@ -147,10 +137,7 @@ def relative_text(relative: float) -> str:
 
 
 def judge_estimates(relative: Floats, lower: Floats, limits: Limits) -> Reliability:
-    """Classify estimates by their relative errors and the lower ends of their intervals.
-
-    relative, lower: float64 of one shape.
-    """
+    """Classify by relative errors and lower ends of intervals, float64 of one shape."""
     reliable = (relative <= limits.reliable) & (lower > 0)
     rank = np.where(reliable, np.where(relative <= limits.good, 0, 1), 2)
     return Reliability(reliable=reliable, rank=rank.astype(np.int64))
@@ -183,10 +170,7 @@ def check_levels(confidence: float, threshold: Threshold) -> None:
 def answer_columns(
     totals: QueryTotals, record: ReleaseRecord, *, confidence: float, threshold: Threshold
 ) -> dict[str, NDArray[np.float64] | NDArray[np.bool_] | NDArray[np.object_]]:
-    """Compute the columns of the answers to queries: `COLUMNS`, in their order, (queries,) each.
-
-    Relative errors are infinite where the estimate is 0 and the error is not.
-    """
+    """Compute `COLUMNS` of the answers, (queries,) each; an error over 0 is infinite."""
     estimate = np.maximum(totals.estimate, 0.0)
     perturbation = np.sqrt(totals.noise_variance(predicts_published(record)))
     nonuniformity = np.sqrt(totals.nonuniformity_variance)
@@ -230,30 +214,22 @@ def noise_for_intervals(totals: QueryTotals) -> Floats:
 
 
 def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Floats]:
-    """Lower and upper ends of the intervals of answers.
-
-    Returns (queries,) float64 twice, in records. The confidence is in (0, 1).
+    """Lower and upper ends of the intervals of answers, (queries,) float64, in records.
 
     P1. 0 <= lower <= estimate <= upper, where the estimate is cut at 0.
 
     P2. A larger confidence gives an interval that contains the smaller one's.
 
     P3. The upper end is not above what the cells that the query touches may hold, beside the error
-    of the answer from the noise.
+    of the answer from the noise: the answer, what these cells may hold outside the query, and z
+    standard deviations of the noise.
 
     The variance of an answer x is the spread of the published counts, what post-processing moved
     beyond chance (the squared difference from the signed answer, less the difference of the
-    variances [2]_), and the non-uniformity. The upper end adds the term of the third cumulant [1]_
-    of a gamma distribution of the mean x and the non-uniformity variance V, whose third cumulant is
-    2 V^2 / x. It is six times as large at 95 % and above: many queries are made where people are,
-    and there a small part of a large leaf holds more than its share. Such errors are rare and
-    large. So an interval of 80 % has less of this term, and of the variance that post-processing
-    removed, than one of 95 %. V includes what leaves have in common, which is as skewed: all of
-    them hold more than their shares where a town lies across their corners.
-
-    A query has no more records than all cells that it touches. A third cumulant knows no such
-    limit, so the upper end is at most the answer, what these cells may hold outside the query, and
-    z standard deviations of the noise.
+    variances [2]_), and the non-uniformity V. The upper end adds the term of the third cumulant
+    [1]_, 2 V^2 / x, of a gamma distribution of the mean x and variance V: small parts of large
+    leaves may hold far more than their shares. Such errors are rare and large, so the term is six
+    times as large at 95 % and above.
     """
     z = two_sided_quantile(confidence)
     estimate = np.maximum(totals.estimate, 0.0)

@@ -1,8 +1,7 @@
 """What is asked about: boxes, polygons, or regions by name, read once for every question.
 
-Kinds of areas differ in how their totals are found, in what they have in common, and in the table
-that their answers stand in. Everything else is written once for all. What the answers leave out is
-said by public geometry alone.
+Kinds of areas differ in their totals, what they have in common, and the table of the answers. What
+answers leave out is said by public geometry alone.
 """
 
 from __future__ import annotations
@@ -151,10 +150,7 @@ class BoxAreas:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolygonAreas:
-    """Valid polygons in the CRS of the release; what the caller gave has a CRS.
-
-    Names are the caller's ids, for messages. Numbers are those of the rows where some are left out.
-    """
+    """Valid polygons in the CRS of the release, ids of the caller, and numbers of the kept rows."""
 
     given: Any
     polygons: NDArray[np.object_]
@@ -317,10 +313,7 @@ def answers_table(
 
 
 def beside_shapes(table: Any, areas: Areas, domain: Domain) -> geopandas.GeoDataFrame:
-    """Answers with the geometries of their areas, unless the caller's table has some.
-
-    Answers of several slices repeat them. The new column has a name that no other one has.
-    """
+    """Answers with the geometries of their areas, repeated by slice, unless the table has some."""
     import geopandas as gpd
 
     if isinstance(table, gpd.GeoDataFrame):
@@ -343,10 +336,7 @@ def read_areas(
     crs: Any = None,
     outside: str = "refuse",
 ) -> Areas:
-    """Read what a caller asks about; the arguments are those of `Release.query`.
-
-    Whatever is malformed, not valid, does not exist or does not go with them is refused.
-    """
+    """Read what `Release.query` is asked about, or refuse what is malformed or does not exist."""
     if not hasattr(given, "columns") and hasattr(given, "to_list") and not is_region(given):
         given = given.to_list()  # a series of ids or of texts
     path = _file_name(given, tree, level)
@@ -456,11 +446,7 @@ def _named_areas(given: Any, tree: Tree, level: int | str | None, column: str | 
 
 
 def _are_names(given: Any, tree: Tree, level: int | str | None) -> bool:
-    """Whether areas are meant as ids of regions.
-
-    Lists in a list, and texts beside a level, can be nothing else; another text is an id of a
-    release with regions, unless it is a geometry.
-    """
+    """Whether areas are ids of regions: lists in a list, texts beside a level, no geometries."""
     rows = [given] if isinstance(given, str) else given
     if not isinstance(rows, list | tuple | np.ndarray) or not len(rows):
         return False

@@ -20,10 +20,7 @@ _PAIRS_PER_CHUNK = 2**13
 
 
 def box_fraction(fit: Fit, boxes: NDArray[np.float64]) -> Fraction:
-    """Measure covered fractions of cells by boxes; of leaves, by the density of the fit.
-
-    boxes: (m, 4) float64, lattice units, clipped to the lattice.
-    """
+    """Covered fractions of cells by boxes, (m, 4) in lattice units; of leaves, by the density."""
     if isinstance(fit.tree, RegionTree):
         return region_box_fraction(fit.tree, boxes)
     nodes, end, is_end, density = fit.tree.boxes, fit.tree.end, fit.tree.is_end, fit.density

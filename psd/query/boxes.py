@@ -74,11 +74,7 @@ def are_boxes_outside(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.
 
 
 def _check_boxes(domain: Domain, boxes: NDArray[np.float64], ids: list[Any]) -> None:
-    """Refuse boxes that have no area, lie outside the domain or go on at its other end.
-
-    The first one is named. A box has one part in the plane of the release. In degrees, what it has
-    beyond longitude 180 lies at the other end of the world, where it may have been counted.
-    """
+    """Refuse boxes without an area, outside the domain, or beyond longitude 180; name the first."""
     west, _, east, _ = domain.bounds
     across, goes_on = "", np.zeros(len(boxes), bool)
     if domain.geographic:
@@ -140,10 +136,10 @@ def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
 def box_totals(
     index: QueryIndex, values: NDArray[np.float64], boxes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Sum covered share times value over the cells of each box.
+    """Sum covered share times value over the cells of each box, to rounding of the largest value.
 
     values: (nodes,) float64, the children of a node sum to it; boxes: (n, 4) float64, west, south,
-    east, north in the CRS of the release; returns (n,) float64, to rounding of the largest value.
+    east, north in the CRS of the release; returns (n,) float64.
     """
     lattice = index.record.domain.to_lattice(boxes)
     # Leaves in rows and columns: four look-ups for each box, however many cells it covers.

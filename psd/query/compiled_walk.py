@@ -1,9 +1,7 @@
 """Compiled traversal of the tree, for many boxes; it needs numba.
 
-Many queries walk together. At each cell is the list of the queries that cut it; one pass over the
-list measures how much of a child each of them covers, and those that cut the child go on to it
-as a shorter list. So each cell is read once for many queries, the numbers of a list lie side by
-side, and the passes have no branches that a processor could mispredict.
+Each cell is read once for all queries that cut it: one pass over their list measures what they
+cover of a child, and those that cut the child go on to it as a shorter list, without branches.
 """
 
 from __future__ import annotations
@@ -37,12 +35,10 @@ _FRAME = 5
 
 
 class BoxLists(NamedTuple):
-    """Lists of boxes, one after another in flat arrays, which are cheaper to cut than tables.
+    """Lists of boxes in flat arrays, cheaper to cut than tables; `other` is of published counts.
 
-    The sides of each box; its sums, of which four along its sides and those along edges of values
-    are of the first list alone, and the one between is of what is outside it; and work space: how
-    its answer grows with the estimate of the cell, and the covered shares of the area of a child
-    and of the points of all children. What is `other` is that of published counts.
+    Sums along the sides and edges of values are of the first list alone. Work space: how an answer
+    grows with the estimate of a cell, and covered shares of the area of a child and of the points.
     """
 
     west: Floats
@@ -187,10 +183,9 @@ def _cut_deviation(deviation: float, column: float, share: float, size: float) -
 def _add_cuts(leaf: Any, of_x: Any, of_y: Any, listed: Any, boxes: Any, sums: Any) -> None:
     """Add the deviations of a leaf along the sides of the boxes; see `psd.query.lines`.
 
-    The leaf has its start and size across, and up; for lines of constant x, and of constant y, it
-    has the deviation of a cut and the records of a column or row, 0 unless the lattice was chosen.
-    The list has those of its entries that cut the leaf, the share of its records inside each, and
-    the sides. Boxes have numbers in the first list, where their sums are.
+    The leaf: start and size, deviation of a cut and records of a column or row, by axis. The list:
+    its entries that cut the leaf, their shares of its records, and the sides. Boxes have the
+    numbers of the first list.
     """
     (left, wide), (bottom, tall) = leaf
     right, top = left + wide, bottom + tall
@@ -264,10 +259,7 @@ def _close_family(
     room: int,
     sums: Any,
 ) -> None:
-    """Slope of each answer with the estimate of a cell whose children are done, and the variance.
-
-    One family of the recursion in `psd.query.traversal.perturbation_variance`.
-    """
+    """Close a family of the recursion in `psd.query.traversal.perturbation_variance`."""
     (begin, end), (first, last), (slope, noise) = box_range, family, sums
     slope[:] = 0.0
     for child in range(first, last):
@@ -399,9 +391,8 @@ def _apply_covariate(
 def _compile_walk(source: str) -> Any:
     """The walk, compiled when first called, and cached on disk if a folder is writable.
 
-    One long function, since passing arrays to another costs as much as reading a short list. The
-    cache on disk is keyed by the source of the walk. The formula that it calls is in other files,
-    so a digest of these is an argument and thereby part of the key.
+    One function: passing arrays to another costs as much as reading a short list. The key of the
+    cache has the digest of the formula in other files.
     """
 
     def walk_boxes(

@@ -1,8 +1,6 @@
-"""Constants of the answers that were chosen rather than derived, and where each is from.
+"""Constants of the answers that were chosen by hand on public data sets, and where each is from.
 
-Two commands score candidates on public data sets, ``--data FOLDER``. They do not fit a
-constant by themselves: candidates were tried by hand, and the one with the best score was chosen.
-Where a comment does not name one, no command is kept.
+Where a comment does not name one of these commands, ``--data FOLDER``, no command is kept.
 
 - calibration: ``python lab/calibration.py --runs 5``
 - coverage: ``python lab/coverage_matrix.py``

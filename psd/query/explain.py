@@ -1,8 +1,4 @@
-"""Sources of the error of an answer, and changes that would make it smaller.
-
-Everything is computed from the release: the cells inside a query, the leaves that it cuts, and the
-errors that the same query would have with more epsilon or with finer cells.
-"""
+"""Sources of the error of an answer and what would make it smaller, from the release alone."""
 
 from __future__ import annotations
 
@@ -75,9 +71,9 @@ class Explanation:
 def explain_windows(fit: CubeFit, areas: Areas, windows: Windows) -> list[Explanation]:
     """One explanation for each area in each window of a cube, windows one after another.
 
-    ``inside`` has the cells of the layer over space and time, ``cut`` its leaves in part, with a
-    column for each further axis and ``in_window``, the share of its cells in the window. What
-    ``remedies`` leave out is one of the five parts of the error of `psd.query.cubes`.
+    ``inside`` has the cells of the layer over space and time, ``cut`` its leaves in part, with
+    ``in_window``, the share of its cells in the window. ``remedies`` leave out one of the five
+    parts of the error of `psd.query.cubes`.
     """
     if fit.parts or is_of_plane(fit, windows).any():
         return _explain_cubes(fit, areas, windows)
@@ -133,10 +129,7 @@ def _explain_cubes(fit: CubeFit, areas: Areas, windows: Windows) -> list[Explana
 def _explain_in_window(
     fit: CubeFit, batch: CubeBatch, asked: tuple[int, int], count: Floats, of_joint: float
 ) -> Explanation:
-    """Sources of the error of an area in a window of a batch.
-
-    count: (n,) float64, of the joint nodes; of_joint: variance by their noise.
-    """
+    """Sources of the error in a window; count: (n,) of the joint nodes; of_joint: their noise."""
     import pandas as pd
 
     area, window = asked
@@ -222,15 +215,12 @@ def explain_answer(
     box: Floats | None = None,
     sides: Sides | None = None,
 ) -> Explanation:
-    """Compute the sources of the error of an answer.
+    """Compute the sources of the error of an answer, from the covered fractions of cells.
 
-    `fraction_of` gives, for a release, the fractions of its cells that the query covers. A box, (1,
-    4) float64, is in lattice units; `sides` are those of a polygon.
-
-    More epsilon: the same cells, every count measured with a multiple of its epsilon; a method that
-    looks at the data would choose other, usually finer, cells. Finer cells: each leaf that the
-    query cuts is quartered and its epsilon goes to the quarters; points are assumed to be as uneven
-    in them as in the leaf, and to lie along the same lines. A local release has neither remedy.
+    A box is (1, 4) float64, lattice units; `sides` are those of a polygon. More epsilon: the same
+    cells, every count measured with a multiple of its epsilon. Finer cells: each leaf that is cut
+    is quartered, its epsilon goes to the quarters, and points are as uneven in them, along the same
+    lines. A local release has neither remedy.
     """
     traversal = traverse(fit.tree, 1, fraction_of(fit))
     totals = query_totals(fit, traversal, box, sides)
@@ -262,10 +252,7 @@ def explain_answer(
 
 
 def _with_cells(record: ReleaseRecord, tree: Tree, epsilon: int) -> ReleaseRecord:
-    """Record of other cells; its variances are used and its counts are not.
-
-    A covariate stays, since cells outside a boundary are empty without being counted.
-    """
+    """Record of other cells, with the covariate; its variances are used and its counts are not."""
     spent = tree.max_path_loss
     loss = {"epsilon": spent} if record.rho is None else {"epsilon": epsilon, "rho": spent}
     return replace(record, tree=tree, **loss, post_processing=PostProcessing())  # type: ignore[arg-type]
@@ -335,8 +322,8 @@ def _without_outside(fit: Fit, tree: Tree) -> Tree:
 def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     """Quarter leaves of a tree; the quarters get the epsilon of their leaf.
 
-    leaves: (m,) int64, of at least two lattice cells a side; returns a tree with 4 m more nodes,
-    and (n + 4 m,) int64, the node of the given tree that each node is, or is a quarter of.
+    leaves: (m,) int64, of at least two lattice cells a side; also returns (n + 4 m,) int64, the
+    node of the given tree that each node is, or is a quarter of.
     """
     west, south, east, north = tree.boxes[leaves].T
     x, y = (west + east) // 2, (south + north) // 2

@@ -57,11 +57,9 @@ class ChildRanges(NamedTuple):
 class Errors(NamedTuple):
     """Arrays by node for the errors: slope, variance given the parent, overdispersion.
 
-    `other` says whether published counts differ from signed ones; then they have their own.
-    `aligned` says whether records lie along lines; then `lines` has the deviations of cuts, and
-    `columns` the records in one column and row; zeros unless the lattice was chosen.
-    `shift_share` is the relative error of what the density moves; 0 for none. `ceiling` has the
-    records that a cell hardly exceeds. `edge_factor` is that of the fit.
+    `other`: of published counts where they differ. `lines`: deviations of cuts, if `aligned`;
+    `columns`: records in one column and row, 0 unless the lattice was chosen. `shift_share`:
+    relative error of what the density moves. `ceiling`: records that a cell hardly exceeds.
     """
 
     slope: Floats
@@ -97,9 +95,7 @@ class FlatTree:
 def flatten_tree(fit: Fit) -> FlatTree:
     """Flatten a fit for the compiled walk; the arrays of the tree are not copied.
 
-    The walk begins at a virtual parent of the root that is known exactly: there the root has the
-    slope 0 and its own variance, and the recursion of `psd.query.traversal` ends without a special
-    case.
+    A virtual parent of the root is known exactly, which ends the recursion without a special case.
     """
     tree, estimates = fit.tree, fit.estimates
     children = ChildRanges(tree.first_child, tree.first_child + tree.children)
@@ -220,11 +216,7 @@ class QueryIndex:
         return parts
 
     def fit_near(self, boxes: Floats) -> Fit:
-        """Fit that answers some boxes, shape (m, 4), in lattice units.
-
-        The first questions of a process are answered from the cells near their boxes, where that is
-        faster.
-        """
+        """Fit for boxes, (m, 4), lattice units; the first from cells near them, where faster."""
         if "fit" in vars(self) or next(self._questions) >= _NEAR_QUESTIONS:
             return self.fit
         near = fit(self.record, boxes, cache=self.cache)
@@ -234,10 +226,7 @@ class QueryIndex:
 
     @cached_property
     def total(self) -> float:
-        """Estimated number of (kept) records, or of users, in the whole domain.
-
-        No cell but the root is fitted, unless counts are rounded together.
-        """
+        """Estimated records, or users, in the domain; fits the root alone unless rounded."""
         if "fit" in vars(self) or self.record.post_processing.estimate == "integer":
             return self.fit.total
         return max(self._root[0], 0.0)
@@ -301,10 +290,7 @@ class CubeWindow:
 
 
 def fitted(slices: Sequence[QueryIndex]) -> Iterator[QueryIndex]:
-    """Slices of a series, ready to be asked one after another; small ones are fitted together.
-
-    Nothing is left of a slice that is not kept when the next one is asked for.
-    """
+    """Slices of a series, small ones fitted together; each is gone when the next is asked for."""
     if len(slices) == 1:
         yield from slices
         return

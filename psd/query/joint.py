@@ -1,8 +1,4 @@
-"""Joint answers of one call: their covariance, totals, differences, ratios and joint intervals.
-
-Answers that share cells share noise. The errors of totals, differences and ratios of answers follow
-from the covariance of the answers, and so does the level at which all intervals hold together.
-"""
+"""Joint answers of one call: covariance, totals, differences, ratios and joint intervals."""
 
 from __future__ import annotations
 
@@ -51,10 +47,10 @@ _ROUNDING = 1e-9
 
 
 def perturbation_covariance(fit: Fit, regions: Regions) -> Floats:
-    """Compute the covariance of the answers by the noise.
+    """Compute the covariance of the answers by the noise, (m, m) float64, records squared.
 
-    Returns (m, m) float64, records squared; exact for signed least-squares answers, see
-    `psd.estimation.least_squares.published_covariance` for others.
+    Exact for signed least-squares answers, see `psd.estimation.least_squares.published_covariance`
+    for others.
 
     P1. It is Z Z' for a sparse matrix Z with a row for each answer and a column for each cell. The
     errors of the estimates are sums of independent innovations, one for each cell [1]_: the root's
@@ -63,8 +59,6 @@ def perturbation_covariance(fit: Fit, regions: Regions) -> Floats:
     of child c, where s_c^2 is its upward variance; nothing else. These coefficients are the rows of
     Z.
 
-    References
-    ----------
     .. [1] Chou, Willsky, Benveniste. "Multiscale Recursive Estimation, Data Fusion, and
        Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
     """
@@ -109,9 +103,7 @@ def _sparse(
 
 
 def edge_covariance(fit: Fit, regions: Regions) -> Floats:
-    """Compute the covariance of answers of a value by cells along their edges.
-
-    Returns (m, m) float64, records squared.
+    """Compute the covariance of answers of a value by cells along edges, (m, m), records squared.
 
     P3. Y Y' for a sparse matrix Y with a row for each answer and a column for each cell: what the
     answer takes of the cells along its edge, by level with the length of its deviation, see
@@ -136,11 +128,7 @@ def _edge_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr
 
 
 def part_variance(fit: Fit, node: Integers, part: Floats) -> Floats:
-    """Compute the variance of the points in parts of leaves.
-
-    node: (n,) int64, leaves; part: (2, n) float64, shares of their points and of their area, of
-    which those of the points alone matter; returns (n,) float64, records squared.
-    """
+    """Variance of the points in parts of leaves, (n,); part: (2, n), shares of points and area."""
     count, uneven = fit.estimates.count[node], fit.dispersion
     return nonuniformity_variance(
         count, part[0], part[1], uneven.overdispersion[node], uneven.cluster_size
@@ -148,18 +136,15 @@ def part_variance(fit: Fit, node: Integers, part: Floats) -> Floats:
 
 
 def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
-    """Compute the covariance of the answers by leaves that two regions both cut.
-
-    Returns (m, m) float64, records squared.
+    """Compute the covariance of answers by leaves that two regions both cut, (m, m) float64.
 
     P2. By polarisation, so that one model of the variance V of a part of a leaf says all: cov(A, B)
     = (V(A or B) + V(A and B) - V(A less B) - V(B less A)) / 2. Where V is n (1 + phi n) f (1 - f)
-    this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a leaf cancel.
+    this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a leaf cancel. A V that is no
+    variance of a measure is made positive semi-definite.
 
-    What the neighbours of leaves say of them is off in all regions alike; see
-    `psd.query.totals.QueryTotals.shift`. Records along a line that two boxes share are
-    missing in one and too many in the other; see `psd.query.lines`. A V that is no variance
-    of a measure is made positive semi-definite.
+    What neighbours say of leaves is off in all regions alike
+    (`psd.query.totals.QueryTotals.shift`); for lines that two boxes share see `psd.query.lines`.
     """
     query, node, part = cut_leaves(regions.traversals())
     covariance = np.zeros((len(regions), len(regions)))
@@ -183,12 +168,7 @@ def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
 
 
 def records_moved(fit: Fit, node: Integers, part: Floats) -> Floats:
-    """Count the records that the density adds to parts of leaves, compared with a uniform one.
-
-    node: (n,) int64, leaves; part: (2, n) float64, shares of their points and of their area;
-    returns (n,) float64, times the relative error of that density,
-    `psd.estimation.fit.Fit.shift_share`.
-    """
+    """Records that the density adds to parts of leaves, (n,), times its relative error."""
     if not fit.shift_share:
         return np.zeros(len(node))
     count = np.maximum(fit.estimates.count[node], 0.0)
@@ -263,8 +243,8 @@ def combine_answers(
 
     estimates, weights: (m,) float64; parts: two of (m, m) float64, the covariance from the noise,
     and from uneven cells; windows: (m,) int64, the number of the window of each answer, ascending.
-    Without a negative weight the interval does not go below `least`, and what is uneven is taken to
-    be alike in all windows, as in the slices of one (`psd.query.totals.SliceSum`).
+    Without a negative weight the interval is not below `least`, and unevenness is alike in all
+    windows, as in the slices of one (`psd.query.totals.SliceSum`).
     """
     estimate = float(weights @ estimates)
     noise, spread = (math.sqrt(max(float(weights @ part @ weights), 0.0)) for part in parts)
@@ -288,10 +268,7 @@ def combine_answers(
 
 
 def divide_answers(estimates: Floats, parts: Sequence[Floats], confidence: float) -> Derived:
-    """Divide the first of two answers by the second; errors over a denominator of 0 are infinite.
-
-    estimates: (2,) float64; parts: two of (2, 2) float64, as in `combine_answers`.
-    """
+    """Divide the first of two answers by the second; parts: (2, 2) each; errors over 0 infinite."""
     x, y = (float(value) for value in estimates)
     ratio = x / y if y > 0 else math.nan
     # Derivatives of x / y by x and by y.
@@ -320,18 +297,15 @@ def _deviation(slope: Floats, covariance: Floats) -> float:
 def fieller_interval(
     x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Compute intervals of ratios x / y of non-negative counts.
+    """Compute intervals of ratios x / y of non-negative counts, (n,) float64 each.
 
-    x, y, their variances and their covariance: (n,) float64; returns (n,) float64 twice, from 0 to
-    infinity where the denominator is not significantly above 0.
+    Infinite upwards where the denominator is not significantly above 0.
 
     P1. Exact for normal errors: all ratios r for which x - r y is within its own normal interval
     [1]_. These are between the roots of a r^2 - 2 b r + q where a > 0, and beyond them where a < 0.
 
-    References
-    ----------
-    .. [1] Fieller. "Some Problems in Interval Estimation." Journal of the Royal Statistical
-       Society B 16(2), 1954.
+    .. [1] Fieller. "Some Problems in Interval Estimation." Journal of the Royal Statistical Society
+       B 16(2), 1954.
     """
     square = two_sided_quantile(confidence) ** 2
     a, b, q = y**2 - square * var_y, x * y - square * cov, x**2 - square * var_x
@@ -356,22 +330,17 @@ _SEED = 20_240_229
 
 
 def simultaneous_level(correlation: Floats, confidence: float) -> float:
-    """Compute the level of each interval so that all of them hold together.
-
-    correlation: (m, m) float64, of errors that are taken to be jointly normal; returns 2 Phi(c) -
-    1, where |z_i| <= c for all i with the confidence.
+    """Level 2 Phi(c) - 1 at which all intervals hold together; correlation: (m, m), jointly normal.
 
     P1. Not below the confidence asked for, and not above what independent answers would need (Sidak
     [1]_), which is below Bonferroni's and enough whatever the correlation.
 
     P2. The same for the same correlation: the directions are fixed.
 
-    A normal vector is a length times a direction. For a direction the length may grow until the
-    first |z_i| reaches c, so the probability is the mean over directions of a chi distribution,
-    which is smooth in c and exact for one answer. Directions are from a scrambled Sobol sequence.
+    A normal vector is a length times a direction, here of a scrambled Sobol sequence: the
+    probability is the mean over directions of a chi distribution, which is smooth in c and exact
+    for one answer.
 
-    References
-    ----------
     .. [1] Sidak. "Rectangular Confidence Regions for the Means of Multivariate Normal
        Distributions." Journal of the American Statistical Association 62(318), 1967.
     """
@@ -643,11 +612,10 @@ def joint_answers(
     column: str = "estimate",
     least: float = 0.0,
 ) -> Joint:
-    """Answers from the totals of each window and both covariances of all of them.
+    """Answers from the totals of each window and both covariances of all of them, (m, m) each.
 
-    parts: (m, m) float64 each, window by window; pairs: (n, 2) int64, areas that overlap;
-    columns_at: columns of all answers by their confidence, those of counts by default; column,
-    least: as in `Joint`.
+    pairs: (n, 2) int64, areas that overlap; columns_at: columns of all answers by their confidence,
+    those of counts by default; column, least: as in `Joint`.
     """
     if columns_at is None:
         together = concatenate(totals)
@@ -761,10 +729,7 @@ def _count_columns(
 
 
 def _overlap(windows: Sequence[Integers], areas: int, pairs: Integers) -> tuple[int, int] | None:
-    """Numbers of two answers that overlap in space and in time, if any do.
-
-    pairs: (n, 2) int64, areas that overlap.
-    """
+    """Two answers that overlap in space and time, if any do; pairs: (n, 2), overlaps in space."""
     if len(pairs):
         return int(pairs[0, 0]), int(pairs[0, 1])
     seen: dict[int, int] = {}

@@ -40,10 +40,7 @@ def answer_values_jointly(
     confidence: float,
     threshold: Threshold,
 ) -> Joint:
-    """Answer a mean or a sum in areas and windows, as `psd.query.joint.answer_windows_jointly`.
-
-    value: ``mean`` or ``sum``, and the number of the value.
-    """
+    """Answer a ``mean`` or ``sum`` and the number of a value, as `answer_windows_jointly` does."""
     check_levels(confidence, threshold)
     check_size(len(areas) * len(windows))
     record, pairs = slices[0].record, np.empty((0, 2), np.int64)

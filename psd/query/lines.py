@@ -1,12 +1,9 @@
-"""Records along lines: errors along the sides of boxes and polygons, and what boxes have in common.
+"""Records along lines: errors along the sides of boxes and polygons, and what boxes share of them.
 
-A side of a box cuts leaves, and the records beside it in all of them may be on its other side
-together: their errors add up, while those of different lines do not.
-
-A side of a polygon along an axis errs as that of a box: the records beside it in all leaves that
-it cuts may be on its other side together. Along a slanting side, leaves hold their records at the
-values of rounded coordinates, on the same side of their middle in neighbouring leaves; that shifts
-the whole side, by less.
+Records beside a side in all leaves that it cuts may be on its other side together, so their errors
+add up; those of different lines do not. Along a slanting side of a polygon, leaves hold their
+records at the values of rounded coordinates, on one side of their middle in neighbouring leaves:
+that shifts the whole side, by less.
 """
 
 from __future__ import annotations
@@ -33,16 +30,12 @@ _PAIRS_PER_BATCH = 2**18
 
 
 def cut_deviation(fit: Fit, axis: int, node: Integers, share: Floats, width: Floats) -> Floats:
-    """Deviation of the records beside a line that cuts leaves from side to side.
+    """Deviation of the records beside a line that cuts leaves from side to side, (n,), records.
 
-    axis: 0 for lines of constant x, 1 of constant y; node: (n,) int64, leaves; share: (n,) float64,
-    part of each leaf on the west or south of the line; width: (n,) float64, of the leaves across
-    the line in lattice units, 0 where the line cuts no single column; returns (n,) float64,
-    records. The `line_deviation` of the fit is not None.
-
-    Where the lattice was chosen, all records of a column are in its middle: a line at p of the
-    column leaves none or all of them on one side, in place of the part p. It is wrong by the
-    smaller of p and 1 - p.
+    axis: 0 for lines of constant x; share: part of each leaf west or south of the line; width: of
+    leaves across it in lattice units, 0 where no single column is cut, (n,) each. Where the lattice
+    was chosen, all records of a column are in its middle: a line at p of it is wrong by the smaller
+    of p and 1 - p.
     """
     deviation: NDArray[np.float64] | None = fit.line_deviation
     assert deviation is not None  # only a release with lines across its leaves is asked
@@ -56,11 +49,10 @@ def cut_deviation(fit: Fit, axis: int, node: Integers, share: Floats, width: Flo
 
 
 def side_deviations(fit: Fit, node: Integers, cells: Floats, boxes: Floats) -> Floats:
-    """Deviation of the records in the part of each leaf that a box covers, for each side.
+    """Deviation of the records in the part of each leaf that a box covers, by side, (n, 4).
 
-    node: (n,) int64, leaves; cells, boxes: (n, 4) float64, the leaves and the boxes in lattice
-    units; returns (n, 4) float64, records, for the west, south, east and north side; 0 for a side
-    that misses the leaf. The `line_deviation` of the fit is not None.
+    cells, boxes: (n, 4) float64, lattice units; west, south, east, north; 0 for a side that misses
+    the leaf.
     """
     size = cells[:, 2:] - cells[:, :2]
     # Sides of the box as shares of its leaf, (n, 2); a side beyond the leaf is on its edge.
@@ -77,10 +69,7 @@ def side_deviations(fit: Fit, node: Integers, cells: Floats, boxes: Floats) -> F
 
 
 def divides_records(share: Floats, area: Floats) -> NDArray[np.bool_]:
-    """Whether leaves are cut, and not just where a density knows that no records are.
-
-    share, area: (n,) float64, covered shares of the records and of the area; returns (n,) bool.
-    """
+    """Whether shares of records and area, (n,), cut leaves, not just where no records can be."""
     is_cut = (area > 0) & (area < 1)
     return is_cut & (share > SHARE_ROUNDING) & (share < 1 - SHARE_ROUNDING)
 
@@ -97,10 +86,7 @@ def cut_pairs(traversal: Traversal) -> tuple[Integers, Integers]:
 
 
 def line_variance(fit: Fit, traversal: Traversal, boxes: Floats) -> Floats:
-    """Variance of the answers to boxes by records along their sides.
-
-    boxes: (queries, 4) float64, lattice units; returns (queries,) float64, records squared.
-    """
+    """Variance of answers to boxes, (queries, 4) in lattice units, by records along their sides."""
     total = np.zeros((4, traversal.queries))
     cells = fit.tree.boxes
     if fit.line_deviation is None:
@@ -119,10 +105,10 @@ def line_variance(fit: Fit, traversal: Traversal, boxes: Floats) -> Floats:
 
 
 def line_matrix(fit: Fit, box: Integers, node: Integers, boxes: Floats) -> sparse.csr_array | None:
-    """Deviations of boxes along lines, for errors that different boxes have in common.
+    """Deviations of boxes along lines: a sparse Z, (m, lines), or None without such records.
 
     box, node: (n,) int64, pairs of a box and a leaf that it cuts; boxes: (m, 4) float64, lattice
-    units; returns a sparse Z, (m, lines) float64, None where no records lie along lines.
+    units.
 
     P1. Z Z' is the covariance: records that are on the other side of a line are missing on one side
     of it and too many on the other. Different lines err independently.
@@ -177,10 +163,7 @@ class _Outlines:
 
 
 def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
-    """Find the sides of polygons, clipped to the domain.
-
-    shapes: (m,), valid polygons and multi-polygons in the CRS of the domain.
-    """
+    """Find the sides of valid polygons, (m,), in the CRS of the domain, clipped to it."""
     import shapely
 
     # Outlines of polygons in lattice units, between two corners each.
@@ -244,12 +227,7 @@ def _runs(ring: Integers, kind: Integers, sign: Floats) -> Integers:
 def side_matrix(
     fit: Fit, region: Integers, node: Integers, sides: Sides, regions: int
 ) -> sparse.csr_array | None:
-    """Deviations of regions along lines; see `psd.query.lines.line_matrix`.
-
-    region, node: (n,) int64, pairs of a region and a leaf that it cuts; returns a sparse Z,
-    (regions, lines) float64, such that Z Z' is the covariance; None where no records lie along
-    lines.
-    """
+    """Deviations of regions along lines, as `line_matrix`; region, node: (n,), pairs."""
     import shapely
     from scipy import sparse
 

@@ -1,19 +1,15 @@
 """Sums and means of values in areas, with both errors and intervals.
 
 A value is two counts of weights, A towards its upper bound and B towards its lower one, that sum to
-the number of records N, see `psd.privacy.values`. Both are answered as counts of records are, by
-estimates given those of N (`psd.estimation.value_shares`), so that both are at least 0 and the mean
-stays within its bounds: lower + width A / N.
+the number of records N (`psd.privacy.values`). Both are estimated given N
+(`psd.estimation.value_shares`), so the mean lower + width A / N is within its bounds. The noise of
+N alone moves A and B together; that of A - p N is what the estimates leave of it.
 
-The noise of N alone moves A and B together. That of A - p N is what the estimates leave of it. The
-interval of a mean is that of a ratio, see `psd.query.joint.fieller_interval`: all p for which A - p
+The interval of a mean is that of a ratio, `psd.query.joint.fieller_interval`: all p for which A - p
 (A + B) may be 0, with a part of the noise of both that agrees with this, and with what values in
-parts of cells differ by. Where the interval of N begins at 0 there is none, and its ends are the
-bounds.
-
-The quality of a mean is judged as that of a count, with the distance of the mean from its lower
-bound in place of the estimate: the origin of a value, such as that of a temperature, has no
-influence. It is poor as well where the noise alone makes the number of records unreliable.
+parts of cells differ by. Where the interval of N begins at 0, its ends are the bounds. A mean is
+judged by its distance from its lower bound, so that the origin of a value has no influence, and is
+poor where the noise makes the number of records unreliable.
 """
 
 from __future__ import annotations
@@ -104,10 +100,7 @@ def single_noise(record: ReleaseRecord) -> float:
 
 
 def mean_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
-    """Mean, both errors, and the ends of the interval; (areas,) float64 each.
-
-    Where there is no interval its ends are the bounds.
-    """
+    """Mean, errors and interval, (areas,) float64 each; the bounds where there is no interval."""
     (low, high), p, records = totals.bounds, totals.share, totals.records
     width = high - low
     # Of almost no records every error is that of a number anywhere between the bounds.
@@ -129,11 +122,7 @@ def mean_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
 
 
 def sum_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
-    """Sum, both errors, and the ends of the interval; (areas,) float64 each.
-
-    The sum is mean N + width (A - p N). Its interval puts that of N, which is longer upwards, and
-    the second term together as squares.
-    """
+    """Sum mean N + width (A - p N), errors and ends, (areas,) each; both terms add as squares."""
     (low, high), p, counts = totals.bounds, totals.share, totals.counts
     width, mean = high - low, low + (high - low) * p
     total = np.where(totals.records > _LEAST_RECORDS, mean * totals.records, 0.0)
@@ -174,8 +163,8 @@ def value_columns(
 ) -> dict[str, Any]:
     """Columns of sums and means, such as ``mean_fare``, ``mean_fare_error``, ``mean_fare_quality``.
 
-    found: totals of weights by the number of the value, and 0 or 1 for its upper or lower bound;
-    asked: ``mean`` or ``sum``, and the number of the value; counts: answers of the records.
+    found: totals by the number of the value, and 0 or 1 for its upper or lower bound; asked:
+    ``mean`` or ``sum``, and that number; counts: answers of the records.
     """
     columns: dict[str, Any] = {}
     for kind, number in asked:
@@ -258,11 +247,7 @@ def _fieller(totals: ValueTotals, confidence: float) -> tuple[Floats, Floats]:
 
 
 def _stretch(totals: ValueTotals, confidence: float) -> Floats:
-    """Square of the quantile of the noise of A - p N, over that of a normal one of its variance.
-
-    The noise of one pair of sums is (1 - p) X - p Y for Laplace X and Y. Noise of many pairs is
-    normal, and so is noise of several levels that were pooled.
-    """
+    """Squared quantile of the noise of A - p N over a normal one's: Laplace for one pair."""
     if not totals.single:
         return np.ones(len(totals.upper))
     p = totals.share
@@ -278,10 +263,7 @@ _SHARES = np.linspace(0.0, 0.5, 33)[:-1]
 
 
 def noise_quantiles(confidence: float) -> Floats:
-    """Quantiles of (1 - p) X - p Y for Laplace X and Y over normal ones of the same variance.
-
-    Returns (32,) float64, for shares p from 0 to below 0.5 in equal steps.
-    """
+    """Quantiles of (1 - p) X - p Y, Laplace, over normal ones, (32,), for p from 0 to below 0.5."""
     reach = np.array([laplace_reach((1 - p, p), 1 - confidence) for p in _SHARES.tolist()])
     deviation = np.sqrt(2 * ((1 - _SHARES) ** 2 + _SHARES**2))
     quantiles: Floats = reach / deviation / two_sided_quantile(confidence)

@@ -1,8 +1,4 @@
-"""Polygons: covered fractions by exact areas, in the CRS of the release.
-
-With a coordinate resolution, records lie on values alone. A leaf that an outline cuts has the share
-of its values inside, not the share of its area: a street along which no value lies takes nothing.
-"""
+"""Polygons: covered fractions by exact areas; with a coordinate resolution, shares of values."""
 
 from __future__ import annotations
 
@@ -37,10 +33,7 @@ _VALUES_PER_BATCH = 2**17
 
 
 def has_few_values(fit: Fit, node: Integers) -> NDArray[np.bool_]:
-    """Whether a share of values is used for leaves: a coordinate resolution, and few values.
-
-    node: (n,) int64, leaves; returns (n,) bool.
-    """
+    """Whether a share of values is used for leaves, (n,): a resolution, and few values."""
     if fit.domain.coordinate_resolution is None:
         return np.zeros(len(node), bool)
     return fit.tree.area[node] <= MAX_VALUES
@@ -49,14 +42,11 @@ def has_few_values(fit: Fit, node: Integers) -> NDArray[np.bool_]:
 def value_shares(
     fit: Fit, shapes: NDArray[np.object_], query: Integers, node: Integers
 ) -> tuple[Floats, Floats]:
-    """Shares of the records and of the values of leaves that lie in polygons.
+    """Shares of the records, by density, and of the values of leaves in polygons, (n,) each.
 
-    shapes: (m,), in the CRS of the release; query, node: (n,) int64, polygon and leaf of each pair;
-    returns (n,) float64 twice: of the records, by the density of the fit, and of the values. The
-    domain has a coordinate resolution.
-
-    A value on the outline is inside where the polygon continues to the north-east, so a polygon
-    that is a box has the answer of the box, and polygons that tile share no value.
+    shapes: (m,), in the CRS of the release; query, node: (n,) int64, pairs. A value on the outline
+    is inside where the polygon continues to the north-east, so polygons that tile share no value
+    and one that is a box has its answer.
     """
     import shapely
 
@@ -106,11 +96,7 @@ _SIDES = 2**19
 def polygon_totals(
     fit: Fit, shapes: NDArray[np.object_], names: Sequence[str] | None = None
 ) -> QueryTotals:
-    """Query totals of polygons; one outside the domain is refused.
-
-    shapes: (m,), valid polygons and multi-polygons in the CRS of the release. Messages name them by
-    `names`, or by their numbers from 1.
-    """
+    """Query totals of valid polygons, (m,), in the CRS of the release; one outside is refused."""
     import shapely
 
     # Batches have few polygons, and few sides in cells.
@@ -148,10 +134,7 @@ def are_outside(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.bool_
 
 
 def traverse_polygons(fit: Fit, shapes: NDArray[np.object_]) -> Traversal:
-    """Cells that polygons cover, and by how much; of leaves, by the density of the fit.
-
-    shapes: (n,), valid, in the CRS of the fit.
-    """
+    """Cells that valid polygons, (n,), cover, and how much of them; of leaves, by the density."""
     return traverse(fit.tree, len(shapes), polygon_fraction(fit, shapes))
 
 

@@ -1,10 +1,7 @@
 """Named regions and unions of them: sums of whole nodes, what they share, and their clipped cells.
 
-Polygons from another file or CRS differ from the regions that they mean by a little area along
-their outlines. Up to a tolerance the polygon is the union of these regions.
-
-A cell that lies inside its region, or that a query covers or misses altogether, is measured by its
-box. Of a cell that the outline of its region cuts, only the part inside its region counts.
+A polygon that differs from regions by up to a tolerance along outlines is their union. Of a cell
+that the outline of its region cuts, only the part inside its region counts.
 """
 
 from __future__ import annotations
@@ -83,10 +80,7 @@ def union_traversal(tree: RegionTree, queries: NamedQueries) -> Traversal:
 
 
 def member_fraction(tree: RegionTree, query: Integers, region: Integers) -> Fraction:
-    """Share of the lowest regions of each node that are in each query.
-
-    query, region: (n,) int64, query and lowest region of each pair.
-    """
+    """Share of the lowest regions of each node in each query; query, region: (n,) int64, pairs."""
     frame, lowest = tree.frame, tree.regions.size
     members = np.unique(query * lowest + region)
 
@@ -149,10 +143,7 @@ _FIRST_PAIRS = 4
 
 
 def with_unions(tree: RegionTree, shapes: NDArray[np.object_], cells: Fraction) -> Fraction:
-    """Measure covered shares of polygons; those that are unions of regions cut no cell.
-
-    shapes: (m,), in the CRS of the release; `cells` measures the others.
-    """
+    """Covered shares of polygons, (m,); unions cut no cell, `cells` measures the others."""
     # A union is answered by the counts of whole regions, without an error of cells that are cut.
     is_union, query, region = find_unions(tree, shapes)
     if not is_union.any():
@@ -173,10 +164,7 @@ def with_unions(tree: RegionTree, shapes: NDArray[np.object_], cells: Fraction) 
 def find_unions(
     tree: RegionTree, shapes: NDArray[np.object_]
 ) -> tuple[NDArray[np.bool_], Integers, Integers]:
-    """Find the polygons that are unions of lowest regions, and these regions.
-
-    shapes: (m,), valid, in the CRS of the release; returns whether each is a union, (m,) bool, and
-    the pairs of a polygon and a lowest region, (n,) int64 twice.
+    """Find which polygons are unions of lowest regions, (m,) bool, and the pairs, (n,) int64 twice.
 
     P1. The area in which a union differs from its polygon is at most `TOLERANCE` of the polygon,
     and in each region at most `TOLERANCE` of the region. Areas in no region have no records and are
@@ -268,10 +256,7 @@ _TINY = 1e-300
 
 
 def region_box_fraction(tree: RegionTree, boxes: Floats) -> Fraction:
-    """Measure covered shares of nodes by boxes; records lie evenly in the part inside a region.
-
-    boxes: (m, 4) float64, lattice units, clipped to the lattice.
-    """
+    """Covered shares of nodes by boxes, (m, 4) in lattice units; even inside a region."""
 
     def fraction(query: Integers, node: Integers) -> tuple[Floats, Floats]:
         cell, box = tree.boxes[node].astype(np.float64), boxes[query]
@@ -292,11 +277,9 @@ def region_box_fraction(tree: RegionTree, boxes: Floats) -> Fraction:
 
 
 def clipped_share(tree: RegionTree, node: Integers, part: Floats, share: Floats) -> Floats:
-    """Share of the area of leaves inside their regions that lies in parts of their boxes.
+    """Share of the area of leaves inside their regions that lies in parts, (n, 4), of their boxes.
 
-    node: (n,) int64, leaves; part: (n, 4) float64, parts of their boxes in lattice units; share:
-    (n,) float64, of each box in its part: the answer for a leaf that is not clipped; returns (n,)
-    float64.
+    share: (n,) float64, of each box in its part: the answer for a leaf that is not clipped.
     """
     clipped = np.flatnonzero(is_clipped(tree, node))
     leaf, result = node[clipped], share.copy()
@@ -322,11 +305,7 @@ class RegionPieces:
         self._pieces: dict[int, Any] = {}
 
     def shares(self, shapes: NDArray[np.object_], query: Integers, node: Integers) -> Floats:
-        """Share of each cell inside its region that a polygon covers.
-
-        shapes: (m,), in the CRS of the release; query, node: (n,) int64, pairs of a query and a
-        leaf that is clipped; returns (n,) float64.
-        """
+        """Share of clipped leaves inside their regions that polygons cover, (n,) float64."""
         import shapely
 
         # The pieces of cells that were not measured before are cut now, and kept.

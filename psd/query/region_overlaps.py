@@ -1,7 +1,4 @@
-"""Overlaps of the regions of one call: the leaves that they cut, and the area that two share.
-
-Boxes and polygons differ only in how a part of a leaf is measured.
-"""
+"""Overlaps of the regions of one call: the leaves that they cut, and the area that two share."""
 
 from __future__ import annotations
 
@@ -187,10 +184,7 @@ class Polygons:
 
 
 def common_regions(regions: Regions, pairs: Integers) -> Regions:
-    """What two boxes, polygons or unions of regions have in common.
-
-    pairs: (n, 2) int64, that overlap.
-    """
+    """What pairs, (n, 2), of overlapping boxes, polygons or unions of regions have in common."""
     first, second = pairs.T
     if isinstance(regions, NamedUnions):
         rows, labels = regions.queries.rows, regions.queries.labels
@@ -223,11 +217,7 @@ def _polygonal(shape: Any) -> Any:
 
 
 def cut_leaves(traversals: Iterable[tuple[int, Traversal]]) -> tuple[Integers, Integers, Floats]:
-    """List the leaves that each region cuts, by leaf and region, with the covered shares.
-
-    Returns region and node, (n,) int64 each, and part, (2, n) float64: covered shares of the points
-    of the leaf and of its area. Traversals are those of `Regions.traversals`.
-    """
+    """Region and node, (n,), of the leaves that are cut; shares of points and area, (2, n)."""
     query, node, part = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((2, 0))]
     for start, traversal in traversals:
         for level in traversal.levels:

@@ -78,11 +78,7 @@ def query_totals(
     boxes: NDArray[np.float64] | None = None,
     sides: Sides | None = None,
 ) -> QueryTotals:
-    """Compute the totals of queries from their traversal.
-
-    boxes: (queries, 4) float64, lattice units, if the queries are boxes; `sides`, if they are
-    polygons.
-    """
+    """Totals of queries from their traversal; boxes: (queries, 4) in lattice units."""
     estimates, count, number = fit.estimates, fit.estimates.count, traversal.queries
     estimate, signed, leaf_variance, shift, beyond = np.zeros((5, number))
     rounding: Floats | float = 0.0
@@ -172,15 +168,10 @@ class SliceSum:
 
     P2. The error of unevenness is at least that of the sum, whatever the slices have in common.
 
-    The published answer of a slice is never negative, so a sum of published answers of nearly empty
-    slices would be too large by about .4 standard deviations of the noise for each. So the answers
-    of least squares are added, which may be negative and are unbiased; the sum is cut at 0.
-
-    Noise is drawn anew for each slice, so its variances add up. Unevenness is not independent: a
-    town in the corner of a cell is there in every slice. What the slices have in common is not
-    known. The standard deviation of a sum is at most the sum of the standard deviations
-    (Minkowski), and reaches it where all slices are wrong in the same direction. This largest value
-    is taken, for edges as well.
+    Signed answers are added, and the sum is cut at 0: published ones, never negative, would add up
+    to a bias of about .4 standard deviations for each nearly empty slice. Noise is independent, so
+    variances add up. Unevenness is not: the largest standard deviation of a sum, that of slices
+    which are all wrong in one direction (Minkowski), is taken, for edges as well.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,7 @@
 """Traversal of the tree: the cells that a query covers, and totals over them.
 
-Level by level, from the root: a cell outside is dropped, a cell inside is taken whole, a leaf
-that is cut contributes its covered fraction, and any other cell is opened. Only the cells that
-are cut are ever opened.
+A cell outside is dropped, a cell inside is taken whole, a cut leaf contributes its covered
+fraction, and any other cell is opened.
 
 .. [1] Crow. "Summed-Area Tables for Texture Mapping." SIGGRAPH 1984.
 """
@@ -68,10 +67,9 @@ def traverse_within(
     pairs: float,
     is_end: NDArray[np.bool_] | None = None,
 ) -> Traversal | None:
-    """Traverse the tree; None if several queries meet more than this number of pairs.
+    """Traverse as `traverse`; None if several queries meet more than this number of pairs.
 
-    A single query is always completed. For the arguments see `traverse`. Nodes that are not opened
-    are leaves, or those of `is_end`, (nodes,) bool; then with the shares of the leaf below them.
+    Nodes of `is_end`, (nodes,) bool, are not opened either, and have the shares of the leaf below.
 
     P1. Totals stay where a leaf is an only child and its parent is not opened: both have one count,
     the slope of the leaf is 1, and its parent explains all of its estimate.
@@ -109,10 +107,7 @@ def traverse_within(
 
 
 def weighted_total(traversal: Traversal, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum of fraction times value over the cells that make up each query.
-
-    values: (nodes,) float64; returns (queries,) float64.
-    """
+    """Sum of fraction times value, (nodes,), over the cells of each query, (queries,) float64."""
     result = np.zeros(traversal.queries)
     for level in traversal.levels:
         # Cells that were opened have the fraction 0 here; their children stand for them.
@@ -123,9 +118,7 @@ def weighted_total(traversal: Traversal, values: NDArray[np.float64]) -> NDArray
 
 
 def perturbation_variance(traversal: Traversal, estimates: Estimates) -> NDArray[np.float64]:
-    """Variance of each answer that the noise causes, from the exact covariance of the estimates.
-
-    Returns (queries,) float64, records squared, for the signed least-squares answer.
+    """Variance of each signed answer by the noise, (queries,), by the covariance of estimates.
 
     P1. It is w' Sigma w, without a matrix. Given its parent's estimate x, a family has means that
     grow with x by the slopes k and covariance diag(s^2) - s^2 s^2' / S, where s^2 are the upward
@@ -160,11 +153,7 @@ def perturbation_variance(traversal: Traversal, estimates: Estimates) -> NDArray
 def innovations(
     traversal: Traversal, estimates: Estimates
 ) -> Iterator[tuple[TraversalLevel, NDArray[np.float64]]]:
-    """Pairs of each level, and the parts s_c (a_c - a) that answers take of their innovations.
-
-    From the lowest level to the root, whose innovation is its own error; for the names see P1 of
-    `perturbation_variance`, which adds up the squares.
-    """
+    """Parts s_c (a_c - a) of innovations by level, up; see P1 of `perturbation_variance`."""
     slope = np.zeros(0)
     below: TraversalLevel | None = None
     for level in reversed(traversal.levels):
@@ -181,11 +170,10 @@ def innovations(
 
 
 def edge_squares(traversal: Traversal, estimates: Estimates) -> NDArray[np.float64]:
-    """Compute what the variance of each answer gains if errors along its edge have one sign.
+    """Variance that answers gain if errors along edges have one sign, (queries,), records squared.
 
-    Returns (queries,) float64, records squared: by level, the square of the sum of the parts above
-    0, of cells of which a query takes more than of their families, less the sum of their squares;
-    see `innovations`. It is 0 for a cell.
+    By level, the squared sum of the parts above 0 (`innovations`: of cells of which a query takes
+    more than of their families), less the sum of their squares. It is 0 for a cell.
     """
     gained = np.zeros(traversal.queries)
     for level, part in innovations(traversal, estimates):
@@ -211,11 +199,7 @@ class Mesh:
     share: Floats
 
     def table(self, values: Floats) -> Floats:
-        """Sum of the values of leaves south and west of every line, the lines of parts included.
-
-        values: (nodes,) float64, of which those of leaves are read; returns (rows parts + 1,
-        columns parts + 1) float64.
-        """
+        """Sum of the values of leaves south and west of all lines, (rows + 1, columns + 1)."""
         rows, columns, parts, _ = self.share.shape
         cells = values[self.leaf][:, :, None, None] * self.share
         sums = np.zeros((rows * parts + 1, columns * parts + 1))
@@ -224,10 +208,7 @@ class Mesh:
         return sums
 
     def totals(self, table: Floats, boxes: Floats) -> Floats:
-        """Sum of covered share times value of boxes.
-
-        boxes: (n, 4) float64, lattice units, inside the lattice; returns (n,) float64.
-        """
+        """Sum of covered share times value of boxes, (n, 4), lattice units inside the lattice."""
         result = np.empty(len(boxes))
         for start in range(0, len(boxes), _BOXES_PER_BATCH):
             chunk = boxes[start : start + _BOXES_PER_BATCH]
@@ -246,10 +227,7 @@ class Mesh:
 
 
 def leaf_mesh(tree: Tree, density: Density | None) -> Mesh | None:
-    """Leaves as a mesh; None if they do not form rows and columns, or form too many.
-
-    Without a density, which is even or smooth, counts lie evenly in their leaves.
-    """
+    """Leaves as a mesh of rows and columns; None if they form none or too many."""
     parts = PARTS if isinstance(density, SmoothDensity) else 1
     leaves = np.flatnonzero(tree.is_leaf)
     if len(leaves) * parts**2 > MAX_MESH_CELLS or not (density is None or parts == PARTS):

@@ -1,22 +1,16 @@
 """Errors of means along the edge of an area: how far they agree, learnt from the release.
 
-Shares of small cells are moved towards those of their families, see
-`psd.estimation.value_shares`. Where values rise towards a centre, all cells inside the edge of an
-area are moved down, and their errors add up. The variance by independent errors leaves this out: in
-large areas intervals held in half of all cases.
+Shares of small cells are moved towards those of their families (`psd.estimation.value_shares`), so
+where values rise towards a centre, errors inside the edge add up. c times the squares of
+`psd.query.traversal.edge_squares` is added to the variance of A - p N, one c for each value. Least
+squares of the weights, which nothing was moved in, say how far squares around the records are off:
+their excess T = (1 - p) A - p B has the expected square |V - U| + c X, where V is its own variance
+by the noise, U that of the estimates, and X are the squares of the edge [1]_. c is found by least
+squares of (T^2 - |V - U|) / V and X / V, and not below 0.
 
-The edge adds c times the squares of `psd.query.traversal.edge_squares` to the variance of A - p N.
-One number c is learnt for each value. Least squares of the weights, which nothing was moved in, say
-how far squares around the records are off: their excess T = (1 - p) A - p B has the expected square
-|V - U| + c X, where V is its own variance by the noise, U that of the estimates, and X are the
-squares of the edge [1]_. c is found by least squares of (T^2 - |V - U|) / V and X / V, and not
-below 0. Small squares, which are chosen where noise is positive, have nearly no X and so no say.
-
-References
-----------
 .. [1] Hausman. "Specification Tests in Econometrics." Econometrica 46(6), 1978: the difference of
-   two estimates has the difference of their variances, if the more precise one has no bias.
-   Where most cells are empty, that may be least squares.
+   two estimates has the difference of their variances, if the more precise one has no bias. Where
+   most cells are empty, that may be least squares.
 """
 
 from __future__ import annotations
@@ -41,10 +35,7 @@ _LEAST_RECORDS = 1e-9
 
 
 def learn_edge_factor(fits: Sequence[Fit], plain: Sequence[Estimates]) -> float:
-    """Learn c of a value.
-
-    fits: of the weights towards the upper and the lower bound; plain: least squares of both.
-    """
+    """Learn c of a value from fits of its weights to both bounds, and least squares of both."""
     tree, count = fits[0].tree, [each.estimates.count for each in fits]
     boxes = _squares_around(tree, count[0] + count[1])
     traversal = traverse(tree, len(boxes), box_fraction(fits[0], boxes))

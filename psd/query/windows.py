@@ -38,10 +38,10 @@ def answer_windows(
     threshold: Threshold,
     values: Sequence[tuple[str, int]] = (),
 ) -> list[dict[str, Any]]:
-    """Answer areas in each window; nothing is left of a slice when the next one is asked.
+    """Answer areas in windows, slice by slice; nothing is left of a slice when the next is asked.
 
-    windows: ascending numbers of `slices`, at least one each; values: ``mean`` or ``sum``, and the
-    number of the value. Each slice is in a window.
+    windows: ascending numbers of `slices`, each in a window; values: ``mean`` or ``sum``, and the
+    number of the value.
     """
     check_levels(confidence, threshold)
     record = slices[0].record
