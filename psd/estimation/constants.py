@@ -1,11 +1,8 @@
-"""Constants of the estimates that were chosen rather than derived.
+"""Constants of the estimates that were chosen by hand rather than derived.
 
 A change here changes the answers of releases that exist, so it takes another number of
-`psd.release.post_processing.INFERENCE_VERSION`.
-
-``python lab/constants.py --data FOLDER`` answers the same builds with other values of each of them,
-and prints coverage, predicted errors, widths and scores beside those of the value that stands here
-(docs/measured/data/constants.csv). It fits none by itself: a person tried candidates and chose.
+`psd.release.post_processing.INFERENCE_VERSION`. ``python lab/constants.py --data FOLDER`` compares
+other values of each of them (docs/measured/data/constants.csv).
 """
 
 from __future__ import annotations

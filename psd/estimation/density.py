@@ -1,14 +1,9 @@
 """Density inside the leaves: uniform, changing smoothly, or that of a public covariate.
 
-A leaf keeps its count; only its distribution inside the leaf is estimated. The smooth estimate at a
-position is the mean density of a window as large as the leaf. Post-processing: only published
-counts are read.
-
-By dasymetric mapping [1]_, the density inside a leaf is proportional to the covariate. A leaf in
-which the covariate is 0 keeps its count too, spread evenly. Post-processing.
-
-A covariate that is only roughly right is wrong in the same direction in all leaves of a query: too
-few records where it is dense, or too many. The divisions of the cells above tell how wrong.
+A leaf keeps its count; only its distribution inside is estimated, from published counts alone. By
+dasymetric mapping [1]_ it is proportional to the covariate, and even where that is 0. A covariate
+that is only roughly right is wrong in the same direction in all leaves of a query; the divisions of
+the cells above tell how wrong.
 
 .. [1] Wright. "A Method of Mapping Densities of Population, with Cape Cod as an Example."
    Geographical Review 26(1), 1936.
@@ -70,10 +65,10 @@ class Density(Protocol):
     """Density of the points inside the leaves."""
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
-        """Share of each leaf's count in a box inside it.
+        """Share of each leaf's count in a box inside it, (n,) float64.
 
-        node: (n,) int64, leaves; low, high: (n, 2) float64, south-west and north-east corner of the
-        boxes, 0 to 1 across the leaf, x before y; returns (n,) float64.
+        low, high: (n, 2) float64, south-west and north-east corner, 0 to 1 across the leaf, x
+        before y.
         """
 
     def polygon(
@@ -84,11 +79,7 @@ class Density(Protocol):
         which: Integers,
         from_lattice: CoordinateTransform,
     ) -> Floats:
-        """Share of each leaf's count in a polygon.
-
-        node: (n,) int64, leaves; which: (n,) int64, index of the outline in each leaf; returns (n,)
-        float64. `from_lattice` gives coordinates of boxes in lattice units.
-        """
+        """Share of each leaf's count in the outline of number `which`, (n,) float64."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,11 +178,7 @@ class SmoothDensity:
         return np.stack(of_axes, axis=1).reshape(-1, PARTS)
 
     def shares(self, leaf: Integers) -> Floats:
-        """Shares of leaves, shape (n, PARTS, PARTS); rows from the south, columns from the west.
-
-        Not negative, 1 in all for a leaf. Those of very many leaves are not kept: they take more
-        memory than the rest of a release.
-        """
+        """Shares of leaves, (n, PARTS, PARTS), from the south-west, not negative, 1 in all."""
         if self._keeps(leaf):
             return self.share.take(self.rank.take(leaf), axis=0)
         return np.concatenate(
@@ -293,22 +280,19 @@ def smooth_density(
 ) -> SmoothDensity:
     """Smooth the density of the leaves, each keeping its count.
 
-    count: (nodes,) float64, published, not negative; those of other leaves than the ones of
-    `passes` are not read. For each pass, `passes` have the leaves with mass in the surroundings of
-    those of the next one, and a window with these surroundings; elsewhere the density is not
-    defined. By default there are all leaves.
+    count: (nodes,) float64, published, not negative. For each pass, `passes` have the leaves with
+    mass in the surroundings of those of the next one, and a window with these surroundings; by
+    default all leaves. Elsewhere the density is not defined.
 
     P1. Shares of the leaves of the last of `passes` are those without `passes`, to rounding.
 
     Pycnophylactic interpolation [1]_ in two passes: the density of a part becomes the mean over a
     window of the leaf's own size around it, and the parts of a leaf are scaled back to their sum.
-    Windows end at the edge of the domain. An empty leaf stays uniform. Inside a cell of the lattice
-    the density is even: no position inside it was recorded.
+    Windows end at the edge of the domain. An empty leaf stays uniform, and a cell of the lattice
+    even.
 
-    References
-    ----------
-    .. [1] Tobler. "Smooth Pycnophylactic Interpolation for Geographical Regions." Journal of
-       the American Statistical Association 74(367), 1979.
+    .. [1] Tobler. "Smooth Pycnophylactic Interpolation for Geographical Regions." Journal of the
+       American Statistical Association 74(367), 1979.
     """
     scale = raster_scale(lattice)
     density: SmoothDensity | None = None
@@ -331,10 +315,7 @@ def smooth_density(
 
 
 def least_mass(count: Floats) -> float:
-    """Mass that is more than the rounding errors of a surface, which grow with the total.
-
-    Where there are no records around a leaf that a box cuts, its share would follow from them.
-    """
+    """Mass above the rounding errors of a surface, which would be shares where no records are."""
     return _ROUNDING * float(count[0])
 
 
@@ -384,13 +365,9 @@ def _strip_edges(boxes: Floats, axis: int) -> Floats:
 def _summed_mass(batches: Iterable[tuple[Floats, Floats]], mesh: RasterMesh) -> Floats:
     """Mass south and west of every line of a mesh, shape (rows, columns).
 
-    Batches are boxes in raster units and the mass of their parts, shape (n, p, p), row by row from
-    the south; p is 1 or PARTS.
-
-    Each corner of a part adds a ramp in x times a ramp in y. A ramp that begins between two
-    lines is, on the lines, a mixture of the ramps that begin on them; so corners are laid on
-    the four lines around them, and adding up twice along each axis makes the ramps. Sums go from
-    box to box, so they do not depend on how boxes come in batches.
+    Batches are boxes in raster units and the mass of their parts, (n, p, p), row by row from the
+    south; p is 1 or PARTS. Each corner of a part adds a ramp in x times one in y, laid on the four
+    lines around it; adding up twice along each axis makes the ramps, whatever the batches.
     """
     corners, columns = np.zeros(mesh.shape), mesh.shape[1]
     for boxes, mass in batches:
@@ -414,11 +391,7 @@ def _summed_mass(batches: Iterable[tuple[Floats, Floats]], mesh: RasterMesh) -> 
 
 
 def _ramps(mesh: RasterMesh, axis: int, boxes: Floats, strips: int) -> tuple[Integers, Floats]:
-    """Lines where the ramps of strips of boxes begin, and their slopes, shape (n, strips, ramps).
-
-    A strip has a ramp up where it begins and one down where it ends. What lies beyond the mesh
-    begins and ends on its edge.
-    """
+    """Lines in the mesh where ramps of strips begin, and their slopes, (n, strips, ramps)."""
     low, high = _strip_ends(boxes, axis, strips)
     first, last = mesh.lines[axis][[0, -1]]
     slope = 1 / (high - low)
@@ -435,10 +408,7 @@ def _ramps(mesh: RasterMesh, axis: int, boxes: Floats, strips: int) -> tuple[Int
 
 
 def _strip_ends(boxes: Floats, axis: int, strips: int) -> tuple[Floats, Floats]:
-    """Low and high ends of the strips of each box along an axis, shape (n, strips).
-
-    Strips thinner than a raster cell are widened to the cell that they begin in.
-    """
+    """Low and high ends of strips of boxes on an axis, (n, strips), a raster cell or wider."""
     if strips == 1:
         low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
     else:
@@ -466,10 +436,7 @@ _TINY = 1e-300
 
 
 def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
-    """Share of each node in the mass of its parent, or in its area if the mass is 0.
-
-    Returns (nodes,) float64, 1 for the root. Without a covariate, shares are those of areas.
-    """
+    """Share of each node in the mass of its parent, or in the area if that is 0; (nodes,)."""
     area = tree.area.astype(np.float64)
     share = np.ones(len(tree))
     # By area first, which stays where the covariate says that nobody is.
@@ -484,11 +451,10 @@ def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
 
 
 def region_shares(tree: RegionTree, covariate: Covariate | None) -> Floats:
-    """Share of each cell in the mass of its parent inside their region, or in its area there.
+    """Share of each cell in the mass of its parent inside their region, or in its area, (nodes,).
 
-    Returns (nodes,) float64; 0 for named regions and the nodes between them, whose records are not
-    shared out by area. The mass of a covariate in a cell is taken to be even inside and outside the
-    region.
+    It is 0 for named regions and the nodes between them, whose records are not shared out by area.
+    Mass in a cell is taken to be even inside and outside the region.
     """
     mass = tree.clipped_area
     if covariate is not None:
@@ -555,17 +521,14 @@ class _Products:
 
 
 def covariate_error(tree: Tree, estimates: Estimates, share: Floats, even: Floats) -> float:
-    """Estimate the relative error of what a covariate moves inside the leaves.
+    """Relative error of what a covariate moves in leaves: 1 if it should move nothing, or twice.
 
     share, even: (nodes,) float64, of its parent's records that each node has by the covariate, and
-    without it; returns a number in [0, 1]: 0 for a covariate that is right, 1 if it should move
-    twice as much, or nothing.
-
-    The deviations z - g Z of children from their shares g of a family of Z records are regressed on
-    (g - a) Z, where a is the share without the covariate. What the noise adds to both products is
-    subtracted. For the leaves of a level, both are summed over the families on the levels just
-    above it, as in `psd.estimation.nonuniformity.overdispersion_of_leaves`; the result is the mean
-    over the records of the leaves.
+    without it. The deviations z - g Z of children from their shares g of Z records are regressed on
+    (g - a) Z, a the share without the covariate, less what the noise adds to both products. Sums
+    are over the levels just above the leaves, as in
+    `psd.estimation.nonuniformity.overdispersion_of_leaves`; the result is the mean over the records
+    of the leaves.
     """
     products = join_parts(
         _Products,

@@ -1,10 +1,8 @@
 """The fit of a record: estimates of its cells, their variances, and how records lie inside them.
 
-Post-processing: a function of the record alone, which costs no epsilon. All noisy counts have a say
-in every estimate, but the medians and the smooth density of most cells are used by no answer to a
-few boxes. A fit near boxes leaves these out: an answer needs the counts of the cells that its box
-meets, and how the records lie in the leaves that it cuts. A smooth density in a leaf depends on the
-leaves around it, one leaf's width away for each pass of the smoothing.
+Post-processing of the record alone. A fit near boxes leaves out medians and smooth densities of
+cells that no answer needs: it has the cells that the boxes meet, and the leaves within one leaf's
+width for each pass of the smoothing.
 """
 
 from __future__ import annotations
@@ -94,10 +92,7 @@ _LIMIT = 0.25
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit:
-    """Estimates, variances and densities of a record; arrays that cannot be written to.
-
-    A fit near boxes has counts of the cells of its `zone` alone; others are not a number.
-    """
+    """Estimates, variances and densities, not to be written to; counts outside a `zone` are NaN."""
 
     record: ReleaseRecord  # what was published
     # Consistent estimates of every cell with variances; counts by the post-processing.
@@ -147,10 +142,7 @@ class Fit:
 
     @property
     def shift_share(self) -> float:
-        """Relative error of what the density moves inside leaves.
-
-        A constant for a smooth density, from the counts for a covariate; a boundary is right.
-        """
+        """Relative error of what the density moves in leaves; none for a boundary."""
         return float(self.inside[0])
 
     @cached_property
@@ -175,20 +167,14 @@ class Fit:
 
     @cached_property
     def column_records(self) -> Floats | None:
-        """Records in one column and one row of each leaf, all on one side of a line inside it.
-
-        (2, nodes) float64; None unless the lattice was chosen.
-        """
+        """Records in one column and row of each leaf, (2, nodes), if the lattice was chosen."""
         columns = column_records(self.tree, self.estimates.count, self.domain)
         _lock(columns)
         return columns
 
     @cached_property
     def density(self) -> Density | None:
-        """Density of the records inside the leaves; None where it is uniform.
-
-        Computed when it is first used: it takes longer than all the rest, and cells need none.
-        """
+        """Density inside the leaves, None where uniform; slow, so computed at its first use."""
         record, count = self.record, np.maximum(self.estimates.count, 0.0)
         tree, lattice, kind = record.tree, record.domain.lattice, record.post_processing.density
         if kind == "uniform":
@@ -225,9 +211,8 @@ def fit(
 ) -> Fit:
     """Fit the cells of a record, or those near some boxes where that is faster.
 
-    near: (m, 4) float64, lattice units, boxes that are all that is asked about. The cache of a fit
-    near boxes keeps what depends on all cells, and nothing of what is near. `unpruned`: estimates
-    of all cells before they are pruned or rounded, where they are known.
+    near: (m, 4) float64, lattice units, all that is asked about; the cache then keeps only what
+    depends on all cells. `unpruned`: estimates before pruning and rounding, where they are known.
 
     P1. A function of the record alone: it costs no epsilon.
 
@@ -310,10 +295,7 @@ def _fit_some(records: Sequence[ReleaseRecord]) -> Iterator[Fit]:
 
 
 def rounded_counts(record: ReleaseRecord, count: Floats) -> Floats:
-    """Integers of estimates of a release, (nodes,) float64, by its content; see `round_counts`.
-
-    They are those of the view ``integer``, whatever the view of the record is.
-    """
+    """Integers of estimates, (nodes,), of the view ``integer``, by the content of the release."""
     header = record_header(record)
     # As in version 1: a version of other intervals rounds no count another way.
     header |= {"view": {**header["view"], "estimate": "integer"}, "inference": 1}
@@ -324,11 +306,10 @@ def rounded_counts(record: ReleaseRecord, count: Floats) -> Floats:
 
 
 def fit_weights(of_records: Fit, number: int) -> tuple[tuple[Fit, Fit], list[Estimates]]:
-    """Fit the weights of a value towards its upper and its lower bound, given the fit of records.
+    """Fit the weights of a value towards both bounds, given the fit of the records they sum to.
 
-    The weights sum to the records, see `psd.estimation.value_shares.share_weights`. The dispersion
-    of the first is that of A - p N in parts of cells. The second result is least squares of both
-    weights, which know nothing of the records and are moved nowhere.
+    The dispersion of the first is that of A - p N in parts of cells. The second result is least
+    squares of both weights, which know nothing of the records and are moved nowhere.
     """
     record, shares = of_records.record, of_records.parent_shares
     parts = [record.value_part(number, side) for side in (0, 1)]
@@ -372,10 +353,7 @@ def _lock(*arrays: object) -> None:
 
 
 def fit_least_squares(record: ReleaseRecord) -> Estimates:
-    """Least squares of a record before a prior and pruning.
-
-    The published counts are the signed ones where the post-processing has others.
-    """
+    """Least squares before a prior and pruning; published counts may be the signed ones."""
     return infer_counts(
         record.tree,
         record.scale,
@@ -387,11 +365,7 @@ def fit_least_squares(record: ReleaseRecord) -> Estimates:
 
 
 def predicts_published(record: ReleaseRecord) -> bool:
-    """Whether errors from the noise are predicted for the published counts.
-
-    Posterior medians, and counts that must not be negative, hold empty cells near 0. Signed
-    counts, and those of a local model, have the covariance of least squares.
-    """
+    """Whether noise errors are of published counts, which hold empty cells near 0 unless signed."""
     return record.local is None and record.post_processing.estimate != "signed"
 
 
@@ -426,11 +400,7 @@ def _all_estimates(
 def _medians(
     record: ReleaseRecord, estimates: Estimates, zone: NearZone | None, cache: FitCache | None
 ) -> Floats:
-    """Posterior medians of all counts, or of those in a zone.
-
-    Those of the first levels depend on all cells. The cache keeps them, so that others can be
-    computed one subtree at a time.
-    """
+    """Posterior medians of all counts, or in a zone; the cache keeps those of the first levels."""
     tree, empty = record.tree, _empty_leaves(record)
 
     def medians(opened: Integers | None = None, top: Floats | None = None) -> Floats:
@@ -457,11 +427,7 @@ def _medians(
 
 
 def _inside_cells(fit: Fit) -> Floats:
-    """How records lie inside cells, as one array (2 + lines + nodes,) float64.
-
-    Error of the density (`Fit.shift_share`), cluster size, `PATTERN_SHAPE` numbers of lines,
-    overdispersion of each node.
-    """
+    """One array (2 + lines + nodes,): error of the density, cluster size, lines, overdispersion."""
     record, estimates, shares = fit.record, fit.estimates, fit.parent_shares
     tree, domain, kind = record.tree, record.domain, record.post_processing.density
     shift = SMOOTH_SHIFT if kind == "smooth" else 0.0

@@ -1,8 +1,7 @@
 """Fitted numbers of large releases, kept in a folder of the user between processes.
 
-The fit of a release is a function of its content, so a copy on disk only saves time: it is public,
-and it may be deleted at any time. A copy is never read from beside a release file, where the sender
-of the file could have placed one. It has no pickle, and is used only if it belongs to the user
+A copy only saves time, is public and may be deleted. It is never read from beside a release file,
+where the sender could have placed one; it has no pickle, and is used only if it belongs to the user
 alone, has the right size and has its own digest.
 """
 
@@ -108,10 +107,7 @@ def recall(
     shape: tuple[int, ...],
     compute: Callable[[], Sequence[Floats]],
 ) -> list[Floats]:
-    """Return the numbers of some names, one array for each.
-
-    From the cache if all of them are in it; else they are computed, and kept there if there is one.
-    """
+    """Arrays of some names, from the cache if all are in it; else computed and kept there."""
     stored: list[Floats] = []
     if cache is not None:
         for name in names:

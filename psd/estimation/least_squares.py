@@ -1,16 +1,9 @@
-"""From noisy counts to consistent estimates, signed and not negative.
+"""From noisy counts to consistent estimates, signed and not negative: post-processing.
 
-Post-processing: only the noisy integers and their epsilons are read, so they cost no epsilon.
-
-Post-processing: the number follows from the digest of the release, so that all readers of a file
-have the same integers.
-
-The variance depends on the true share of the devices in a node. If it were computed from the node's
-own estimate, an estimate that is too high would get a larger variance and a smaller weight, and
-sums would drift: by one standard deviation in a box around a dense place, of 10,000 devices with
-epsilon 4 (`pytest tests/apps/local/test_rounds.py -k drift`). So it is computed at shares that are
-pooled over the whole tree, twice: first with the weights of the noise alone, then with those at the
-first shares.
+Integers follow from the digest of the release, so that all readers have the same ones. Variances of
+support counts depend on true shares, and by a node's own estimate sums would drift (`pytest
+tests/apps/local/test_rounds.py -k drift`); so they are computed at shares that are pooled over the
+whole tree, twice: by the noise alone, then by those at the first shares.
 
 .. [1] Madow. "On the Theory of Systematic Sampling, II." The Annals of Mathematical Statistics
    20(3), 1949. https://doi.org/10.1214/aoms/1177729988
@@ -43,11 +36,7 @@ _GROUP = 2 * POOLING_PEERS + 1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurements:
-    """What was measured of each node: a value in records, and its variance.
-
-    The variance of a noisy count follows from the noise of its tree. Support counts of reports are
-    measured by `psd.estimation.least_squares`.
-    """
+    """What was measured of each node, in records, and its variance, by noise or by reports."""
 
     value: Floats  # (n,) float64; unbiased measurement, in records
     variance: Floats  # (n,) float64; its variance; infinite where a node is not measured
@@ -85,33 +74,27 @@ def infer_counts(
 ) -> Estimates:
     """Estimate counts by generalised least squares, signed and not negative.
 
-    If the measured nodes do not determine all parts of a node, ReleaseFormatError is raised.
-    Arguments:
-
     - `scale`: what one record or user adds to a count; estimates are in these units
     - `empty`: (n,) bool, leaves that are known to be empty without having been measured
-    - `settled`: whether counts are pooled by `settled_variance`, so that counts that decided how
-      finely their cells are divided are not biased
+    - `settled`: whether counts are pooled by `settled_variance`, where they decided the cells
     - `measured`: value and variance of each node; by default those of the noisy counts
     - `projected`: False for callers that put others in the stead of the published counts
 
     P1. `signed` is the minimum-variance linear unbiased estimate given the tree, for any set of
-    measured nodes that determines the leaves; with `settled`, only for trees whose cells do not
-    follow from their counts.
+    measured nodes that determines the leaves (for others ReleaseFormatError is raised); with
+    `settled`, only for trees whose cells do not follow from their counts.
 
     P2. Signed or not, the children of a node sum to it, to rounding.
 
     P3. Time and memory are linear in the number of nodes.
 
     Upward, each node pools its own count with the sum of its children by inverse variance;
-    downward, what a parent knows better is handed to the children in proportion to their variances.
-    This is belief propagation on the tree, exact for Gaussian least squares; with one epsilon per
-    level it equals Hay et al. [1]_ and Cormode et al. [2]_.
+    downward, what a parent knows better goes to the children in proportion to their variances:
+    belief propagation, exact for Gaussian least squares, with one epsilon per level that of [1]_
+    and [2]_.
 
-    References
-    ----------
-    .. [1] Hay, Rastogi, Miklau, Suciu. "Boosting the Accuracy of Differentially Private
-       Histograms Through Consistency." VLDB 2010, section 4.
+    .. [1] Hay, Rastogi, Miklau, Suciu. "Boosting the Accuracy of Differentially Private Histograms
+       Through Consistency." VLDB 2010, section 4.
     .. [2] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 5.
     """
     if measured is None:
@@ -155,13 +138,8 @@ def infer_counts(
 def prune_counts(
     tree: Hierarchy, estimates: Estimates, threshold: int, share: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Replace everything below small cells by their shares; children sum to their node as before.
+    """Replace all below cells of up to `threshold` records by shares of parents; (n,) float64 [1]_.
 
-    share: (n,) float64, of its parent that each node is assumed to have, such as its share of the
-    area; returns (n,) float64. Cells are small up to `threshold` estimated records (signed).
-
-    References
-    ----------
     .. [1] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 7:
        pruning after least squares.
     """
@@ -178,17 +156,11 @@ def published_covariance(
 ) -> Estimates:
     """Replace the covariance of least squares by that of the published counts, `count`.
 
-    Without `of_nodes`, the variance of the root alone is a number; the errors of boxes need no
-    other.
-
-    The covariance of least squares ignores post-processing: a cell that is published as empty
-    because its noisy count was small has, under it, the same variance as a full one.
-
-    Counts that must not be negative and were found near 0 are held there: the projection, and
-    more so the posterior median, hands what the noise adds to the siblings that are left. A
-    cell of count x and standard deviation s takes part in its family with the variance
-    s^2 (0.1 + 0.9 min(1, x^2 / s^2)), and the recursion of `psd.query.traversal` is run on these. A
-    cell that was not measured is its parent less its siblings.
+    Without `of_nodes`, the variance of the root alone is a number. Counts that were found near 0
+    are held there, and what the noise adds goes to their siblings. So a cell of count x and
+    standard deviation s takes part in its family with the variance s^2 (0.1 + 0.9 min(1, x^2 /
+    s^2)), and the recursion of `psd.query.traversal` is run on these. A cell that was not measured
+    is its parent less its siblings.
     """
     # In place: a large release has room for few arrays of its nodes.
     unknown = np.isinf(estimates.upward_variance)
@@ -276,10 +248,9 @@ def settled_variance(
     `below_variance`.
 
     If a noisy count decides how finely its cell is divided, a count that is too high gets more
-    cells below, so a sum with a larger variance, and with it a larger weight in the mean of count
-    and sum: estimates drift upward. The bias of one cell is small, but those of many cells add up,
-    while their noise cancels out. Here the sum gets the variance that it would have if the final
-    estimate, not the noisy count, had decided the division.
+    cells below, so a sum with a larger variance, and itself a larger weight: estimates drift
+    upward, and the biases of many cells add up. Here the sum gets the variance that it would have
+    if the final estimate had decided the division.
 
     P4. To first order there is no bias. Let n be the noisy count with variance v, s the sum below
     with variance V, and x = s + w (n - s) with w = V / (V + v). The error of x is not correlated
@@ -331,11 +302,9 @@ def project_non_negative(
     slope: NDArray[np.float64],
     empty: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """Project estimates onto non-negative ones, family by family from the root down.
+    """Project families from the root down onto non-negative counts that sum to their parent's.
 
-    Each family is projected onto the numbers that are not negative and sum to what its parent
-    was given, in the metric of the family's variances. Clipping each cell by itself would add
-    up to a bias that large queries see; here a family's total stays its parent's.
+    It is in the metric of the family's variances. Clipping each cell would add up to a bias.
     """
     count = signed.copy()
     count[0] = max(count[0], 0.0)
@@ -364,11 +333,7 @@ def project_families(
     owner: NDArray[np.int64],
     totals: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Project families onto non-negative numbers with fixed sums, by weights.
-
-    Michelot's algorithm: spread what is missing over the children that are left, drop those
-    that fall below zero, repeat; a family of four is done after three rounds.
-    """
+    """Project families onto non-negative numbers with fixed sums, by weights (Michelot)."""
     left = np.ones(len(values), bool)
     while True:
         # Who would fall below 0 stays there, and the others share what is missing, again.
@@ -387,10 +352,9 @@ _DIGITS = 13
 
 
 def round_counts(tree: Hierarchy, count: Floats, uniform: float) -> Floats:
-    """Round counts to integers, of which the children of a node sum to it.
+    """Round counts, (n,), not negative, to integers, of which the children of a node sum to it.
 
-    count: (n,) float64, not negative, the children of a node sum to it, to rounding; returns (n,)
-    float64. `uniform` is in [0, 1).
+    `uniform` is in [0, 1).
 
     P1. Each integer is the count rounded down or up; a count of 0 stays 0.
 
@@ -467,16 +431,13 @@ def share_estimate(support: Floats, level: LevelReports) -> Floats:
 
 
 def share_variance(share: Floats, level: LevelReports, reports: int) -> Floats:
-    """Variances of estimates of shares of all devices.
+    """Variances of estimated shares of all devices; the level has a part of all `reports`.
 
-    The level has a part of all reports, `reports`; true shares, or estimates of them, are cut off
-    at 0 and 1.
-
-    P1. It is ``q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q) + f (1 - n / N)`` over n. Of n
-    reports of the level, f n have the answer. The support is a sum of f n Bernoulli variables of p
-    and (1 - f) n of q: divided by n (p - q), it has the first two terms. The n devices are a sample
-    of N, so their share differs from that of all by the third, where the number in the cell is
-    taken as a Poisson variable; that the total is fixed enters by the tree.
+    P1. It is ``q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q) + f (1 - n / N)`` over n, at shares
+    cut off at 0 and 1. Of n reports of the level, f n have the answer. The support is a sum of f n
+    Bernoulli variables of p and (1 - f) n of q: divided by n (p - q), it has the first two terms.
+    The n devices are a sample of N, so their share differs from that of all by the third, where the
+    number in the cell is taken as a Poisson variable; that the total is fixed enters by the tree.
     """
     p, q = level.p, level.q
     noise = float(q * (1 - q) / (p - q) ** 2)
@@ -486,10 +447,7 @@ def share_variance(share: Floats, level: LevelReports, reports: int) -> Floats:
 
 
 def _measure_at(tree: Hierarchy, local: LocalReports, shares: Floats) -> Measurements:
-    """Measurements of support counts, with the variances that they have at these shares.
-
-    The root is all reports less those outside.
-    """
+    """Measure support counts, with variances at these shares; the root is all reports inside."""
     total = local.reports
     value, variance = np.zeros(len(tree)), np.full(len(tree), np.inf)
     value[0], variance[0] = _measure_inside(local)
@@ -502,11 +460,7 @@ def _measure_at(tree: Hierarchy, local: LocalReports, shares: Floats) -> Measure
 
 
 def _measure_inside(local: LocalReports) -> tuple[float, float]:
-    """Number of devices inside the domain, and its variance.
-
-    Every level has an estimate of the share outside. They are pooled by the variances that they
-    have at the share pooled by their noise alone, so that no weight depends on its own estimate.
-    """
+    """Devices inside the domain and their variance, pooled over levels at one common share."""
     total = local.reports
     levels = [level for level in local.levels if level.reports]
     shares = np.array([float(share_estimate(np.array(float(v.outside)), v)) for v in levels])

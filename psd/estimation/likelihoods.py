@@ -1,8 +1,7 @@
 """Likelihood of the count of every node on a short grid, given the noisy counts in its subtree.
 
-Every step works row by row, so that a likelihood does not depend on those it is computed with.
-Noisy counts are small integers and have few epsilons, so very many nodes have the same likelihood.
-Each distinct one is computed once.
+Few noisy counts and epsilons differ, so each distinct likelihood is computed once. Every step works
+row by row, so that none depends on those it is computed with.
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ _TABLE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Likelihood:
-    """Likelihoods of the counts of some nodes at low, low + step, ...; the largest value is 1.
-
-    Mean and deviation are those under a flat prior; they choose grids.
-    """
+    """Likelihoods of counts at low, low + step, ...; the largest is 1; moments choose grids."""
 
     low: Floats
     step: Floats
@@ -100,11 +96,7 @@ def points(low: Floats, step: Floats, size: int) -> Floats:
 
 
 def normalise(low: Floats, step: Floats, value: Floats) -> Likelihood:
-    """Likelihood whose largest value is 1, with its moments.
-
-    Values are passed point by point, shape (points, n): then each step is one pass over
-    neighbouring numbers.
-    """
+    """Likelihood whose largest value is 1, with moments; values: (points, n), for fast passes."""
     value = value / np.maximum(value.max(axis=0), TINY)
     # Floats of whole numbers: integers would be converted again and again.
     number = np.arange(len(value), dtype=np.float64)[:, None]
@@ -122,10 +114,7 @@ def normalise(low: Floats, step: Floats, value: Floats) -> Likelihood:
 
 
 def _sum(values: Floats) -> Floats:
-    """Sum over points, shape (n,), in the order in which numpy adds up a row of them.
-
-    Releases have the bits of earlier versions of this code, which had a row for each node.
-    """
+    """Sum over points, (n,), in numpy's order of a row, so that releases keep their bits."""
     even = len(values) - len(values) % _LANES
     lane = values[:_LANES].copy()
     for start in range(_LANES, even, _LANES):
@@ -187,10 +176,7 @@ def _resample(message: Likelihood, step: Floats) -> Floats:
 def _interpolate(
     values: NDArray[np.floating], position: Floats, start: Integers, stride: int
 ) -> Floats:
-    """Values at fractional places by straight lines; 0 outside.
-
-    Numbers of a node begin at ``start`` and are ``stride`` apart.
-    """
+    """Values at fractional places, 0 outside; a node's begin at `start`, `stride` apart."""
     last = values.size // len(start) - 1
     # Clipped before the cast: a contradiction of huge counts lies farther off than 64 bits count.
     base = np.clip(position, 0, last - 1)
@@ -250,11 +236,7 @@ Halves = tuple[Shared, Shared]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Family:
-    """Nodes with the same number of children.
-
-    Their first, second, ... child, and the likelihoods of the halves; None for up to two children,
-    which are the halves themselves.
-    """
+    """Nodes with as many children, these, and the likelihoods of halves; None for up to two."""
 
     nodes: Integers
     kids: list[Integers]
@@ -282,10 +264,9 @@ def subtree_likelihoods(
     levels: Sequence[slice],
     last: LevelLikelihoods | None = None,
 ) -> list[LevelLikelihoods]:
-    """Compute the likelihood of every node's count given the noisy counts in its subtree, by level.
+    """Likelihood of every node's count given its subtree, by level from the first one down.
 
-    `levels` go from the first level to be computed down; without `last`, that of the last level is
-    computed from the noisy counts.
+    Without `last`, that of the last of `levels` is computed from the noisy counts.
     """
     result = [] if last is None else [last]
     below = levels[-1]

@@ -1,16 +1,11 @@
 """Records along lines: how far they may all be on one side, and how they move together.
 
-A query takes a part of each leaf that its edge cuts. If coordinates are rounded, or lie on streets,
-these parts are wrong in the same direction all along the edge, and their errors add up. Three
-sources tell how wrong: the step of the coordinates, if the counts show one; the columns of a
-lattice that was chosen; and what the divisions of cells along the lines of the lattice have in
-common. Cells that are divided at quantiles have no lines in common, and tell nothing: there the
-overdispersion of leaves tells how much may be wrong together.
-
 If coordinates are rounded, or lie on streets, the records near a line lie on the same side of it
-all along the line. Then cells that the same line divides deviate from their shares in the same
-direction. Deviations of different cells have independent noise, so the mean of their products needs
-no correction for it.
+all along the line, so the errors of leaves that an edge cuts add up. Three sources tell how wrong:
+the step of the coordinates, if the counts show one; the columns of a lattice that was chosen; and
+the mean products of the deviations of cells that one line divides, whose noise is independent.
+Cells that are divided at quantiles have no lines in common: there the overdispersion of leaves
+tells how much may be wrong together.
 """
 
 from __future__ import annotations
@@ -77,12 +72,10 @@ def common_variance_by_width(
     The mean of d_i d_j over that of n_i n_j, d the deviations and n the counts of cells of one
     width on one line, several cells apart: neighbours are alike for other reasons as well. Records
     that move by a fixed distance are a share of 1/w^2 of this variance in cells of the width w, and
-    all of it in cells that are narrower than the distance. So this pattern, from some width on, is
-    fitted to the means of all widths. It counts where it is several standard errors above 0, and
-    where its share of the records is not that of a density that changes gradually. The pattern is
-    fitted to the narrow cells alone as well: the lines of wide ones may all pass between the values
-    that coordinates have, as on a grid, and tell nothing. A width whose own mean is well above 0
-    has that mean if it is larger.
+    all of it in narrower cells. This pattern is fitted to the means of all widths, and to narrow
+    cells alone, since lines of wide ones may all pass between values. It counts where it is several
+    standard errors above 0, and its share of the records is not that of a density that changes
+    gradually. A width whose own mean is well above 0 has that mean if it is larger.
     """
     halved = levels_halved(tree, divisions.node, axis, lattice)
     product, counts, square, pairs = np.zeros((4, WIDTHS))
@@ -122,11 +115,7 @@ def common_variance_by_width(
 
 
 def has_unshared_lines(tree: Tree, along: tuple[Divisions, Divisions]) -> bool:
-    """Whether hardly any two cells are divided by one line, so that products tell nothing.
-
-    This is so where cells are divided at quantiles of their records: less than half of them in the
-    middle.
-    """
+    """Whether few cells share lines, as at quantiles: less than half of them cut in the middle."""
     number = sum(len(divided.node) for divided in along)
     middle = 0
     for axis, divided in enumerate(along):
@@ -180,10 +169,9 @@ def _pairs(
 def line_squares(
     tree: Tree, along: tuple[Divisions, Divisions], common: Floats, lattice: tuple[int, int]
 ) -> Floats:
-    """Compute the squared deviations of the children of cells that lines explain.
+    """Squared deviations of the children of cells that lines explain, by squared record, (nodes,).
 
-    common: (2, `WIDTHS`) float64, by axis, of `common_variance_by_width`; returns (nodes,) float64,
-    the sum over the children of a cell, per squared record of the cell; 0 for cells that are not
+    common: (2, `WIDTHS`) float64, by axis, of `common_variance_by_width`; 0 for cells that are not
     divided in two parts along x, along y, or along both.
 
     P1. They have a sum of squares of 2 Q times the variance of a half. A line leaves the share g of
@@ -206,10 +194,7 @@ def line_squares(
 
 
 def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]) -> Floats:
-    """Estimate how much more or less cuts err by where in cells lines are.
-
-    Returns (`WIDTHS`,) float64: factors of the variance of a cut by halvings of the domain, in
-    [1/2, 2].
+    """Factors of the variance of a cut by where lines are in cells, (`WIDTHS`,), in [1/2, 2].
 
     P2. The factor is 1/2 + 3/2 (2 u - 1)^2 for lines at u of the width. A cut anywhere in a cell
     whose records are on a line at u of its width is wrong by u^3 / 3 + (1 - u)^3 / 3 of the squared
@@ -240,9 +225,8 @@ def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int
 def _agreement(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]) -> Floats:
     """How often the half of a cell with its records, and the half of that half, are on one side.
 
-    By halvings of the domain, from -1 (never) to 1 (always); 0 for lines at any place. It is the
-    product of the deviations of a cell and of its children over that of their counts, as far as it
-    is several standard errors from 0.
+    By halvings of the domain, -1 (never) to 1 (always): the product of the deviations of a cell and
+    its children over that of their counts, as far as it is several standard errors from 0.
     """
     # Divisions whose parent is divided along the same axis as well, and that of the parent.
     index = np.full(len(tree), -1)
@@ -313,11 +297,7 @@ class LinePattern:
 
 
 def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> LinePattern:
-    """Estimate what cuts along lines have in common.
-
-    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
-    taken to. The published counts are not read.
-    """
+    """Estimate what cuts along lines share; share: (nodes,), as taken, of the parent's records."""
     # Sides of boxes lie between the values of a resolution that is declared: no side errs by it.
     is_declared = domain.coordinate_resolution is not None
     step = CoordinateStep(step=0.0, share=0.0)
@@ -335,21 +315,16 @@ def fit_lines(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -
 def line_deviation(
     tree: Tree, count: Floats, overdispersion: Floats, pattern: LinePattern, domain: Domain
 ) -> Floats | None:
-    """Estimate by how many records a cut along each axis may be off, per unit of sqrt(f (1 - f)).
+    """Records by which a cut along each axis may be off, per sqrt(f (1 - f)); (2, nodes) or None.
 
-    count, overdispersion: (nodes,) float64, counts not a number where no deviation is needed;
-    returns (2, nodes) float64, for lines of constant x, and of constant y; None where nothing is
-    seen. A line that leaves the share f of a leaf on one side has there a standard deviation of
-    sqrt(f (1 - f)) times this value, the same for all leaves along it.
+    count, overdispersion: (nodes,) float64, counts not a number where no deviation is needed. A
+    line that leaves the share f of a leaf on one side has there a standard deviation of sqrt(f (1 -
+    f)) times this value, the same for all leaves along it.
 
-    Of cells that lie apart, the part of the variance that leaves have in common is not seen. It is
-    large where records are on lines, as at one place in each leaf, and small where they are spread:
-    it is taken to be half of the eighth power of the overdispersion.
-
-    Where the lines of leaves are on their sides, cuts err more, and where they are in the middle,
-    less (`psd.estimation.lines.side_factors`).
-
-    The columns of a lattice that was chosen are no part of it: see `column_records`.
+    The variance that adjoining leaves have in common is not seen in cells that lie apart. It is
+    taken to be half of the eighth power of the overdispersion: large where records are on lines,
+    small where they are spread. `side_factors` tells where the lines of leaves are. The columns of
+    a lattice that was chosen are no part of it: see `column_records`.
     """
     if not pattern.is_seen and not _has_own_lattice(domain):
         return None
@@ -375,13 +350,10 @@ def line_deviation(
 
 
 def column_records(tree: Tree, count: Floats, domain: Domain) -> Floats | None:
-    """Estimate the records in one column and one row of each leaf, where the lattice was chosen.
+    """Records in one column and row of each leaf, (2, nodes); None with the default lattice.
 
-    count: (nodes,) float64, published; returns (2, nodes) float64, for columns and rows; None with
-    the default lattice.
-
-    Records of a lattice that was chosen, such as 256 x 256 cells, are taken to lie in the middle of
-    its cells: all of a column are on one side of a line inside it. Lines of the lattice cut none.
+    Records of a lattice that was chosen are taken to lie in the middle of its cells: all of a
+    column are on one side of a line inside it. Lines of the lattice cut none.
     """
     if not _has_own_lattice(domain):
         return None
@@ -390,14 +362,11 @@ def column_records(tree: Tree, count: Floats, domain: Domain) -> Floats | None:
 
 
 def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Floats:
-    """Compute the overdispersion of leaves whose records are at the values of rounded coordinates.
+    """Overdispersion of leaves with rounded coordinates, (nodes,), in [0, 1]; 0 for other nodes.
 
-    Returns (nodes,) float64, in [0, 1]; 0 for nodes that are not leaves.
-
-    A line that slants across a leaf of k rows of values crosses each row at a place of its own, and
-    is wrong there by up to half a step. The rows err independently: their mean has a k-th part of
-    the variance of one row, which is that of a line along the other axis. In a leaf of less than a
-    step all records are on one side.
+    A line that slants across a leaf of k rows of values crosses each row at a place of its own, off
+    by up to half a step: their mean has a k-th part of the variance of a line along an axis. In a
+    leaf of less than a step all records are on one side.
     """
     result = np.zeros(len(tree))
     leaves = np.flatnonzero(tree.is_leaf)
@@ -441,11 +410,7 @@ def _column_width(axis: int, domain: Domain) -> float:
 
 
 def _step_variance(steps: Floats, share: float) -> Floats:
-    """Variance of the share of a cell beside a line in its middle, by the step of coordinates.
-
-    A line lies anywhere between two values: the share is off by up to half a step. In a cell of
-    less than a step all records have one value, or there are none.
-    """
+    """Variance of the share beside a line: off by half a step, all or none in narrower cells."""
     wide = _STEP_SHARE_VARIANCE * steps**2
     return share**2 * np.minimum(wide, _MAX_SHARE_VARIANCE * np.minimum(steps, 1.0))
 
@@ -472,11 +437,8 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     """Estimate the step to which coordinates are rounded, or assume one.
 
     share: (nodes,) float64, of its parent's records that each node has if they lie as they are
-    taken to.
-
-    Most coordinates are decimals with a few places. Where cells are not much wider than the last
-    place, the parts of a cell hold different numbers of values that a coordinate can have; the
-    counts of the parts follow these numbers if, and only if, the coordinates are rounded to it.
+    taken to. The parts of a cell not much wider than the last decimal place hold different numbers
+    of values that a coordinate can have; counts follow these if coordinates are rounded to it.
 
     P1. It is a matched filter. If coordinates are multiples of s, a child of a cell of n records
     has n g r beyond its share g, where 1 + r is the density of multiples of s in the child over
@@ -484,12 +446,9 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     weight, for each power of ten s. The slope is the share of the records that are rounded, and its
     standard error is from the spread of the families' terms.
 
-    The step with the largest ratio of both is taken, if it is large. The ratio also has to be large
-    where the families of a column, or of a row, are one term: where all records lie on one line,
-    those along it deviate together and tell as much as one.
-
-    Where no step is seen, and most records lie in leaves of the smallest cell, cells are too wide
-    to show the step that most coordinates have: the largest one that they hide is assumed.
+    The step with the largest ratio of both is taken, if it is large, also where the families of a
+    column, or of a row, are one term: records on one line deviate together. Where no step is seen,
+    and most records lie in leaves of the smallest cell, the largest one that cells hide is assumed.
     """
     # Children of cells of which all children are measured.
     parents = np.flatnonzero(~tree.is_leaf)
@@ -541,10 +500,7 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
 
 
 def _regress(families: _Families, step: float) -> tuple[float, float, float]:
-    """Slope of the deviations on those of rounded coordinates, and its ratios to its errors.
-
-    The first error takes families to be independent, the second one columns and rows of them.
-    """
+    """Slope on deviations of rounding, over errors of families, and of columns or rows of them."""
     terms, by_column, square, moved = [], [], 0.0, 0
     for axis in (0, 1):
         # Multiples of the step per unit of length, in the child and in the cell.

@@ -1,10 +1,8 @@
 """Non-uniformity of points inside a cell, estimated from the noisy counts.
 
-A leaf that a query covers in part is taken to be uniform. How wrong that is likely to be can be
-seen one level up, where the cells are divided and the division was measured: the spread of the
-measured parts around their shares of the cell, less what the noise adds to it. The variance of the
-points in a part has one term per point, and one per squared point: a large cell shows mostly the
-second, and a small one mostly the first, so they can be told apart.
+A leaf that a query covers in part is taken to be uniform. How wrong that is, is seen one level up:
+the spread of measured parts around their shares of the cell, less the noise. The variance has one
+term per point, seen in small cells, and one per squared point, seen in large ones.
 """
 
 from __future__ import annotations
@@ -50,13 +48,9 @@ class Divisions:
 
 
 def divisions(tree: Tree, estimates: Estimates, share: Floats) -> tuple[Divisions, Divisions]:
-    """List the divisions along x, and those along y.
+    """List the divisions along x, and along y; share: (nodes,), as taken, of the parent's records.
 
-    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
-    taken to.
-
-    Counts are upward estimates, so those of different divisions of one level have independent
-    errors.
+    Counts are upward estimates, so different divisions of one level have independent errors.
     """
     parts = [_divisions_of(tree, estimates, share, parents) for parents in family_batches(tree)]
     along_x, along_y = zip(*parts, strict=True)
@@ -131,37 +125,29 @@ def nonuniformity_variance(
     overdispersion: NDArray[np.float64],
     cluster_size: float,
 ) -> NDArray[np.float64]:
-    """Compute the variance n f (1 - f) (c + phi n) of the points in a part of a leaf.
+    """Variance n f (1 - f) (c + phi n) of the points in a part of a leaf, (n,), records squared.
 
-    All arrays (n,) float64: count, of which negative ones count as none; fraction and area, covered
-    shares of the points, as these are taken to lie, and of the area; overdispersion phi, 0 for
-    points thrown at random and 1 for all or nothing; returns records squared. `cluster_size` is c,
-    see `fit_dispersion`.
-
-    The compiled walk compiles this very function for single numbers, so it is arithmetic alone;
-    and it asks for leaves that are not cut as well, so 0 has to come out where both shares are
-    0 and where both are 1.
+    count: negative ones count as none; fraction, area: covered shares of the points and of the
+    area; overdispersion phi: 0 for points at random, 1 for all or nothing; `cluster_size` is c. The
+    compiled walk compiles this for single numbers: arithmetic alone, and 0 where both shares are 0
+    or 1.
     """
     points = np.maximum(count, 0.0)
     return points * fraction * (1 - fraction) * (cluster_size + overdispersion * points)
 
 
 def cell_ceiling(count: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the records that cells hardly exceed: their counts and two standard deviations.
-
-    count, variance: (n,) float64, by the noise, negative counts count as none; returns (n,)
-    float64.
-    """
+    """Records that cells hardly exceed, (n,): counts, not negative, and two standard deviations."""
     return np.maximum(count, 0.0) + CEILING_ERRORS * np.sqrt(variance)
 
 
 def overdispersion_of_leaves(
     excess: NDArray[np.float64], squares: NDArray[np.float64], families: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Compute the overdispersion inside the leaves of each level from the levels above.
+    """Overdispersion inside the leaves of each level from the levels above, (levels,), in [0, 1].
 
     excess, squares, families: (levels,) float64, excess spread, its coefficient of phi, and the
-    number of families whose parents are on the level; returns (levels,) float64, in [0, 1].
+    number of families whose parents are on the level.
     """
     phi = np.ones(len(excess))
     for depth in range(1, len(phi)):
@@ -206,7 +192,7 @@ def fit_dispersion(
 
     share: (nodes,) float64, of its parent's records that each node has if they lie as they are
     taken to; by_lines: (nodes,) float64, what records along lines explain of S below, per squared
-    record of a node (`psd.estimation.lines.line_squares`); nothing if it is not given.
+    record of a node (`psd.estimation.lines.line_squares`).
 
     Let S be the sum of squared deviations of the children of a node of n records from their shares
     g, less what the noise adds to it, and G the sum of g (1 - g). Then E S = G n (c + phi n). The
@@ -214,20 +200,14 @@ def fit_dispersion(
     squares, with the inverse variance of S as weight and a normal prior of the cluster size. Then
     phi of the leaves of a level is the ratio of sums over families on the levels just above it
     (`overdispersion_of_leaves`): large cells determine it, as they determine the errors. But a
-    family counts for at most 3 % of the squares that are counted of its level, or for
-    1.5 times their mean where that is more: a city in two cells, or three colonies, would determine
-    the error of all others.
+    family counts for at most 3 % of the squares that are counted of its level, or for 1.5 times
+    their mean where that is more: one city would determine the error of all others.
 
-    A division along x tells nothing about y. So where families are divided along one axis, phi is
-    fitted for each axis, and that of a leaf is the larger one: points on one line from west to east
-    are even along x, and all or nothing along y.
-
-    The noise of n draws the cluster size towards 1 where many cells are nearly empty. Estimates
-    without this bias were too large for leaves: clusters are smaller in smaller cells
-    (docs/measured/coverage.md).
-
-    A leaf of a single cell of the lattice has phi 1: no position inside it was recorded, and on a
-    coarse lattice all of its records may be at one point. Boxes between lines do not cut it.
+    Where families are divided along one axis, phi is fitted for each axis, and that of a leaf is
+    the larger one: a division along x tells nothing about y. The noise of n draws the cluster size
+    towards 1 where many cells are nearly empty; estimates without this bias were too large for
+    leaves, which have smaller clusters (docs/measured/coverage.md). A leaf of a single cell of the
+    lattice has phi 1: all of its records may be at one point.
     """
     moments = join_parts(
         Moments,

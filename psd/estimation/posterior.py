@@ -1,9 +1,8 @@
 """Estimates under a prior for counts: never negative, and often zero.
 
-Least squares treats a hundred empty cells as a hundred noisy numbers and adds their noise up.
-Here each cell carries a likelihood on a short grid of possible counts; cells are joined under a
-prior on how a count is divided, and the medians are handed down. Post-processing: only the
-noisy integers and their noise are read, so they cost no epsilon.
+Each cell carries a likelihood on a short grid of possible counts; cells are joined under a prior on
+how a count is divided, and the medians are handed down. Least squares would add up the noise of a
+hundred empty cells. Post-processing: noisy integers alone are read.
 """
 
 from __future__ import annotations
@@ -90,15 +89,13 @@ def posterior_counts(
     opened: Integers | None = None,
     top: Floats | None = None,
 ) -> Floats:
-    """Compute posterior medians of the counts, from the root down, which keeps its estimate.
-
-    Returns (n,) float64, records. Arguments:
+    """Posterior medians of the counts, (n,), records, from the root down, which keeps its estimate.
 
     - `scale`, `empty`: as in `psd.estimation.least_squares.infer_counts`
     - `reach`: the largest distance of a median from the division of the same count by least
       squares, in standard deviations of that division
-    - `opened`: (m,) int64, nodes whose counts are divided among their children, with the parent of
-      each; by default all that have children; other counts are not a number
+    - `opened`: (m,) int64, nodes whose counts are divided, with the parent of each; by default all;
+      other counts are not a number
     - `top`: (t,) float64, of an earlier call for the nodes down to `halfway_level` of a tree of
       more than `PART_NODES`; then only the subtrees below with opened nodes are looked at
 
@@ -111,16 +108,13 @@ def posterior_counts(
     each node's own count; the median of each division, given the count of the node, goes down.
     Families of three and four are divided in two repeatedly.
 
-    Where many cells hold one or two records each, every median is too small by a little. Over
-    thousands of cells these errors add up, while their noise cancels out. Least squares has no such
-    bias, so `reach` bounds it in every division by the noise of that division. Where neither part
-    can be empty, the prior of a division has nothing to tell, and what the likelihoods of the parts
-    have beyond least squares is the sum of such errors below: there the bound is narrower.
+    Where many cells hold one or two records, every median is a little too small, and these errors
+    add up. `reach` bounds them in every division by the noise of the one by least squares, which
+    has no such bias. Where neither part can be empty, the prior has nothing to tell and what
+    likelihoods have beyond least squares is the sum of such errors: there the bound is narrower.
 
-    References
-    ----------
-    .. [1] Lavine. "Some Aspects of Polya Tree Distributions for Statistical Modelling." The
-       Annals of Statistics 20(3), 1992.
+    .. [1] Lavine. "Some Aspects of Polya Tree Distributions for Statistical Modelling." The Annals
+       of Statistics 20(3), 1992.
     """
     noisy = _noisy_counts(tree, scale, empty)
     count = np.zeros(len(tree))
@@ -262,10 +256,7 @@ def _divide_total(
     reach: float | None,
     halves: Halves | None = None,
 ) -> list[Floats]:
-    """Counts of siblings that sum to a total: the median of one division in two after another.
-
-    Halves are those of the parts; they are computed unless they are passed.
-    """
+    """Counts of siblings that sum to a total: medians of divisions in two; halves are of parts."""
     if len(parts) == 1:
         return [total]
     half = len(parts) // 2
@@ -323,14 +314,10 @@ def _median(values: Floats, weights: Floats) -> Floats:
 
 
 def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice]]]:
-    """Divide a hierarchy at the depth at which top and largest part are smallest.
+    """Divide a hierarchy at the depth at which top and largest part are smallest, to save memory.
 
-    Returns the level of the roots of the parts, 0 where all of the hierarchy is one part, and the
-    nodes of each part, level by level from there down. A part has at most `max_nodes`, unless a
-    single subtree has more.
-
-    What is computed from the leaves up and from the root down needs all of a hierarchy in memory;
-    part by part it needs the top and one part, and computes the parts twice.
+    Returns the level of the roots of the parts, 0 if it is one part, and the nodes of each, level
+    by level. A part has at most `max_nodes`, unless a single subtree has more.
     """
     if len(tree) <= max_nodes:
         return 0, [list(tree.levels)]

@@ -1,30 +1,25 @@
 """Estimates of the weights of values, given the records: how a value differs from place to place.
 
 A value is two counts of weights, A and B, that sum to the records N, see `psd.privacy.values`. The
-share p = A / N of a small cell is lost in the noise, but cells of one family seldom differ as much
-as their noise does. So the share of a cell is moved towards that of its family, by as much as the
-noise asks for: a posterior mean under a normal prior whose spread is learnt from all cells of the
-level [1]_. Post-processing: noisy sums alone are read.
+share p = A / N of a small cell is lost in the noise, so it is moved towards that of its family: a
+posterior mean under a normal prior whose spread is learnt from all cells of the level [1]_.
+Post-processing: noisy sums alone are read.
 
 A cell is expected to have a share q: that of its parent, with a part of the trend between the
-parent and its siblings. The part is a ridge regression on the excesses of all cells down to the
-level. Without it, the errors of neighbours have one sign where values have a trend, and add up in
-large areas.
+parent and its siblings, by ridge regression on the excesses of all cells down to the level. Without
+it, errors of neighbours have one sign where values have a trend, and add up in large areas.
 
 A cell has the excess E = A - q N. Its estimate (1 - q) A - q B does not depend on the noise of N.
-The prior: E is m N + d, with m of the family, about which nothing is known, and d of the variance
-q (1 - q) (w^2 N + b^2 N^2). No number in [0, 1] with the mean q has a variance above q (1 - q): w^2
-is the part of it that the records of one place have, b^2 that of places of one family. The
-deviations w and b are not known. For w the prior falls to 0 at 1, which only values at both bounds
-reach. For b it is uniform from 0 to 1, as if nothing was known of other levels: it leaves a spread
-that the noise hides neither 0 nor large [2]_. The excesses of a family sum to 0.
+The prior: E is m N + d, with m of the family, about which nothing is known, and d of the variance q
+(1 - q) (w^2 N + b^2 N^2). No number in [0, 1] with the mean q has a variance above q (1 - q): w^2
+is the part of it that the records of one place have, b^2 that of places of one family. For w the
+prior falls to 0 at 1, which only values at both bounds reach. For b it is uniform from 0 to 1: it
+leaves a spread that the noise hides neither 0 nor large [2]_. The excesses of a family sum to 0.
 
 Inside a leaf nothing is seen. There w has the posterior of all levels, and b is uniform from 0 to
 that of the level above, level by level: places in a part differ no more than those of the whole. By
 the prior of estimates, unevenness of leaves that the noise hides was predicted 5 times too large.
 
-References
-----------
 .. [1] Fay, Herriot. "Estimates of Income for Small Places." Journal of the American Statistical
    Association 74(366), 1979.
 .. [2] Gelman. "Prior Distributions for Variance Parameters in Hierarchical Models." Bayesian
@@ -79,13 +74,12 @@ def share_weights(
 ) -> tuple[Estimates, Estimates, Floats]:
     """Estimate the weights towards both bounds in all nodes, given the records in them.
 
-    records: estimates of the number of records, with the variances of what is published; upper,
-    lower: (n,) float64, estimates of both weights, each with `part` of these variances; centre: (2,
-    n) float64, x and y of cells. The results
-    have the covariance of the weights given the records, the same for both, that the recursion of
-    `psd.query.traversal` reads. The third is the overdispersion of the upper weights that gives the
-    variance of A - p N in a part f of a cell: that of two parts of w^2 and b^2, p (1 - p) f (1 - f)
-    (w^2 N + b^2 N^2 / 2), of which the second term is exact in halves and else too large.
+    records: with the variances of what is published; upper, lower: (n,) float64, each with `part`
+    of these variances; centre: (2, n) float64, x and y of cells. The results have the covariance of
+    the weights given the records that the recursion of `psd.query.traversal` reads. The third is
+    the overdispersion of the upper weights that gives the variance of A - p N in a part f of a
+    cell: p (1 - p) f (1 - f) (w^2 N + b^2 N^2 / 2), of which the second term is exact in halves and
+    else too large.
 
     P1. Neither is negative, they sum to the records, and the children of a node sum to it, but for
     `LEAST_RECORDS`.
@@ -204,10 +198,7 @@ def _centred(owner: Integers, weight: Floats, values: Floats) -> Floats:
 def _likelihood(
     excess: Floats, noise: Floats, records: Floats, largest: Floats, owner: Integers
 ) -> Floats:
-    """Log-likelihood of all pairs of w and b, of the excesses of families with m integrated out.
-
-    excess, its variance by the noise, records, q (1 - q): (n,) float64.
-    """
+    """Log-likelihood of all pairs of w and b by excesses, (n,), m of families integrated out."""
     found = np.zeros(len(_WITHIN))
     cells = np.flatnonzero(records * largest > 0)
     if len(cells):
@@ -230,10 +221,7 @@ def _likelihood(
 def _shrinkage(
     excess: Floats, noise: Floats, records: Floats, largest: Floats, posterior: Floats
 ) -> tuple[Floats, Floats]:
-    """Part of each excess that is kept, and its variance since w and b are not known.
-
-    posterior: (pairs,) float64, logarithm up to a constant.
-    """
+    """Part of each excess that is kept, and its variance; posterior: (pairs,), logarithm."""
     weight = np.exp(posterior - posterior.max())
     likely = np.flatnonzero(weight > _LIKELY)
     weight = weight[likely] / weight[likely].sum()
