@@ -1,9 +1,7 @@
-"""Protocols of a decomposition and of the questions that it may ask the curator.
+"""Protocols of a decomposition and of the questions that it may ask the curator. Public code.
 
-Public code: the file of a method imports this module and nothing from the private side. The real
-curator is `psd.curator.curator.Curator`, whose docstrings have the sensitivity and the proof of
-each question. What several methods share is below: a noisy total that decides their size, and the
-binary cuts with alternating axes of the two kd-trees.
+A method imports nothing from the private side: `psd.curator.curator.Curator` has the sensitivity
+and the proof of each question. What methods share, a noisy total and binary cuts, is below.
 """
 
 from __future__ import annotations
@@ -214,13 +212,12 @@ def noisy_total(curator: Curator, share: Decimal) -> tuple[Cells, int, int]:
 def kd_shares(
     loss: int, *, height: int, private: int, structure_share: Decimal, is_paid: bool = False
 ) -> tuple[int, tuple[int, ...]]:
-    """Loss of each private cut, and of the counts of each depth, root first; 0 where none is made.
+    """Loss of each private cut, the same for each, and of the counts of each depth, root first.
 
-    The private cuts are on the first levels and have the same loss each. The leaves are counted and
-    every second depth above them, but for a root that ``is_paid`` already.
+    The leaves are counted and every second depth above them, but for a root that ``is_paid``.
 
-    P3. On every path from the root to a leaf there are ``private`` cuts and one count of each
-    depth that has a share; together they cost exactly the loss.
+    P3. On every path from the root to a leaf there are ``private`` cuts and one count of each depth
+    that has a share; together they cost exactly the loss.
     """
     cut = int(loss * Fraction(structure_share)) // private if private else 0
     counted = [depth for depth in range(height % 2, height + 1, 2) if depth or not is_paid]
@@ -238,9 +235,8 @@ def build_kd(
 ) -> Tree:
     """Cut at medians first, then halfway; axes alternate, x first; count every second level.
 
-    The first cuts from the root to a leaf, at most `private_levels`, are at private medians, which
-    have `structure_share` of epsilon, the same for each level. Without a height, a noisy total
-    decides it, and is the measurement of the root.
+    At most `private_levels` cuts from the root are at medians, with `structure_share` of epsilon.
+    Without a height, a noisy total decides it, and is the measurement of the root.
     """
     is_paid = height is None
     if height is None:

@@ -1,16 +1,11 @@
-"""Constants of the methods that were chosen rather than derived, and where each is from.
+"""Constants of the methods that were chosen by hand on public data sets, and where each is from.
 
-Defaults of public parameters are among them. A release states the parameters that it was built
-with, so a change here changes new releases and never the meaning of an old one.
-
-Three commands score methods on public data sets, ``--data FOLDER``. None of them fits a
-constant automatically: a person tried candidates and chose the one with the best score. The scores
-of one setting vary by several per cent between builds, so the last digit of these constants means
-nothing. Where a comment names no command, none is kept.
+A change changes new releases and never the meaning of an old one, which states its parameters.
+Scores of one setting vary by several per cent between builds. Where a comment names none of these
+commands, ``--data FOLDER``, none is kept.
 
 - accuracy: ``python lab/accuracy.py --methods NAME --runs 2``
-- ablation: ``python lab/ablation.py --runs 3`` (cascade only; it prints the score of
-  the default beside those of other parameters)
+- ablation: ``python lab/ablation.py --runs 3`` (cascade only)
 - workload: ``python lab/workload.py --classes tiny``
 """
 

@@ -1,7 +1,4 @@
-"""Regions of a cube: every level summed over time, and regions by slices in one adaptive tree.
-
-Not in the list of methods: `Cube` divides by it where a build has regions.
-"""
+"""Regions of a cube, for `Cube`: levels summed over time, and regions by slices in one tree."""
 
 from __future__ import annotations
 
@@ -39,10 +36,9 @@ _MOST_BITS, _ALL = 20, 64
 
 
 def count_levels(curator: Curator, root: Cells, loss: int) -> NDArray[np.int64]:
-    """Count every level of regions in the layer of a root, the lowest with most of a loss.
+    """Count every level of regions of a root, and return the counts of the lowest, (regions,).
 
-    Returns the counts of the lowest level, (regions,) int64. If there is not a part of the loss for
-    each level, the lowest one has all of it.
+    It has most of the loss, or all where there is not a part for each level.
     """
     levels = curator.cut_regions(root)
     above = len(levels) - 1
@@ -66,7 +62,7 @@ def divide_regions(
     """Divide a root over time and regions tier by tier, and count each tier when it is reached.
 
     signal: of a finished cell; slice_share: of a tier that divides time alone; lowest: (regions,),
-    noisy count of each lowest region in all slices, public.
+    noisy count of each in all slices, public.
     """
     schedule = _Schedule.of_curator(curator, signal, slice_share)
     before = np.append(0.0, np.cumsum(np.maximum(lowest, 1)))
@@ -126,8 +122,8 @@ class _Schedule:
     ) -> _Plan:
         """Halvings of time and regions to the next tier of each cell, its loss, and the rest.
 
-        A slice whose records nearly suffice for the next level of regions is divided to this level,
-        which gets an even share; so a slice with many records is counted as one without a cube.
+        A slice with nearly enough records for the next level of regions is divided to it, as
+        without a cube.
         """
         first, stop, slices = _spans(cells)
         signal = curator.signal_to_noise(cells, counts, left)
@@ -175,10 +171,7 @@ class _Schedule:
     def _allocate(
         self, slices: NDArray[np.int64], regions: NDArray[np.int64], bits: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Halvings of time and of regions, one after another to the longer of them.
-
-        Time is ahead by some halvings; the last one is made if at least half of it is left.
-        """
+        """Halvings of time, which is ahead by some, and of regions, one by one to the longer."""
         length = np.stack([slices, regions], axis=1).astype(np.float64)
         whole = np.array([self.slices / 2.0**CUBE_TIME_OFFSET, self.axis.size])
         halves, left = np.zeros(length.shape, np.int64), bits.copy()

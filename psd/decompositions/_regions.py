@@ -1,12 +1,9 @@
-"""Regions: counts of named regions on every level, and a cascade inside the lowest ones.
-
-Not in the list of methods: it needs a public hierarchy, which a build gets as ``regions``.
+"""Regions of a public hierarchy: counts on every level, and a cascade inside the lowest ones.
 
 References
 ----------
 .. [1] Abowd et al. "The 2020 Census Disclosure Avoidance System TopDown Algorithm." Harvard Data
-   Science Review, 2022: noisy counts on each level of the geography.
-   https://doi.org/10.1162/99608f92.529e3cb9
+   Science Review, 2022. https://doi.org/10.1162/99608f92.529e3cb9
 """
 
 from __future__ import annotations

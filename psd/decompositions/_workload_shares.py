@@ -1,13 +1,12 @@
-"""Divide epsilon among the levels of a quadtree for a declared workload of boxes.
+"""Divide epsilon among the levels of a quadtree for a declared, public workload of boxes.
 
-A workload is public: it is declared before the points are read. The variance of an answer by least
-squares on a complete quadtree follows from the box and the shares alone, so the best shares are
-computed before the build and cost no epsilon.
+The variance of least squares on a complete quadtree follows from boxes and shares alone, so the
+best shares are computed before the build and cost no epsilon.
 
 References
 ----------
-.. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
-   Decompositions." ICDE 2012, sections 4 and 5. https://doi.org/10.1109/ICDE.2012.16
+.. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial Decompositions."
+   ICDE 2012, sections 4 and 5. https://doi.org/10.1109/ICDE.2012.16
 """
 
 from __future__ import annotations
@@ -68,12 +67,10 @@ def check_workload(name: str, value: object) -> str:
 
 
 def class_boxes(name: str) -> Floats:
-    """Boxes of a size class in the unit square, at positions spread evenly over it.
+    """Boxes of one of `CLASSES`, (4096, 4) float64, spread evenly over the unit square.
 
-    Returns (4096, 4) float64, west, south, east, north. The name is one of `CLASSES`.
-
-    Tiny: squares, in units of the domain, with sides of 0.2 to 0.275 % of it. The others: 0.01,
-    0.1, 1 and 10 % of its area, aspect ratios log-uniform in [1/4, 4], as those of an evaluation.
+    Tiny: squares with sides of 0.2 to 0.275 % of the domain's. The others: 0.01, 0.1, 1 and 10 % of
+    its area, aspect ratios log-uniform in [1/4, 4], as those of an evaluation.
     """
     steps = _SPREAD ** -np.arange(1.0, 5.0)
     # Fractional parts of the multiples of powers of one number fill a cube of four sides evenly.
@@ -94,11 +91,7 @@ def class_weights(name: str, height: int) -> tuple[int, ...]:
 
 
 def weights_for_boxes(boxes: ArrayLike, domain: Domain, height: int) -> tuple[int, ...]:
-    """Shares of the levels for boxes in coordinates; see `level_weights`.
-
-    boxes: (n, 4), west, south, east, north in the CRS of the domain, public; parts outside are cut
-    off.
-    """
+    """`level_weights` for public boxes, (n, 4), in the CRS of the domain, cut off at its edge."""
     boxes = np.asarray(boxes, float).reshape(-1, 4)
     if not len(boxes):
         raise ParameterError("the workload must have at least one box; leave it out or declare one")
@@ -119,14 +112,10 @@ def weights_for_boxes(boxes: ArrayLike, domain: Domain, height: int) -> tuple[in
 def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
     """Shares of epsilon of the levels that minimise the mean variance of answers to boxes.
 
-    boxes: (n, 4) float64, west, south, east, north in the unit square, each with an area, public.
-    Returns integers of 1e-6, root first, at least 1 for the leaves. Many are 0: a level close to a
-    better one is not worth counting.
-
-    At the minimum, more epsilon has the same benefit on every counted level. From several starts,
-    shares move towards the levels with more benefit until that holds, because a level that starts
-    near 0 has little benefit. The result need not be the exact minimum: privacy holds for any
-    weights.
+    boxes: (n, 4) float64, in the unit square, each with an area, public. Returns integers of 1e-6,
+    root first, at least 1 for the leaves, often 0. At the minimum, more epsilon has the same
+    benefit on every counted level: from several starts, shares move towards levels with more
+    benefit, since one near 0 has little. Privacy holds for any weights.
     """
     energies, shares = detail_energies(boxes, height), _start_shares(height + 1)
     # Many small steps of all starts, (starts, levels), towards levels that gain from more epsilon.
@@ -154,12 +143,8 @@ def _start_shares(levels: int) -> Floats:
 def detail_energies(boxes: Floats, height: int) -> Floats:
     """Mean energy of boxes that a level of a quadtree resolves and the levels above do not.
 
-    Returns (height + 1,) float64: squared length of the covered fractions of the leaves, split by
-    level: those averaged over the nodes of a level, less those averaged over the nodes of the level
-    above.
-
-    Fractions are products of an x and a y part, so each axis is summed separately: the intervals
-    that are covered fully, and the squares of the two that are cut.
+    Returns (height + 1,) float64: squared length of the covered fractions of the leaves, averaged
+    over the nodes of a level, less that of the level above. Each axis is summed separately.
     """
     # Squared lengths of the covered fractions, averaged over the nodes of each level.
     lengths = [
@@ -182,10 +167,10 @@ def _squares(ends: Floats) -> Floats:
 
 
 def mean_variance(energies: Floats, shares: Floats) -> Floats:
-    """Mean variance of answers by least squares, for an epsilon of 1 and Laplace noise.
+    """Mean variance of least-squares answers, (...), for an epsilon of 1 and Laplace noise.
 
     energies: (levels,) float64, of `detail_energies`; shares: (..., levels) float64, epsilon of
-    each level, root first; returns (...) float64.
+    each level, root first.
 
     P1. It is the sum over levels l of the energy of l times 2 / sum_{j >= l} 4^(h - j) epsilon_j^2.
     A pattern that is constant within the nodes of level l and sums to zero among siblings is

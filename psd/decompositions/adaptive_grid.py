@@ -141,12 +141,11 @@ def first_size(signal: float) -> int:
 
 
 def second_sizes(signal: NDArray[np.float64], finest: NDArray[np.int64]) -> NDArray[np.int64]:
-    """m2 = ceil(sqrt(N' epsilon_2 / (5 k))) of each cell, from its noisy count.
+    """m2 = ceil(sqrt(N' epsilon_2 / (5 k))) of each cell, (n,), at least 1, squares at most 4096^2.
 
-    signal: (n,) float64, N' epsilon_2 / k of the first grid's cells, at most 1024^2 of them, see
+    signal: (n,) float64, N' epsilon_2 / k, see
     `psd.privacy.count_noise.CountNoise.signal_to_noise`; finest: (n,) int64, lattice cells along
-    the longer side of each cell; returns (n,) int64, cells per side, at least 1; the squares sum to
-    at most 4096^2.
+    the longer side of each cell.
     """
     sizes = np.ceil(np.sqrt(signal / SECOND_GRID_SIGNAL))
     # No grid is finer than the lattice.

@@ -146,9 +146,8 @@ class Cascade:
     ) -> None:
         """Divide level by level, and count each tier when its level is reached.
 
-        cells: the domain, or disjoint parts of it, which may have been counted; totals: (n,)
-        int64, noisy or public number of records in each; loss: for every path below them;
-        first_levels: smallest depth of the first tier.
+        cells: the domain, or disjoint parts of it; totals: (n,) int64, noisy or public numbers of
+        records; loss: for every path below; first_levels: smallest depth of the first tier.
         """
         depth, noise = 0, curator.noise
         # Below the smallest cells there is nothing to divide, and a count would be repeated.

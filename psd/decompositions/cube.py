@@ -145,10 +145,7 @@ class Cube:
             raise ParameterError("total_share must be above 0; the trees follow from the total")
 
     def build(self, curator: Curator) -> Tree:
-        """Count the total, divide space by a share, then space and time by the rest.
-
-        The layer of the plane is the first of the curator, and the one over all axes the last.
-        """
+        """Count the total, then the plane, the first layer, and all axes, the last one."""
         left, total, root = curator.loss, 0, curator.root()
         if left > 1:
             left, paid = split_total(left, self.total_share)
@@ -191,10 +188,7 @@ class Cube:
     def _divide_by_label(
         self, curator: Curator, total: int, left: int
     ) -> tuple[int, NDArray[np.int64] | None]:
-        """Divide space for each category, as a cascade, if this is worth its loss.
-
-        Returns the loss that is left, and a noisy count of each category if it was done.
-        """
+        """Divide space for each category if it pays; the loss left, and noisy counts or None."""
         labels = next((axis.size for axis in curator.axes if axis.name == "category"), 0)
         loss = int(left * Fraction(CUBE_LABEL_SHARE))
         is_known = curator.noise.signal_to_noise(total, loss) >= CUBE_LABEL_SIGNAL * labels
@@ -319,11 +313,7 @@ class _Schedule:
         bits: NDArray[np.float64],
         is_first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Halvings of further axes and of both sides, one after another to the longest axis.
-
-        is_first: (n,) bool, cells of which time is divided before space. Returns (n, A) int64 of
-        the A further axes, and (n,) int64.
-        """
+        """Halvings of A further axes, (n, A), and both sides, (n,); time first where `is_first`."""
         assert cells.spans is not None  # of a layer over further axes
         step = np.array(curator.domain.cell_step)
         sides = (cells.boxes[:, 2:] - cells.boxes[:, :2]).astype(np.float64)
@@ -364,10 +354,7 @@ class _Plan(Rows):
 
 
 def _divide_tier(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, _Plan]:
-    """Divide cells down to their next tier: further axes first. One cell stays one child.
-
-    A cell in which no record can be ends where it is found, with all the loss that is left.
-    """
+    """Divide cells to their next tier, further axes first; a cell without records ends at once."""
     step = 2 * np.array(curator.domain.cell_step)
     stays = ~plan.halves.any(axis=1) & (plan.quads == 0)
     done = [(curator.cut(cells[stays]), plan[stays])]

@@ -103,11 +103,7 @@ class Grid:
 
     @property
     def post_processing(self) -> PostProcessing:
-        """Posterior medians; signed estimates for tiny boxes, which hold few cells.
-
-        Medians are better where most cells are empty. In cells with one or two records they are too
-        small, and a tiny box among people holds few other cells.
-        """
+        """Posterior medians; signed for tiny boxes, whose few cells have too small medians."""
         return PostProcessing(estimate="signed" if self.workload else "posterior", density="smooth")
 
     def step(self, lattice: tuple[int, int]) -> tuple[int, int]:

@@ -130,11 +130,7 @@ class HilbertRTree:
 
 
 def round_ends(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Round the inner ends of intervals to multiples of powers of four.
-
-    The power is the largest that is at most a quarter of the shorter of the two intervals, so
-    that ends stay in order and a few squares fill an interval. Equal ends become one.
-    """
+    """Round inner ends to multiples of powers of four, at most 1/4 of the shorter interval."""
     length = np.diff(ends)
     shorter = np.minimum(length[:-1], length[1:])
     powers = 4 ** np.arange(MAX_ORDER + 1)

@@ -126,10 +126,7 @@ def granularity(signal: float) -> int:
 def _cut_quantiles(
     curator: Curator, cells: Cells, axis: int, size: int, loss: int
 ) -> tuple[Cells, NDArray[np.int64]]:
-    """Cut each cell into pieces by recursive quantiles; return pieces and their unspent loss.
-
-    A part that is to become j pieces is cut at the quantile floor(j / 2) / j of its points.
-    """
+    """Cut each cell into pieces at quantiles floor(j / 2) / j; returns their unspent loss, too."""
     # Quantiles halve the number of pieces, and each path pays for every halving.
     share = loss // max(1, (size - 1).bit_length())
     cells = curator.cut(cells)  # they may be counted already; their pieces are other cells

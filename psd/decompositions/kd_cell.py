@@ -176,10 +176,7 @@ class NoisyGrid:
         return uniform
 
     def medians(self, cells: Cells, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lattice lines for `Curator.cut`: the line of the grid with half of the weight below it.
-
-        A cell that is only one cell of the grid wide is cut along the other axis.
-        """
+        """Lattice lines with half of the weight below; on the other axis if one cell is wide."""
         low, high = self._spans(cells)
         # A cell of one column has no line inside: it is cut along the other axis.
         axes = np.where((high - low)[:, axis] > 1, axis, 1 - axis)
