@@ -33,17 +33,11 @@ class Mechanism(Protocol[Answer]):
 
     @staticmethod
     def neighbours() -> tuple[Any, Any]:
-        """Return two small examples; the input of the second has one more unit of privacy.
-
-        The contract tests draw from both, and compare law, loss and cost.
-        """
+        """Return two small examples for contract tests; the second has one more unit of privacy."""
 
     @property
     def cost(self) -> NDArray[np.int64]:
-        """Loss that is charged for each answer, shape (n,). Public.
-
-        Nano-epsilon, or for Gaussian noise rho in units of 1e-12.
-        """
+        """Charge of each answer, (n,), nano-epsilon, or rho in units of 1e-12. Public."""
 
     @property
     def public(self) -> tuple[Any, ...]:
@@ -53,17 +47,13 @@ class Mechanism(Protocol[Answer]):
         """Draw one answer for each element, shape (n, ...)."""
 
     def log_probability(self, answer: Answer) -> NDArray[np.float64]:
-        """Compute the log-probability of each answer; -inf if the answer is impossible.
-
-        Audits, replays and tests of the law use it. It decides no draw, so it may use floats.
-        """
+        """Compute log-probabilities of answers by floats, for audits; -inf if impossible."""
 
     def approximate(self, uniform: Uniform) -> Answer:
-        """Draw one answer for each element by given floats, with about the stated law.
+        """Draw by given floats, about the law: for `psd.publish.insecure.SeededSampler` alone.
 
-        Only `psd.publish.insecure.SeededSampler` calls it, whose answers are no release. The same
-        floats give the same answer in all versions. A mechanism of another package may leave it
-        out; a seed cannot repeat its draws then.
+        The same floats give the same answer in all versions. A mechanism of another package may
+        leave it out; a seed cannot repeat its draws then.
         """
 
 
@@ -102,10 +92,7 @@ MAX_SENSITIVITY = 2**32
 
 
 class Sampler(Protocol):
-    """Interface through which a curator draws; releases use `psd.mechanisms.sampler.SecureSampler`.
-
-    Other samplers repeat draws by a seed, record draws, or return recorded answers.
-    """
+    """Draws for a curator: securely, by a seed, recording, or returning recorded answers."""
 
     def draw(self, mechanism: Mechanism[Answer]) -> Answer:
         """Draw the answer of a mechanism."""

@@ -1,7 +1,6 @@
 """Exact coins of probability exp(-x), x rational, and exact geometric variables.
 
-Geometric variables of one public law are drawn by inversion of certified thresholds, from one word
-of 63 bits each; those of which every draw has a scale of its own by rejection.
+Those of one public law invert certified thresholds, a word of 63 bits each; others reject.
 """
 
 from __future__ import annotations
@@ -33,8 +32,6 @@ def invert(words: NDArray[np.uint64], law: Law) -> NDArray[np.int64]:
     read until they differ from the expansion of S_k. If R < S_k, k + 1 may be undecided as well,
     where entries are equal or the table has ended.
 
-    References
-    ----------
     .. [1] L. Devroye, "Non-Uniform Random Variate Generation", Springer, 1986,
        doi:10.1007/978-1-4613-8643-8, section III.2 (inversion) and chapter XV (random bits).
     """
@@ -80,9 +77,9 @@ Coin = Callable[[NDArray[np.intp]], NDArray[np.bool_]]
 def bernoulli_exp(
     numerators: NDArray[np.int64], denominators: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Flip coins that are true with probability exp(-numerator / denominator).
+    """Flip coins, (n,) bool, that are true with probability exp(-numerator / denominator).
 
-    numerators, denominators: (n,) int64, at least 0 and at least 1; returns (n,) bool.
+    numerators, denominators: (n,) int64, at least 0 and at least 1. Time is not constant.
 
     P2. The probability is exact, by integer arithmetic on words of the operating system.
 
@@ -91,16 +88,11 @@ def bernoulli_exp(
     Algorithm 1 of [1]_. Write x = integer + rest with rest in [0, 1). The coin is true if a run of
     coins of probability exp(-1) reaches the length `integer` and a coin of probability exp(-rest)
     is true. The length of the run is a geometric variable with P(V >= k) = exp(-k), drawn at once.
+    For the rest, flip coins of probability rest / k, k = 1, 2, ..., up to the first that is false,
+    which has number K. Since P(K > k) = rest**k / k!, P(K is odd) is the sum of (-rest)**k / k!,
+    which is exp(-rest). A coin of probability rest / k is true if a coin of probability rest and
+    one of probability 1 / k are both true.
 
-    For the rest, flip coins of probability rest / k, k = 1, 2, ..., up to the first that is
-    false, which has number K. Since P(K > k) = rest**k / k!, P(K is odd) is the sum of
-    (-rest)**k / k!, which is exp(-rest). A coin of probability rest / k is true if a coin of
-    probability rest and one of probability 1 / k are both true.
-
-    The number of rounds depends on the outcome: time is not constant.
-
-    References
-    ----------
     .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020, arXiv:2004.00010, section 5.1, Algorithm 1.
     """
@@ -112,20 +104,12 @@ def bernoulli_exp(
 def bernoulli_exp_of_parts(
     integer: NDArray[np.int64], rest: NDArray[np.int64], denominators: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Flip coins that are true with probability exp(-integer - rest / denominator).
-
-    All (n,) int64, rest at most its denominator: no exponent needs rounding whose numerator exceeds
-    64 bits. Returns (n,) bool, by the law of `bernoulli_exp`.
-    """
+    """Coins of probability exp(-integer - rest / denominator), (n,), rest at most denominator."""
     return _bernoulli_exp(integer, lambda going: uniform_below(denominators[going]) < rest[going])
 
 
 def bernoulli_exp_of_any(numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[np.bool_]:
-    """Flip coins that are true with probability exp(-numerator / denominator), of any size.
-
-    Both (n,) object: Python integers, so that no product wraps, with quotients below 2**62. Returns
-    (n,) bool, by the law of `bernoulli_exp`.
-    """
+    """Coins as `bernoulli_exp` of Python integers, (n,) object; quotients are below 2**62."""
     integer = (numerators // denominators).astype(np.int64)
     rest = numerators % denominators
     # First 63 bits of each rest over its denominator; ties with a word are settled by more bits.
@@ -201,8 +185,6 @@ def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
     floor((U + t V) / s) has P(G >= k) = P(U + t V >= k s) = exp(-k s / t). The fraction need not be
     in lowest terms.
 
-    References
-    ----------
     .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020, arXiv:2004.00010, section 5.2, Algorithm 2.
     """

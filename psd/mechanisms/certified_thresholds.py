@@ -1,8 +1,7 @@
 """Survival probabilities as certified integers: the floor of 2**bits * P(X >= k).
 
-Of geometric and of discrete Gaussian variables. This module draws no random numbers and never
-rounds to nearest. Every number is enclosed between two integers, and a floor is returned only if
-both ends of the enclosure have the same floor.
+No random number is drawn and none rounded to nearest: every number is enclosed between two
+integers, and a floor is returned only if both ends of the enclosure have it.
 """
 
 from __future__ import annotations
@@ -66,9 +65,8 @@ class Law(Protocol):
 class Survival:
     """The probabilities P(X >= k), k >= 1, of a law on the integers from 0.
 
-    With q = exp(-denominator / numerator): q**k for the geometric law, and 2 q**k / (1 + q) for
-    the magnitude of the discrete Laplace law. Given X >= k, for any k >= 1, the excess X - k is
-    geometric in both.
+    With q = exp(-denominator / numerator): q**k (geometric), and 2 q**k / (1 + q), magnitudes of
+    discrete Laplace. Given X >= k, for any k >= 1, the excess X - k is geometric in both.
     """
 
     numerator: int  # the scale is numerator / denominator, positive
@@ -115,12 +113,12 @@ class Survival:
 
 @lru_cache(maxsize=32)
 def thresholds(law: Law) -> NDArray[np.uint64]:
-    """Tabulate the floors of 2**63 * P(X >= k), k = 1, 2, ..., in ascending order.
+    """Tabulate the floors of 2**63 * P(X >= k), k = 1, 2, ..., ascending, (m,) uint64, read-only.
 
-    Returns (m,) uint64, read-only, so that entry m - k is the floor for k. The scale, or sigma,
-    must not exceed `MAX_TABLE_SCALE`. For a law with a geometric excess, the table ends with the
-    first probability below 2**-12; beyond it the excess is drawn instead. It has at most 9 * scale
-    + 2 entries. Other tables end with their first entry of 0; entries near it may be equal.
+    Entry m - k is the floor for k; the scale, or sigma, is at most `MAX_TABLE_SCALE`. With a
+    geometric excess, the table ends with the first probability below 2**-12, and the excess is
+    drawn beyond; it has at most 9 * scale + 2 entries. Others end with their first 0; entries near
+    it may be equal.
 
     P3. Entries for a geometric excess are distinct: consecutive probabilities differ by a factor q
     <= exp(-2**-12), and all but the last are above 2**-12, so they lie 2**38 apart.
@@ -141,8 +139,8 @@ _MORE_BITS = 32  # sums of thousands of terms are known less closely than one te
 class GaussianSurvival:
     """The probabilities P(|X| >= k), k >= 1, where P(X = x) is proportional to exp(-x^2 / (2 s)).
 
-    The excess of |X| over a value has a law of its own for each value. So the table goes on until
-    the probabilities are below 2**-63, and more bits decide a word that ties with an entry.
+    The excess over each value has a law of its own, so the table goes on until the probabilities
+    are below 2**-63, and more bits decide a word that ties with an entry.
     """
 
     numerator: int  # s is numerator / denominator, positive, of any size

@@ -1,10 +1,7 @@
 """Laws of private choices, of a list and of maps, and draws by floats: for audits and tests.
 
-They decide no draw of a release, so they are in floats; no file of an exact draw is. With scores of
-true data, results are PRIVATE.
-
-A map cuts the bins 0 to n - 1 of a layout into zones of consecutive bins. Layouts are public: they
-depend on no record.
+They decide no draw of a release. With scores of true data, results are PRIVATE. A map cuts the bins
+0 to n - 1 of a public layout into zones of consecutive bins.
 """
 
 from __future__ import annotations
@@ -141,10 +138,7 @@ def zone_layout(name: str, bins: int) -> Layout:
 
 
 def leaf_numbers(columns: Integers, rows: Integers, depth: int) -> Integers:
-    """Bins of cells in a halving tree that cuts x first, then y, and so on in turn.
-
-    columns, rows: (n,) int64, cells of a grid of 2**depth x 2**depth; returns (n,) int64.
-    """
+    """Bins, (n,), of grid cells in a halving tree of 2**depth a side that cuts x first, then y."""
     if len(columns) and not 0 <= min(columns.min(), rows.min()) <= max(
         columns.max(), rows.max()
     ) < (1 << depth):
@@ -220,10 +214,7 @@ _SCORES_CHUNK = 2**20
 
 
 def permute_and_flip_probabilities(exponents: Floats) -> Floats:
-    """Probability of each candidate by permute-and-flip, (m,), to about 12 digits.
-
-    exponents: (m,) float64, rate times gap, so 0 for the best.
-    """
+    """Probabilities by permute-and-flip, (m,), to 12 digits; exponents: rate times gap."""
     coins = np.exp(-exponents)
     points, weights, logs = _product(coins)
     probabilities = np.zeros(len(coins))
@@ -284,10 +275,7 @@ def _laws(scores: Integers, layout: Layout, zones: Sequence[int], rate: float) -
 def map_log_probability(
     scores: Integers, layout: Layout, zones: Sequence[int], rate: float, answer: Integers
 ) -> float:
-    """Log-probability of a map, (bins, 2) int64, zone and price of each bin; -inf for none.
-
-    scores: (bins, prices) int64, private.
-    """
+    """Log-probability of a map, (bins, 2): zone and price of each bin; scores: private."""
     score = _score(scores, layout, zones, answer)
     if score is None:
         return -math.inf

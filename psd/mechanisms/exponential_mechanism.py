@@ -1,8 +1,7 @@
 """Exact exponential mechanism over integer candidates whose scores are constant on intervals.
 
-The module makes many selections at once, one per group. A candidate is proposed with an integer
-weight, which is an upper bound of its exact weight, and accepted with the exact ratio of the two.
-So the law is exactly that of the exponential mechanism, for any scores.
+Many groups at once. A candidate is proposed with an integer weight, an upper bound of its exact
+weight, and accepted with the exact ratio of the two, so the law is exact for any scores.
 """
 
 from __future__ import annotations
@@ -140,15 +139,12 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     reduces the loss.
 
     Law: write a * gap = t + r with an integer t and r in [0, 1). A candidate is proposed with the
-    integer weight w(t), at least 2**b exp(-t), and accepted with probability
-    2**b exp(-t) / w(t) * exp(-r): the product is 2**b exp(-a gap). The first factor is a coin of
-    certified thresholds (`_coin_floor`), the second is a coin of `bernoulli_exp`. A
-    proposal is accepted with a probability of at least about exp(-1) in groups of up to 2**30
-    candidates. In a group of 2**36, where weights have 26 bits and are at least 1, this probability
-    is at least about 2**-10.
+    integer weight w(t), at least 2**b exp(-t), and accepted with probability 2**b exp(-t) / w(t) *
+    exp(-r): the product is 2**b exp(-a gap). The first factor is a coin of certified thresholds
+    (`_coin_floor`), the second is a coin of `bernoulli_exp`. A proposal is accepted with a
+    probability of at least about exp(-1) in groups of up to 2**30 candidates, and 2**-10 in one of
+    2**36.
 
-    References
-    ----------
     .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007, theorem 6.
     """
     if (candidates.length < 0).any():

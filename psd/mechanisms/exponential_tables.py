@@ -1,7 +1,6 @@
-"""Weights enclosed between integers, and exact draws among them.
+"""Weights enclosed between integers and a stated error, at any precision, and draws among them.
 
-This module draws no random numbers and never rounds to nearest. Every weight lies between an
-integer and that integer plus a stated error, at any precision.
+No random number is drawn here but by `draw_branch`, and none is rounded to nearest.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Exact discrete Gaussian noise: P(X = x) proportional to exp(-x^2 / (2 s)), s rational.
 
-`GaussianMechanism` adds it to counts. There are two samplers of the same law: one inverts a table
-of certified thresholds, the other is the rejection sampler of Canonne, Kamath and Steinke, for a
-large sigma and for many variances.
+Of one law, a table of certified thresholds is inverted; rejection [1]_ serves a large sigma and
+many variances.
 
 References
 ----------
-.. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-   NeurIPS 2020, arXiv:2004.00010, theorem 4 and section 5.3.
+.. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS
+   2020, arXiv:2004.00010, theorem 4 and section 5.3.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
 
     Returns (size,) int64, below 2**62 in magnitude. A draw beyond raises OverflowError; that
     depends on no data, and its probability is below exp(-2**11). Below 1, s is larger than the
-    variance.
+    variance. Time is not constant: it depends on the draws.
 
     P2. P(X = x) is proportional to exp(-x^2 / (2 s)) exactly, s = numerator / denominator.
 
@@ -105,12 +104,11 @@ def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
     P4. Only integers decide an outcome, and every random bit comes from `os.urandom`.
 
     Up to sigma = 2**12, one word of 64 bits gives one draw: 63 bits decide the magnitude by
-    inversion, see `psd.mechanisms.bernoulli.invert`, and the last bit decides the sign. The table
-    is cached for later calls. For a larger sigma, and if the table would be too long for the number
-    of draws, Algorithm 3 of [1]_ is used: a draw Y of discrete Laplace noise of scale t =
-    floor(sigma) + 1 is kept with probability exp(-(|Y| - s / t)^2 / (2 s)). The product with
-    exp(-|Y| / t) is exp(-Y^2 / (2 s)) up to a constant. Time is not constant: it depends on the
-    draws.
+    inversion, see `psd.mechanisms.bernoulli.invert`, and the last bit decides the sign. For a
+    larger sigma, and if the table would be too long for the number of draws, Algorithm 3 of [1]_ is
+    used: a draw Y of discrete Laplace noise of scale t = floor(sigma) + 1 is kept with probability
+    exp(-(|Y| - s / t)^2 / (2 s)). The product with exp(-|Y| / t) is exp(-Y^2 / (2 s)) up to a
+    constant.
     """
     numerator, denominator = _lowest_terms(numerator, denominator)
     # A table has about 10 sigma entries, and must not be long for the draws.
@@ -127,15 +125,11 @@ def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
 
 
 def discrete_gaussian_each(numerator: int, denominators: Integers) -> Integers:
-    """Draw discrete Gaussian noise, each draw with its own parameter.
-
-    denominators: (n,) int64, public; returns (n,) int64, below 2**62 in magnitude.
+    """Draw discrete Gaussian noise, (n,) below 2**62 in magnitude, by public parameters.
 
     P5. The i-th draw has the law of `discrete_gaussian` at numerator / denominators[i], exactly.
 
-    Draws of equal parameters are drawn together, as those of the levels of a tree. If there are
-    many parameters, all draws are by rejection. The order is a function of the parameters, which
-    are public.
+    Draws of few equal parameters are drawn together, others by rejection; the order is public.
     """
     parameters, which, counts = np.unique(denominators, return_inverse=True, return_counts=True)
     noise = np.empty(denominators.size, dtype=np.int64)

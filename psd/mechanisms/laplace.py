@@ -1,15 +1,13 @@
 """Exact discrete Laplace noise: P(X = x) proportional to exp(-|x| / scale), scale rational.
 
-`LaplaceMechanism` adds it to counts. There are two samplers of the same law: `discrete_laplace`
-has one scale for all draws and inverts a table of certified thresholds; `discrete_laplace_each`
-has one scale per draw and uses rejection.
+`discrete_laplace` inverts a table for one scale; `discrete_laplace_each` rejects, for many.
 
 References
 ----------
-.. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy Mechanisms."
-   STOC 2009. https://doi.org/10.1145/1536414.1536464
-.. [2] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
-   NeurIPS 2020, arXiv:2004.00010, section 5.2.
+.. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy Mechanisms." STOC
+   2009. https://doi.org/10.1145/1536414.1536464
+.. [2] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS
+   2020, arXiv:2004.00010, section 5.2.
 """
 
 from __future__ import annotations
@@ -106,7 +104,7 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     Returns (size,) int64, below 2**62 in magnitude. A draw beyond raises OverflowError. That
     depends on no data; its probability per draw is about exp(-2**62 / scale), which is below
     exp(-2**20) for scales up to 2**42, and 1 % at 10**18. Strictly, this cut of the law costs a
-    delta of that order.
+    delta of that order. Time is not constant: it depends on the draws.
 
     P2. P(X = x) = (1 - q) / (1 + q) * q**abs(x) exactly, q = exp(-denominator / numerator).
 
@@ -118,11 +116,8 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
     `psd.mechanisms.bernoulli.invert`. The last bit, which is independent of them, decides the sign.
     The magnitude has P(M >= k) = 2 q**k / (1 + q) for k >= 1, and so P(M = 0) = (1 - q) / (1 + q)
     and P(M = k) = 2 q**k (1 - q) / (1 + q). The sign halves the latter and does not change zero,
-    which gives the law stated above.
-
-    The table is built for scales up to 2**12 and cached for later calls. For larger scales, and if
-    the table would be too long for the number of draws, the draws are those of
-    `discrete_laplace_each`, which have the same law. Time is not constant: it depends on the draws.
+    which gives the law stated above. For scales above 2**12, and if the table would be too long for
+    the number of draws, they are those of `discrete_laplace_each`, which have the same law.
     """
     numerator, denominator = operator.index(numerator), operator.index(denominator)
     if numerator < 1 or denominator < 1:
@@ -147,25 +142,22 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
 
 
 def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integers:
-    """Draw discrete Laplace noise, each draw with its own scale.
+    """Draw discrete Laplace noise, (n,) int64 below 2**62 in magnitude, each of its own scale.
 
-    numerators, denominators: (n,) int64, positive, public; returns (n,) int64, below 2**62 in
-    magnitude.
+    numerators, denominators: (n,) int64, positive, public. Time is not constant.
 
     P5. The i-th draw has the law of `discrete_laplace` at scale numerators[i] / denominators[i],
     exactly, whether or not the fraction is in lowest terms.
 
     P6. No product wraps: a product that does not fit into int64 is computed in Python integers.
 
-    Algorithm 2 of [2]_ runs on all elements at once, and repeats only those that are not accepted.
-    The magnitude is geometric, see `psd.mechanisms.bernoulli.geometric_each`. A fair sign makes it
-    two-sided. A zero with a negative sign is rejected and drawn again, so zero is not counted
-    twice: P(X = x) is proportional to q**abs(x) / 2 for every x, zero included.
-
-    If equal scales form long runs, as those of the levels of a tree do, each run is drawn by
-    `discrete_laplace`; so are a few scales in any order, sorted by scale. The order is a function
-    of the scales, which are public, and each draw has the law of its own scale and is independent
-    of the others. Time is not constant: it depends on the draws.
+    Algorithm 2 of [2]_ repeats only those that are not accepted. The magnitude is geometric, see
+    `psd.mechanisms.bernoulli.geometric_each`. A fair sign makes it two-sided. A zero with a
+    negative sign is rejected and drawn again, so zero is not counted twice: P(X = x) is
+    proportional to q**abs(x) / 2 for every x, zero included. If equal scales form long runs, or
+    there are few in any order, each is drawn by `discrete_laplace`. The order is a function of the
+    scales, which are public, and each draw has the law of its own scale and is independent of the
+    others.
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=1)
     noise = np.empty(numerators.size, dtype=np.int64)

@@ -36,8 +36,7 @@ def choice_rate(epsilon: int, sensitivity: int, is_monotone: bool) -> tuple[int,
 class PermuteAndFlip:
     """The first candidate, in random order, whose coin of probability exp(-rate gap) is true.
 
-    The gap of a candidate is the distance of its score to the best score. The rate is that of
-    `choice_rate`.
+    The gap is the distance of a score to the best one; the rate is that of `choice_rate`.
 
     P1. The choice is epsilon-private under adding or removing one unit, and under every change that
     moves no score by more than the sensitivity and, if the scores are monotone, all of them in one
@@ -52,23 +51,21 @@ class PermuteAndFlip:
     t from 0 to 1 of prod (1 - p_s t) over s other than i, where t is the place of i in the order.
 
     Proof. P(i) depends on differences of scores only. (1) Let the score of i be x above the best
-    other one, u = exp(-rate x), c_s = exp(-rate (best other - score_s)), and
-    H(u) = integral from 0 to u of prod (1 - c_s v) over v. By substitution P(i) = H(min(u, 1)) / u.
-    H grows, so if i falls by a relative to all others, P(i) falls by a factor of at most
-    exp(rate a), and it never rises. (2) P(i) never rises with the score of another candidate s: as
-    long as s is not the best, only p_s grows. If s is the best, let w = exp(-rate best), then P(i)
-    is proportional to the integral from 0 to w of (1 - v / w) prod (1 - b_o v), b_o constants,
-    which falls with w. (3) Let one unit move the scores by d_s. Relative to i, others move by
-    d_s - d_i: by at most the sensitivity D if all d_s lie in 0 to D, or all in -D to 0, and by
-    at most 2 D otherwise. By (2) P(i) lies between its values when all others move by that much up
-    or down, which by (1) differ from P(i) by factors of at most exp(rate D) or exp(2 rate D). Both
-    are exp(epsilon) at the rates of `choice_rate`.
+    other one, u = exp(-rate x), c_s = exp(-rate (best other - score_s)), and H(u) = integral from 0
+    to u of prod (1 - c_s v) over v. By substitution P(i) = H(min(u, 1)) / u. H grows, so if i falls
+    by a relative to all others, P(i) falls by a factor of at most exp(rate a), and it never rises.
+    (2) P(i) never rises with the score of another candidate s: as long as s is not the best, only
+    p_s grows. If s is the best, let w = exp(-rate best), then P(i) is proportional to the integral
+    from 0 to w of (1 - v / w) prod (1 - b_o v), b_o constants, which falls with w. (3) Let one unit
+    move the scores by d_s. Relative to i, others move by d_s - d_i: by at most the sensitivity D if
+    all d_s lie in 0 to D, or all in -D to 0, and by at most 2 D otherwise. By (2) P(i) lies between
+    its values when all others move by that much up or down, which by (1) differ from P(i) by
+    factors of at most exp(rate D) or exp(2 rate D). Both are exp(epsilon) at the rates of
+    `choice_rate`.
 
     The expected score is never below that of the exponential mechanism at the same rate, see [1]_,
     theorem 2, so bounds for that hold as well.
 
-    References
-    ----------
     .. [1] R. McKenna, D. Sheldon, "Permute-and-Flip: A new mechanism for differentially private
        selection", NeurIPS 2020, arXiv:2010.12603.
     """

@@ -1,8 +1,7 @@
 """Zones with one price each: the exponential mechanism over all maps of a public layout.
 
-Weights of maps are summed by dynamic programming between integers, without a random number and
-never rounded to nearest. A sum is a pair of integers that enclose it, relative to the weight of its
-best map, so that no sum is taken for 0.
+Weights are summed by dynamic programming as pairs of integers that enclose them, relative to the
+best map, so that none is taken for 0; nothing is random or rounded to nearest.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ class PriceMaps:
     """One map of zones with prices, with weights exp(rate score) over a public base measure.
 
     The score of a map is the sum over its zones of the scores of their bins at the price of the
-    zone. The base measure is 1 / K for each of K numbers of zones, spread evenly over the maps
-    and prices of that number. The rate is that of `psd.mechanisms.permute_and_flip.choice_rate`.
+    zone. The base measure is 1 / K for each of K numbers of zones, spread evenly over the maps and
+    prices of that number. The rate is that of `psd.mechanisms.permute_and_flip.choice_rate`.
 
     P1. The map is epsilon-private under adding or removing one unit, and under every change that
     moves the score of no map by more than the sensitivity and, if the scores are monotone, all of
@@ -73,8 +72,6 @@ class PriceMaps:
     programming. A number of zones is drawn by its share, then a pair, zone by zone, and a price for
     each zone.
 
-    References
-    ----------
     .. [1] F. McSherry, K. Talwar, "Mechanism Design via Differential Privacy", FOCS 2007, theorem 6
        and section 4.2 (attribute auctions).
     """

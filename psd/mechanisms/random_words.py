@@ -1,8 +1,7 @@
 """Random words of the operating system, and exact uniform integers from them.
 
-Every random bit of the library comes from `os.urandom`, through `random_words` or `random_bits`.
-There is no seed, no state that a fork could copy, and no float. A stream writes the bytes to its
-state before it draws with them, see `bytes_from`.
+Every random bit is of `os.urandom`: no seed, no state that a fork could copy, no float. Only
+`bytes_from` draws with bytes that were stored first.
 """
 
 import os
@@ -52,8 +51,8 @@ def random_bits(size: int) -> NDArray[np.bool_]:
 def bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
     """Draw with bytes that were stored first, in this thread, until the block ends.
 
-    A process that is killed after a draw can repeat it with the same bytes, instead of drawing
-    again. `system_bytes` made the bytes of the source, and no other draw has used them.
+    A killed process repeats the draw. `system_bytes` made the bytes, and no other draw has used
+    them.
     """
     token = _SOURCE.set(source)
     try:

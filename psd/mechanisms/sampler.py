@@ -1,7 +1,4 @@
-"""The sampler of releases, and the law of the noise of counts. Private side.
-
-Laws are exact, and draws come from the randomness of the operating system.
-"""
+"""The sampler of releases, exact and of system randomness, and the law of counts. Private side."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ class SecureSampler:
 
 
 def count_mechanism(noise: CountNoise, true: Integers, loss: Integers) -> Mechanism[Integers]:
-    """Counts plus noise of a law, whose factor is 1.
-
-    true: (n,) int64, private; loss: (n,) int64, in parts of the measure of the noise, above 0.
-    """
+    """Counts plus noise; true: (n,), private; loss: (n,) int64, above 0, of the noise's measure."""
     if noise.law == DISCRETE_LAPLACE:
         return LaplaceMechanism(true=true, epsilon=loss, sensitivity=noise.sensitivity)
     if noise.law == DISCRETE_GAUSSIAN:
