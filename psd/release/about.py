@@ -1,7 +1,7 @@
 """What a publisher states about a release: title, licence, reference date. Public texts.
 
-The texts are public knowledge of the publisher, never derived from records. They are printable
-lines of limited length, so that a file cannot control a terminal or fill a catalogue.
+They are never derived from records. Lines are printable and limited, so that a file cannot control
+a terminal or fill a catalogue.
 """
 
 from __future__ import annotations
@@ -134,11 +134,7 @@ ABOUT_KEYS: Final = tuple(field.name for field in fields(About))
 
 
 def about_from_mapping(value: object) -> About | None:
-    """Statements of a mapping of texts; None for None or a mapping without texts.
-
-    Keys are those of `ABOUT_KEYS`, or license for licence. A reference date may be a date, or a
-    year as an integer, as TOML has them.
-    """
+    """Statements of a mapping, such as one of TOML with dates and years; None without texts."""
     if value is None or isinstance(value, About):
         return value
     if not isinstance(value, Mapping):

@@ -1,12 +1,10 @@
 """Values of a release file that take more than a number: noise, covariate and regions.
 
-Noise stands in the header. Covariate and regions stand in the footer as text, as Parquet requires:
-base64 of zlib of their bytes. The header states the size of these bytes and their SHA-256, so that
-a value from a stranger unpacks to at most what is stated; it is read back strictly.
-
-The bytes of a covariate are the 16-bit numbers of its raster, little-endian, row by row from the
-south. Those of regions are the table of the hierarchy: the names and types of its columns as JSON,
-then each column, integers little-endian, or texts and bytes after their lengths.
+Noise stands in the header, the others in the footer: base64 of zlib of their bytes, which the
+header states the size and SHA-256 of, so that a stranger's value unpacks to at most that. A
+covariate is 16-bit numbers, little-endian, row by row from the south. Regions are names and types
+of columns as JSON, then each column, integers little-endian, or texts and bytes after their
+lengths.
 """
 
 from __future__ import annotations
@@ -70,10 +68,7 @@ class FooterValue:
         return None
 
     def unpack(self, value: bytes, size: int, digest: str) -> bytes:
-        """Bytes of a value: exactly as many as the header states, of the digest in it.
-
-        At most one byte more than ``size`` is unpacked.
-        """
+        """Bytes of a value of the stated size and digest; at most one byte more is unpacked."""
         do = "do" if self.plural else "does"
         inflate = zlib.decompressobj()
         try:
@@ -156,11 +151,7 @@ def noise_header(record: ReleaseRecord) -> dict[str, Any] | None:
 
 
 def is_noise(value: object) -> bool:
-    """Whether a JSON value is null, or noise of a law of this library in canonical texts.
-
-    Rho and delta stand where the law counts losses in rho, and nowhere else. Whether rho is at most
-    what epsilon and delta allow is checked by `psd.release.record.ReleaseRecord`.
-    """
+    """Whether a JSON value is null, or noise of a law in canonical texts, rho and delta."""
     if value is None:
         return True
     if not isinstance(value, dict) or value.keys() != _NAMES:
@@ -178,11 +169,7 @@ def is_noise(value: object) -> bool:
 
 
 def noise_fields(value: dict[str, Any] | None) -> dict[str, Any]:
-    """Noise, rho and delta of a header that `is_noise` accepted.
-
-    The noise is discrete Laplace noise of sensitivity 1 where none is stated; a record gives it the
-    sensitivity of its unit.
-    """
+    """Noise (discrete Laplace by default), rho and delta that `is_noise` accepted."""
     if value is None:
         return {"noise": CountNoise(), "rho": None, "delta": None}
     noise = CountNoise(
@@ -260,10 +247,7 @@ def is_covariate(value: object) -> bool:
 def unpack_covariate(
     described: dict[str, Any] | None, value: bytes | None, domain: Domain
 ) -> Covariate | None:
-    """Covariate of the entry of a header and the value of the footer; both, or neither.
-
-    The entry is one that `is_covariate` accepted. At most the size that it states is unpacked.
-    """
+    """Covariate of an entry that `is_covariate` accepted, and of the footer; both or neither."""
     pair = _VALUE.pair(described, value)
     if pair is None:
         return None
@@ -331,10 +315,7 @@ def is_regions(value: object) -> bool:
 def unpack_regions(
     described: dict[str, Any] | None, value: bytes | None, domain: Domain
 ) -> RegionHierarchy | None:
-    """Hierarchy of the entry of a header and the value of the footer; both, or neither.
-
-    The entry is one that `is_regions` accepted. At most the size that it states is unpacked.
-    """
+    """Hierarchy of an entry that `is_regions` accepted, and of the footer; both or neither."""
     pair = _REGION_VALUE.pair(described, value)
     if pair is None:
         return None

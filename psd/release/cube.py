@@ -1,7 +1,4 @@
-"""The record of a cube: a tree over space, time and categories, and one over space alone.
-
-Space is the plane, or the regions of a hierarchy.
-"""
+"""The record of a cube: trees over space (the plane, or regions), time and categories."""
 
 from __future__ import annotations
 
@@ -157,10 +154,7 @@ class CubeRecord:
 
     @cached_property
     def parts(self) -> tuple[CubeRecord, ...]:
-        """Of each category, the cube over time of its records; none without a layer of categories.
-
-        Views of the layers, with the cells and the facts of this cube.
-        """
+        """Of each category, the cube over time, as a view; none without a layer of categories."""
         if self.labels is None or self.category is None:
             return ()
         joint, plane, found = self.joint.tree, self.labels.tree, []
@@ -204,10 +198,7 @@ class CubeRecord:
         return tuple(axis.size for axis in self.axes if axis.name != REGION)
 
     def cells_in(self, window: TimeWindow) -> TimeWindow:
-        """A window of slices with the numbers of its cells of all axes, of all categories.
-
-        Cells are numbered by slice, then by category.
-        """
+        """A window of slices in numbers of cells of all axes: by slice, then by category."""
         if self.category is None:
             return window
         size = self.category.size
@@ -371,10 +362,7 @@ class WindowRecord(ReleaseRecord):
 def window_record(
     cube: CubeRecord, window: TimeWindow, category: str | None = None
 ) -> WindowRecord:
-    """Record of the cells of a cube in a window, with numbers of cells of all axes.
-
-    category: label whose cells these are, if one is named.
-    """
+    """Record of the cells of a cube in a window, of all axes; of one category if one is named."""
     facts = {name: getattr(cube.plane, name) for name in _FACTS}
     return WindowRecord(tree=cube.cells, **facts, cube=cube, window=window, category=category)
 

@@ -1,9 +1,8 @@
 """The file of a cube: the release file with a column ``layer`` and the spans of the further axes.
 
-The footer key ``psd-cube`` holds strict JSON: the slices, the category, or both, and the header of
-a release once for all layers. The nodes of the plane, layer 0, come first, and those of the joint
-layer last. The key ``layers`` is 3 if those of a layer over space and categories are between them;
-else there is no such key. Reading is as strict as for a release.
+Footer key ``psd-cube``: strict JSON of slices, category, and one header for all layers. Nodes of
+the plane come first, those of the joint layer last. ``layers`` is 3 if one over space and
+categories is between, else there is no such key. Reading is as strict as for a release.
 """
 
 from __future__ import annotations
@@ -118,10 +117,7 @@ def read_published(
 
 
 def encode_cube(cube: CubeRecord) -> bytes:
-    """Bytes of the file; the same cube gives the same bytes.
-
-    P1. A value that is not public is refused, see `psd.release.schema`.
-    """
+    """Bytes, the same for the same cube. P1. A value that is not public is refused."""
     check_cube_record(cube)
     header = _header(cube)
     _cube_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
@@ -180,10 +176,7 @@ def _digest(header: Mapping[str, Any], cube: CubeRecord) -> str:
 def decode_cube(
     content: bytes, name: str = "cube", *, max_nodes: int = MAX_NODES
 ) -> tuple[CubeRecord, str]:
-    """Decode the bytes of a file to a cube and the digest of its content.
-
-    `name` is that of the file in messages, which name the first fault.
-    """
+    """Decode bytes to a cube and its digest; a message names the first fault, and the file."""
     with explain_read_errors(name):
         file = open_parquet(content)
         footer = read_footer(file, CUBE_KEY)

@@ -1,16 +1,12 @@
 """The release file: Parquet, one row per node, strict JSON under the footer key ``psd``.
 
-The file is data, never code: no pickle, no objects. Every field is on an allow-list of public
-values, when a file is written and when it is read. A reader refuses a format that it does not know.
-
-The digest of a release depends on its content and not on its compression or writer. It is SHA-256
+It is data, never code. Every field is on an allow-list of public values, in writing and reading;
+unknown formats are refused. The digest depends on content and not on compression or writer: SHA-256
 [1]_ over parts, each with its length before it: the kind of the file, its header as JSON with
 sorted keys and nothing but ASCII, and the arrays of its nodes as little-endian integers, boxes by
 four. In a series, the digest of each slice takes the place of its nodes, so a series that grows is
 hashed without its earlier nodes.
 
-References
-----------
 .. [1] National Institute of Standards and Technology. "Secure Hash Standard." FIPS 180-4, 2015.
 """
 
@@ -209,10 +205,7 @@ def read_release(
 
 
 def encode_release(record: ReleaseRecord) -> bytes:
-    """Bytes of a release file; the same record gives the same bytes.
-
-    P3. A value that is not public is refused, see `psd.release.schema`.
-    """
+    """Bytes, the same for the same record. P3. A value that is not public is refused."""
     check_release(record)
     header = record_header(record)
     record_fields(strict_json(canonical_json(header)))  # a reader accepts what is written
@@ -261,10 +254,7 @@ def file_footer(
 def encode_tables(
     tables: Iterable[pa.Table], schema: pa.Schema, footer: dict[bytes, bytes]
 ) -> bytes:
-    """Bytes of tables with a footer of `file_footer`, without Arrow's own copy of the schema.
-
-    The tables are read once or twice.
-    """
+    """Bytes of tables, read once or twice, with a footer, without Arrow's copy of the schema."""
     rows, content = _write_tables(tables, schema, footer, PARQUET)
     if rows > max_rows(len(content), **NODES):  # so compressible that a reader would refuse it
         return _write_tables(tables, schema, footer, PLAIN)[1]
@@ -309,10 +299,7 @@ def columns_of_sums(tree: Nodes) -> Iterator[NDArray[np.int64]]:
 def decode_release(
     content: bytes, name: str = "release", *, max_nodes: int = MAX_NODES
 ) -> tuple[ReleaseRecord, str]:
-    """Decode the bytes of a file to a record and the digest of its content.
-
-    `name` is that of the file in messages, which name the first fault.
-    """
+    """Decode bytes to a record and its digest; a message names the first fault, and the file."""
     with explain_read_errors(name):
         file = open_parquet(content)
         footer = read_footer(file, KEY)

@@ -1,7 +1,6 @@
-"""The nodes of a release file or a series, read part by part.
+"""The nodes of a release file or a series, read part by part, each checked before the next.
 
-A footer may misstate its rows and runs of equal values take no bytes, so each part of the rows is
-checked before the next is decoded.
+A footer may misstate its rows, and runs of equal values take no bytes.
 """
 
 from __future__ import annotations
@@ -36,11 +35,10 @@ _PARTS = "its nodes are not sorted by {0}, or a {0} has none"
 def read_trees(
     file: pq.ParquetFile, noise: CountNoise, slices: int | None = None, *, values: int = 0
 ) -> list[Tree]:
-    """Read the tree of a release, or those of the slices of a series in order.
+    """Read the tree of a release, or of each slice in order; refuse bad nodes at the first part.
 
-    The file has the columns of `psd.release.file.schema_of`, after ``slice`` in a series, and its
-    sizes were checked. Nodes that are not those of trees are refused at the first part that is not,
-    and so is a number of rows that is not that of the footer.
+    The sizes of the file were checked; its columns are those of `psd.release.file.schema_of`, after
+    ``slice`` in a series. The number of rows must be that of the footer.
     """
     nodes = _Nodes.empty(file.metadata.num_rows, noise, values)
     return [nodes.tree(*rows) for rows in _read_parts(file, nodes, "slice", slices)]
@@ -49,11 +47,7 @@ def read_trees(
 def read_layers(
     file: pq.ParquetFile, noise: CountNoise, layers: int, axes: tuple[str, ...]
 ) -> list[tuple[Tree, NDArray[np.int32]]]:
-    """Read the tree of each layer of a cube in order, and the spans of its nodes, (n, 2 A) int32.
-
-    As `read_trees`, of the columns of `psd.release.cube_file.schema_of_axes`. Whether the spans are
-    those of a tree is not checked.
-    """
+    """Read the tree of each layer of a cube in order, and spans of nodes, (n, 2 A), not checked."""
     names = tuple(name for axis in axes for name in SPANS[axis])
     nodes = _Nodes.empty(file.metadata.num_rows, noise, 0, names)
     assert nodes.spans is not None  # asked for
@@ -65,10 +59,7 @@ def read_layers(
 def _read_parts(
     file: pq.ParquetFile, nodes: _Nodes, column: str, parts: int | None
 ) -> list[tuple[int, int]]:
-    """Read and check the nodes of a file; the first row of each tree, and the one after its last.
-
-    column: has the number of the tree, if there are several.
-    """
+    """Read and check the nodes of a file; the first row of each tree, and its end."""
     rows = file.metadata.num_rows
     starts, stop = [0], 0
     for batch in file.iter_batches(_ROWS_PER_BATCH):
@@ -204,11 +195,7 @@ _OTHER_BYTES = 2**26
 
 
 def max_file_bytes(max_nodes: int) -> int:
-    """Limit on the bytes of a file with so many nodes, its header and its covariate included.
-
-    >>> max_file_bytes(MAX_NODES) / 2**20
-    320.0
-    """
+    """Limit on the bytes of a file with so many nodes, its header and covariate included."""
     return _OTHER_BYTES + NODE_BYTES * max_nodes
 
 

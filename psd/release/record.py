@@ -1,10 +1,7 @@
 """The record of a release: its public fields and their checks.
 
-Writers of files and exports take a record, and `psd.estimation.fit.fit` computes estimates from it.
-
-A local release states its reports as well: how many, by which law, level by level. Its counts of a
-level are support counts: numbers of reports that support a cell. With these numbers a reader
-computes estimates and variances (`psd.estimation.least_squares`).
+A local release also states its reports: how many, by which law, level by level. Its counts are
+numbers of reports that support a cell (`psd.estimation.least_squares`).
 """
 
 from __future__ import annotations
@@ -304,11 +301,7 @@ class ReleaseRecord:
         return names.index(name)
 
     def value_part(self, number: int, side: int) -> ReleaseRecord:
-        """Record whose counts are the weights of a value towards its upper or lower bound.
-
-        number: of the value; side: 0 for the upper bound, 1 for the lower one. One record has the
-        weight `scale` in these counts. All that is done with counts of records is done with them.
-        """
+        """Record whose counts are weights of a value towards its upper bound (side 0) or lower."""
         sums, noise = self.tree.sums, self.tree.noise
         assert sums is not None  # a record with values has them
         times = self.record_weight**2 * part_factor(len(self.values), is_pure=noise.measure.is_pure)
@@ -324,10 +317,7 @@ class ReleaseRecord:
         return self.unit.scale * max(self.part_weight, 1)
 
     def _check_local(self) -> None:
-        """Check the reports of a local release, or that there are none.
-
-        A device is in one level, so epsilon is the largest of a level, not the sum of a path.
-        """
+        """Check reports of a local release, or their absence; epsilon is the largest of a level."""
         is_local = self.local is not None
         if (self.source == "local") != is_local or (self.unit.kind == "report") != is_local:
             raise ParameterError(
@@ -361,10 +351,7 @@ class ReleaseRecord:
 
     @property
     def outside(self) -> NDArray[np.bool_] | None:
-        """Mask of the cells that no record can lie in; None without boundary and regions.
-
-        Those entirely outside the boundary, and those that do not meet their region.
-        """
+        """Mask of the cells that no record can lie in; None without boundary and regions."""
         empty: NDArray[np.bool_] | None = None
         if self.boundary and self.covariate is not None:
             empty = self.covariate.mass(self.tree.boxes) == 0

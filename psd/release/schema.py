@@ -1,12 +1,9 @@
 """The schema of a release file: one table of fields, from which reader, writer and docs follow.
 
-A field states its name, its JSON type and its check. A file has every field. Until version 1.0.0
-the format may change with the library; then it is frozen.
-
-The last check before a record is written is that every value has exactly a public type. Writers of
-releases, series and exports call it first. It is an allow-list: a value of another type, or an
-attribute that its type does not have, is refused. Parameters are public by their type, which only
-declared fields, picks and statements can fill.
+A file has every field. Until version 1.0.0 the format may change with the library; then it is
+frozen. Writers check first that every value has exactly a public type, an allow-list: another type
+or attribute is refused. Parameters are public by a type that only declared fields, picks and
+statements can fill.
 """
 
 from __future__ import annotations
@@ -323,11 +320,7 @@ def record_header(record: ReleaseRecord) -> dict[str, Any]:
 
 
 def record_fields(header: Any) -> dict[str, Any]:
-    """Fields of a `ReleaseRecord` from a header of a file, but for its tree.
-
-    The covariate is what `psd.release.codecs.is_covariate` accepted, and ``regions``, of
-    the tree, what `psd.release.codecs.is_regions` accepted.
-    """
+    """Fields of a `ReleaseRecord` but its tree, from a header with checked values."""
     check_format(header, MARK, _OLD, "release")
     optional = {field.name for field in FIELDS if field.is_optional}
     if header.keys() | optional != {MARK, *(field.name for field in FIELDS)}:
@@ -365,11 +358,7 @@ def record_fields(header: Any) -> dict[str, Any]:
 
 
 def check_format(header: Any, mark: str, old: tuple[str, int], family: str) -> None:
-    """Refuse a header without the one format that is read.
-
-    mark: key of the format; old: key that older formats had in its place, and their largest number;
-    family: kind of the file, for messages.
-    """
+    """Refuse a header of another format; old: key and largest number of older ones."""
     if not isinstance(header, dict):
         raise ReleaseFormatError("its header is not a JSON object")
     key, largest = old

@@ -66,10 +66,7 @@ class SeriesRecord:
 
     @property
     def epsilon(self) -> int:
-        """Nano-epsilon of all slices together: in epsilon, their sum if the scope is a slice.
-
-        Of a stream, all slices that it can have.
-        """
+        """Nano-epsilon of all slices together, of all that a stream may have."""
         first = self.releases[0]
         if self.scope != "slice" or first.rho is not None:
             return first.epsilon

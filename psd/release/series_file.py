@@ -1,9 +1,7 @@
 """The file of a series: the release file with a column ``slice``, and a header of its own.
 
-The footer key ``psd-series`` holds strict JSON: the slices, the header of a release once for all
-slices, and the parameters of each slice that not all share. Reading is as strict as for a release.
-
-Bytes and digests are those of `psd.release.series_file.encode_series`.
+Footer key ``psd-series``: strict JSON of the slices, one header for all, and the parameters that
+differ. Reading is as strict as for a release.
 """
 
 from __future__ import annotations
@@ -121,10 +119,7 @@ def is_series(path: str | os.PathLike[str]) -> bool:
 
 
 def encode_series(series: SeriesRecord) -> bytes:
-    """Bytes of the file; the same series gives the same bytes.
-
-    P1. A value that is not public is refused, see `psd.release.schema`.
-    """
+    """Bytes, the same for the same series. P1. A value that is not public is refused."""
     check_series(series)
     header = series_header(series)
     check_header(header)
@@ -200,10 +195,7 @@ def parameters_of(header: Mapping[str, Any]) -> list[dict[str, Any]]:
 def decode_series(
     content: bytes, name: str = "series", *, max_nodes: int = MAX_NODES
 ) -> tuple[SeriesRecord, str]:
-    """Decode the bytes of a file to a series and the digest of its content.
-
-    `name` is that of the file in messages, which name the first fault.
-    """
+    """Decode bytes to a series and its digest; a message names the first fault, and the file."""
     with explain_read_errors(name):
         file = open_parquet(content)
         footer = read_footer(file, SERIES_KEY)
@@ -268,10 +260,9 @@ _ORDER = (SERIES_KEY, REGIONS_KEY, DIGEST_KEY, COVARIATE_KEY)
 def append_slice(content: bytes, series: SeriesRecord, digests: Sequence[str]) -> tuple[bytes, str]:
     """Return the file of a series with one slice more, and its digest.
 
-    `content` is a file that this library has written and nothing has changed since. `series` has
-    its last slice and the one that is added. `digests` are those of its slices,
-    `psd.release.file.slice_digest`; if they are not, which the digest of the file shows, its slices
-    are read.
+    `content` is as this library wrote it; `series` has its last slice and the new one. `digests`
+    are of its slices, `psd.release.file.slice_digest`; if not, as the file's digest shows, they are
+    read.
 
     P1. The slice agrees with those before it in all that the slices of a series share: the one
     before it does, and it agrees with that.
@@ -308,11 +299,7 @@ def append_slice(content: bytes, series: SeriesRecord, digests: Sequence[str]) -
 def join_releases(
     contents: Callable[[], Iterable[bytes]], slices: TimeSlices, scope: ContributionScope
 ) -> tuple[bytes, str]:
-    """Return the file of a series, from the files of the releases of its slices, and its digest.
-
-    `contents` yields the bytes of each release, which this library has written, in the order of
-    time.
-    """
+    """Return the file of a series and its digest, from its slices' files, as written, in order."""
     parameters = []
     for content in contents():
         last = _opened(content)
