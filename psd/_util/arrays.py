@@ -35,12 +35,10 @@ def _is_read_only(array: NDArray[Any]) -> bool:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep the memory of freed arrays for later ones.
+    """Let the C library keep the memory of freed arrays for later ones, up to 32 MB, its limit.
 
-    glibc requests memory for a large array from the system and gives it back when the array is
-    freed, unless an array as large as this one, or larger, was freed before. The system clears what
-    it gives, page by page, which takes longer than most work on the array. The array here is never
-    written to, so it takes no memory itself. 32 MB is the largest size that glibc considers.
+    glibc gives a large array back when freed unless one as large was freed before, and the system
+    clears what it gives, which takes longer than most work. The array here is never written to.
     """
     np.empty(2**25 - 2**16, np.uint8)
 
@@ -48,22 +46,14 @@ def keep_freed_memory() -> None:
 def sum_by(
     group: NDArray[np.integer], values: NDArray[np.float64], groups: int
 ) -> NDArray[np.float64]:
-    """Sum of the values of each group.
-
-    group: (n,) int, 0 to groups - 1; values: (n,) float64, public, for exact counts are summed as
-    integers elsewhere; returns (groups,) float64.
-    """
+    """Sum of the public values of each group, (groups,); exact counts are summed as integers."""
     return np.bincount(group, weights=values, minlength=groups).astype(np.float64, copy=False)
 
 
 def distinct_values(
     values: NDArray[np.int64 | np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Index of an example of each distinct value in ascending order, and which each value is.
-
-    ``np.unique`` without indices imports ``numpy.ma``, a fortieth of the time of a query in a fresh
-    process.
-    """
+    """Index of each distinct value, ascending, and which each is, without ``numpy.ma``."""
     order = np.argsort(values)
     # In order, a value is new where it differs from the one before.
     is_new = np.ones(len(order), bool)
@@ -129,10 +119,7 @@ _GATHERED = (*(mask for _, mask in reversed(_SPREAD[:-1])), 0x00000000FFFFFFFF)
 
 
 def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = None) -> Any:
-    """Wrap integers, (n,), as an Arrow array that shares their memory, without importing pandas.
-
-    is_valid: (n,) bool, which of them are not null; by default all.
-    """
+    """Wrap integers, (n,), as an Arrow array that shares their memory, without pandas."""
     import pyarrow as pa
 
     kind = pa.from_numpy_dtype(values.dtype)
@@ -143,10 +130,7 @@ def to_arrow(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = N
 
 
 def nulls_as_zeros(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Numbers of an Arrow array with 0 for nulls, and which are null, without `pyarrow.compute`.
-
-    Returns (n,) of the type of the column, and (n,) bool.
-    """
+    """Numbers of an Arrow array, 0 for nulls, and which are null, without `pyarrow.compute`."""
     bits, data = column.buffers()
     # A slice of a column keeps the buffers of the whole, and says where it begins in them.
     rows = slice(column.offset, column.offset + len(column))

@@ -1,11 +1,10 @@
 """Atomic file writes: a file appears complete or not at all.
 
-Until then it is under a hidden name beside its target. A process that writes under such a name
-holds a lock on it, which ends with the process, also when it is killed. The next write into the
-folder removes every such name without a lock. Age would be a worse sign: the file may hold private
-data, and a large one may take long to write. So would be the number of the process, which another
-container may use as well. On a network file system whose locks end at each machine, this may remove
-a file that another machine is writing.
+Until then it has a hidden name beside its target. The writer holds a lock on it, which ends with
+the process, also when it is killed; the next write into the folder removes every such name without
+a lock. Age and process numbers would be worse signs: large private files take long, and containers
+share numbers. On a network file system whose locks end at each machine, this may remove a file that
+another machine is writing.
 """
 
 from __future__ import annotations
@@ -59,11 +58,7 @@ def hold(handle: int) -> None:
 
 
 def held_folder(above: Path) -> tuple[Path, int | None]:
-    """Make a hidden folder for its owner alone, and lock it.
-
-    Also returns the handle to close when the folder is gone; None where folders cannot be opened,
-    as on Windows.
-    """
+    """Make and lock a hidden folder for its owner alone; also its handle, None on Windows."""
     while True:
         folder = hidden(above)
         folder.mkdir(mode=0o700)
@@ -124,8 +119,7 @@ def check_free(
 ) -> Path:
     """Refuse a target that exists, or whose folder does not, before any work is done.
 
-    A symbolic link counts as a target that exists. With `overwrite` the link is replaced, not the
-    file that it points to. None of `inputs`, the files that are read, is ever overwritten.
+    A link is a target; `overwrite` replaces it, not its file, and never one of `inputs`.
     """
     path = Path(path)
     try:
@@ -219,9 +213,8 @@ def check_targets(
 def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
     """Give a temporary path beside the target; move it there when the block succeeds.
 
-    The path is in a hidden folder of its own. It is removed when the block ends, or, if the process
-    is killed, by the next write into the folder of the target. Without `overwrite`, a target that
-    appears while the block runs is left as it is.
+    It is in a hidden folder that the end of the block or the next write there removes. Without
+    `overwrite`, a target that appears meanwhile is left as it is.
     """
     target = check_free(path, overwrite=overwrite)
     with _hidden_folder(target) as folder:
@@ -249,9 +242,8 @@ def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -
 def temporary_folder(target: Path, check: Callable[[], None]) -> Iterator[Path]:
     """Give an empty folder beside the target; move it there, whole, when the block succeeds.
 
-    `check` refuses a target that must not be replaced, before the block and again after it. A
-    folder that is replaced is moved away first, so for a moment there is none; if the new one
-    cannot take its place, the old one comes back.
+    `check` refuses targets, before the block and after it. A folder that is replaced is moved away
+    first, so for a moment there is none, and comes back if the new one cannot take its place.
     """
     check()
     with _hidden_folder(target) as above:
@@ -378,10 +370,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file or a folder to the disk; skip a folder that cannot be opened.
-
-    Windows opens no folders, and flushes only files that are open for writing.
-    """
+    """Flush a file or a folder to the disk; not folders that cannot be opened, as on Windows."""
     try:
         handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     except PermissionError:

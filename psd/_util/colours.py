@@ -32,11 +32,7 @@ _ROUND = np.array([1.0, 2.0, 5.0, 10.0])
 
 
 def class_breaks(values: Floats, areas: Floats | None = None) -> list[float]:
-    """Round numbers that divide positive values into classes that can be seen on a map.
-
-    Returns at most six rising numbers, each below the largest value. With areas on the map, tiny
-    cells of huge densities do not take all classes.
-    """
+    """At most six rising round numbers that divide positive values, weighed by areas on the map."""
     positive = np.isfinite(values) & (values > 0)
     if not positive.any():
         return []
@@ -54,11 +50,7 @@ def class_breaks(values: Floats, areas: Floats | None = None) -> list[float]:
 
 
 def even_breaks(values: Floats, areas: Floats) -> list[float]:
-    """Round numbers that divide values of any sign, such as means, into classes on a map.
-
-    Returns at most six rising numbers, each between the smallest and the largest value. They are
-    multiples of one step, so that values near each other are told apart.
-    """
+    """At most six rising multiples of one step that divide values of any sign, weighed by areas."""
     finite = np.isfinite(values)
     if not finite.any():
         return []

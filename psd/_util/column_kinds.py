@@ -1,11 +1,9 @@
 """Columns of a caller's table in files: what each format holds as it is, and what becomes text.
 
-`_RULES` has a row for each format. A column that its format cannot hold becomes text from which its
-values can be read back; all of it, so that a column has one type. What is not even a text of the
-format is refused by the name of the column. A missing value, and NaN, is missing in every format.
-
-CSV has a header line, and text in which no spreadsheet finds a formula. Both sides of the wall read
-it: records, and public files such as boxes.
+`_RULES` has a row for each format. A column that it cannot hold becomes text, all of it, from which
+its values can be read back; what is no text of the format is refused by the name of the column. A
+missing value, and NaN, is missing in every format. CSV has text in which no spreadsheet finds a
+formula; records and public files are read alike.
 """
 
 from __future__ import annotations
@@ -79,11 +77,7 @@ def _rules(form: str) -> _Rules:
 
 
 def lossless_type(arrow: Any) -> Any:
-    """Type of pandas for one of Arrow whose values the default would change; else None.
-
-    Whole numbers and truth values with missing ones stay what they are. Dates, times of day,
-    decimals, bytes and lists stay with Arrow, which has no limit of their years.
-    """
+    """Type of pandas for one of Arrow whose values the default would change; else None."""
     import pandas as pd
     import pyarrow as pa
 
@@ -103,11 +97,7 @@ def kind_of(column: Any) -> str:
 
 
 def check_columns(table: Any, form: str, others: Iterable[str] = ()) -> None:
-    """Refuse columns that a format has no room for, before anything is computed.
-
-    `others` are columns that will stand beside them. Two names that the format takes for one are
-    refused, and a name or a text that it cannot write.
-    """
+    """Refuse columns, names and texts that a format cannot hold, beside others, before any work."""
     rules = _rules(form)
     seen: dict[str, str] = {}
     for name in (*map(str, table.columns), *(name for name in others if name not in table)):
@@ -151,11 +141,7 @@ _ELSEWHERE = ", or write .parquet or .csv"
 
 
 def held_columns(table: Any, form: str) -> Any:
-    """Table with every column but the geometry as a format holds it; the same rows and index.
-
-    Names are texts. Of formats other than Parquet, columns have numbers and times of numpy, whole
-    numbers or truth values of pandas where some are missing, dates and bytes of Arrow, or objects.
-    """
+    """Table with every column but the geometry as a format holds it; the same rows and index."""
     check_columns(table, form)
     held = table.copy(deep=False)
     active = getattr(table, "_geometry_column_name", None)
@@ -181,10 +167,7 @@ def plain_values(column: Any) -> list[Any]:
 
 
 def _nested_values(arrow: Any) -> list[Any]:
-    """Values of an array of Arrow, part by part: pandas makes numbers of numpy of what is in lists.
-
-    Whole numbers beside a missing one had a fraction and lost digits, and times lost their zone.
-    """
+    """Values of an Arrow array, part by part: in lists pandas loses digits and time zones."""
     import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -408,10 +391,7 @@ def _trimmed(text: str) -> str:
 
 
 def _with_sign(text: str) -> str:
-    """Date or time with a sign and six digits of the year outside 1 to 9999, as ISO 8601 demands.
-
-    Programs take other texts for dates that they cannot hold.
-    """
+    """Date or time with a sign and six digits of the year outside 1 to 9999, by ISO 8601."""
     minus, year, rest = text[:1] == "-", *text.lstrip("-").split("-", 1)
     number = -int(year) if minus else int(year)
     return text if 1 <= number <= 9999 else f"{number:+07d}-{rest}"
@@ -521,11 +501,7 @@ class OpenQuoteError(ValueError):
 
 
 def split_names(line: str, word: str) -> list[str]:
-    """Names in a header line.
-
-    A quote that is not closed would continue in the next line, and then in the rows:
-    OpenQuoteError.
-    """
+    """Names in a header line; OpenQuoteError for a quote that would go on in the rows."""
     names, *after = csv.reader([line + "\n", "next"], delimiter=DELIMITERS[word])
     if not after:
         raise OpenQuoteError

@@ -1,8 +1,5 @@
 """Parameters that a release states: public because they were declared as public in code.
 
-The only ways into the type `DeclaredParameters` are declared fields of a method, its declared
-picks, statements of a declared table, and a release file.
-
 A field made by `public_field` carries its check and its one-line description, so that the
 constructor, ``--set KEY=VALUE``, ``psd methods`` and the release file all read one place.
 """
@@ -230,10 +227,7 @@ class DeclaredParameters(Mapping[str, Value]):
         return self._picks
 
     def with_picks(self, picked: Mapping[str, int | str]) -> Self:
-        """Add what the method picked by answers that it paid for, from `Curator.declare`.
-
-        A name that is not in `picks` of the method's class, or is a field of it, is refused.
-        """
+        """Add what the method picked by answers that it paid for; names must be in its `picks`."""
         for name in picked:
             if name not in self._picks:
                 raise ParameterError(
@@ -243,10 +237,7 @@ class DeclaredParameters(Mapping[str, Value]):
         return self._with(picked)
 
     def with_statement(self, names: frozenset[str], values: Mapping[str, int | str]) -> Self:
-        """Add what another part of the library states, under `names` that it has declared.
-
-        Any other name is refused, and one that is a parameter of the method already.
-        """
+        """Add what another part of the library states, under new `names` that it has declared."""
         for name in values:
             if name not in names:
                 raise ParameterError(f"statement {str(name)[:100]!r} is not declared public")
@@ -262,11 +253,7 @@ class DeclaredParameters(Mapping[str, Value]):
 
 
 def declared(method: Any) -> DeclaredParameters:
-    """Public parameters of a method as a release file has them; shares as decimal text.
-
-    Every field was made by `public_field`; `picks`, a class variable, has the names of what the
-    method picks during a build. Anything else is refused.
-    """
+    """Public parameters of a method, of `public_field` only; shares as decimal text."""
     values = {}
     for field in dataclasses.fields(method):
         check_declared(method, field)
@@ -280,11 +267,7 @@ def declared(method: Any) -> DeclaredParameters:
 
 
 def parameters_from_file(values: Mapping[str, Value]) -> DeclaredParameters:
-    """Parameters of a release that was published before, read from its file.
-
-    Only for readers of release files: what they read is public already. The method that declared
-    the parameters need not be installed.
-    """
+    """Parameters read from a file, so published before; their method need not be installed."""
     return DeclaredParameters(_SEAL, values, ())
 
 

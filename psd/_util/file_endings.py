@@ -1,7 +1,4 @@
-"""Endings of file names that say which format a file has, and layers named after them.
-
-The layer of a file stands behind its name: ``wards.gpkg:layer=wards``.
-"""
+"""Endings of file names that say the format, and layers after them: ``wards.gpkg:layer=wards``."""
 
 from __future__ import annotations
 

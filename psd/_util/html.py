@@ -81,11 +81,9 @@ def page(
     style: str = "",
     is_indexed: bool = False,
 ) -> str:
-    """Make a page of sections, with a heading and a line under it; it can request and run nothing.
+    """Make a page of sections that can request and run nothing.
 
-    A notice stands in a red bar at the top and the bottom; the title then begins with PRIVATE. The
-    style is added to that of all pages; search engines are asked to leave out a page that is not
-    indexed.
+    A notice stands in a red bar at the top and the bottom; the title then begins with PRIVATE.
     """
     style = _STYLE + style
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
@@ -126,10 +124,7 @@ def paragraph(text: str, kind: str = "") -> str:
 def table_block(
     caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], kind: str = ""
 ) -> str:
-    """Make a table that scrolls if it is wider than the page; the first column holds headings.
-
-    An empty caption, and headings that are all empty, take no room.
-    """
+    """Make a table that scrolls if it is wide; empty captions and headings take no room."""
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headings)
     above = f"<caption>{escape(caption)}</caption>\n" if caption else ""
     above += f"<thead><tr>{head}</tr></thead>\n" if any(headings) else ""
@@ -146,11 +141,7 @@ def table_block(
 
 
 def figure_block(figures: Iterable[tuple[Figure, str, str]], *, private: bool) -> str:
-    """Make figures, side by side where there is room.
-
-    Each has its picture, its description for screen readers, and its caption, which begins with
-    PRIVATE if `private` is true.
-    """
+    """Make figures of a picture, a text for screen readers and a caption, PRIVATE if `private`."""
     from matplotlib import rc_context
 
     mark = "<strong>PRIVATE</strong> " if private else ""

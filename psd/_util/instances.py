@@ -14,10 +14,7 @@ __all__ = ["check_choice", "check_instance", "check_names", "refuse_class", "typ
 
 
 def check_instance(name: str, value: object, kind: type, example: str) -> None:
-    """Refuse a value of another type, and say so if it is the class itself.
-
-    `example` is what to write. The text of the value is in no message, since it may be private.
-    """
+    """Refuse a value of another type, or the class, and show an example, never the value."""
     if isinstance(value, kind):
         return
     refuse_class(name, value, example)

@@ -1,8 +1,4 @@
-"""JSON and TOML that have one reading.
-
-JSON has no duplicate keys, no NaN or infinity and a limited size. Keys, tables and arrays of tables
-of TOML are written, and read with the kinds of their values checked.
-"""
+"""JSON and TOML of one reading: no duplicate keys, no NaN, a limited size, checked kinds."""
 
 from __future__ import annotations
 
@@ -46,11 +42,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
 def toml_text(table: Mapping[str, Any]) -> str:
-    """Text of a table in TOML 1.0; keys whose value is None are left out.
-
-    It has texts, numbers, Booleans, sequences of these, mappings (tables) and sequences of mappings
-    (arrays of tables).
-    """
+    """Text of a table in TOML 1.0, of nested values; keys whose value is None are left out."""
     return "\n".join(_lines(table, ())).lstrip("\n") + "\n"
 
 

@@ -1,9 +1,8 @@
 """Parquet by its bytes: sizes checked before decoding, headers of pages, rows appended.
 
-A few bytes can encode any number of rows with equal values, and zeros compress a thousandfold, so a
-small file may fill memory. The footer may state anything, so the headers of all pages [1]_ are read
-before any page is unpacked. Headers and footer are in Thrift's compact protocol [2]_. Their bytes
-are untrusted: only requested fields are kept, and each byte is read once.
+A small file of equal values may fill memory, and the footer may state anything, so the headers of
+all pages [1]_ are read, in Thrift's compact protocol [2]_, before any page is unpacked. Of the
+untrusted bytes only requested fields are kept, and each is read once.
 
 .. [1] Apache Parquet, ``parquet.thrift``, structure ``PageHeader``.
 .. [2] Apache Thrift, "Thrift compact protocol".
@@ -70,9 +69,8 @@ def read_struct(
 ) -> tuple[dict[int, Any], int]:
     """Read a structure: its numbers, bytes and structures by field, and where it ends.
 
-    Lists are skipped but for the fields of `lists`, since a footer may hold millions of values.
-    `depth` is the number of structures and lists around it. IndexError says that the bytes are not
-    such a structure, or that a field is there twice.
+    Only `lists` are read, since a footer may hold millions of values. IndexError says that the
+    bytes are no such structure, or that a field is there twice.
     """
     fields: dict[int, Any] = {}
     number = 0
@@ -267,11 +265,10 @@ def max_rows(size: int, floor: int, each: int) -> int:
 def check_size(
     file: pq.ParquetFile, content: bytes, *, floor: int, each: int, row: int | None = None
 ) -> None:
-    """Refuse a file that unpacks to more than its bytes can hold.
+    """Refuse a file that unpacks to more than its bytes can hold; only its footer was read.
 
-    Only its footer was read. Any file may have `floor` rows, and `each` more per byte; a row has at
-    most `row` bytes in all columns, where columns have a width. A file with more pages than any
-    needs is refused too, and one whose pages are elsewhere than the footer says.
+    Any file may have `floor` rows, and `each` more per byte, of at most `row` bytes each. A file
+    with more pages than any needs, or elsewhere than the footer says, is refused too.
     """
     limit = max_rows(len(content), floor, each)
     if not 0 <= file.metadata.num_rows <= limit:
@@ -296,8 +293,7 @@ def check_size(
 def _chunks(content: bytes) -> Iterator[tuple[int, int]]:
     """Yield begin and end of the pages of each column in each row group.
 
-    The footer is read here, because pyarrow ends the process where it cannot decode what a forged
-    footer states of a column.
+    The footer is read here, because pyarrow ends the process where it cannot decode a forged one.
     """
     lists: Lists = {_ROW_GROUPS: {_COLUMNS: {}}}
     try:
@@ -325,11 +321,9 @@ def append_table(
     footer: Mapping[bytes, bytes],
     layout: Mapping[str, Any],
 ) -> bytes:
-    """Return the bytes of a file with further rows, in row groups of their own.
+    """Return the bytes of a trusted file with further rows, in row groups of their own.
 
-    They are those that one writer would have written, given one table after another. `content` was
-    written with the same schema and layout, and is trusted. `footer` takes the place of the keys
-    that its footer has.
+    They are those that one writer would have written; `footer` takes the place of its keys.
     """
     # pyarrow appends to no file. So a file is written whose row groups lie behind those of before,
     # and the footers of both are joined: offsets in them count from the begin of the file.

@@ -1,12 +1,7 @@
-"""Families of variants: one file each, in this package or in another one that is installed.
+"""Families of variants: one module each, in this package or in another one that is installed.
 
-A variant is a module. Those of this package are found by the names of their files. Another package
-registers its module under an entry point of the family's group, in its ``pyproject.toml``:
-
-    [project.entry-points."psd.decompositions"]
-    stripes = "psd_stripes"
-
-Nothing is imported before a variant is used, so that a broken package breaks nothing else.
+Another package registers its module under an entry point of the family's group. Nothing is imported
+before a variant is used, so that a broken package breaks nothing else.
 """
 
 from __future__ import annotations
@@ -44,10 +39,7 @@ _registered: dict[str, dict[str, Any]] = {}
 
 @cache
 def own_names(package: str) -> tuple[str, ...]:
-    """Names of the variants in a family such as `psd.decompositions`: its public modules.
-
-    Underscores are read as hyphens.
-    """
+    """Names of the variants in a family: its public modules, with hyphens for underscores."""
     path = getattr(importlib.import_module(package), "__path__", ())
     modules = [module.name for module in pkgutil.iter_modules(path)]
     modules += VARIANTS.get(package, {})

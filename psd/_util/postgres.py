@@ -1,7 +1,4 @@
-"""Connections to PostgreSQL, and its errors in one sentence each. Holds no data.
-
-Texts of the server and the client are never passed on: they may quote a record or the password.
-"""
+"""Connections to PostgreSQL; errors without its text, which may quote a record or password."""
 
 from __future__ import annotations
 
@@ -79,10 +76,7 @@ def quote_table(text: str) -> str:
 
 @contextmanager
 def connect(url: str, what: str, kind: type[PsdError]) -> Iterator[Any]:
-    """Give a cursor in a transaction, which is rolled back unless the block commits it.
-
-    Errors of the database become errors of `kind` about `what`.
-    """
+    """Give a cursor in a transaction, rolled back unless committed; errors are of `kind`."""
     try:
         import adbc_driver_manager as adbc
         from adbc_driver_postgresql import dbapi

@@ -1,8 +1,7 @@
 """Run tasks in parallel processes that share private data and no randomness, or in threads.
 
-Shared data goes to each process once, through a pipe and never through a file. A process ends
-with its parent, even if the parent is killed, so no process keeps private data. Threads apply
-functions of arrays: numpy lets other threads run while it works.
+Shared data goes to each process once, through a pipe and never a file. A process ends with its
+parent, even if that is killed, so none keeps private data.
 """
 
 from __future__ import annotations
@@ -51,10 +50,9 @@ def map_tasks(
     jobs: int,
     done: Callable[[int], None],
 ) -> list[R]:
-    """Apply a function to every task; return the results in the order of the tasks.
+    """Apply a function to every task in order; each process imports it by name.
 
-    The function takes the shared data, which may be private, and a task; each process imports it by
-    name. With one job everything runs in this process. `done` is told how many tasks are finished.
+    With one job everything runs in this process. `done` is told how many tasks are finished.
 
     P1. Processes are started afresh, not forked: they inherit no state of this one, and what they
     draw comes from the operating system.
@@ -181,11 +179,7 @@ def in_threads(function: Callable[[slice], T], parts: list[slice]) -> list[T]:
 def map_items(
     function: Callable[..., NDArray[Any]], *arrays: NDArray[Any], least: int
 ) -> NDArray[Any]:
-    """Apply a function whose result for an item depends on this item alone.
-
-    arrays: each of (n, ...); returns (n, ...), the same for any number of threads. The function
-    takes parts of the arrays; `least` items are worth a thread of their own.
-    """
+    """Apply a function of single items to arrays, (n, ...), in threads of `least` items or more."""
     parts = even_parts(len(arrays[0]), least)
     results = in_threads(lambda part: function(*(array[part] for array in arrays)), parts)
     return results[0] if len(results) == 1 else np.concatenate(results)

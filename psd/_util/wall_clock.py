@@ -1,9 +1,8 @@
 """Local times in one public time zone, from which time slices are made.
 
-Sources hold times as Arrow timestamps, dates or ISO 8601 text, with an offset or without. All
-become local (wall clock) times of the zone. In text, UTC and GMT are the offset 0, a leap second
-(23:59:60 in UTC) is the last microsecond of its minute, so that it stays in its hour and day, and
-24:00 is the midnight that ends its day, with which the next one begins.
+Arrow timestamps, dates or ISO 8601 text become local times of the zone. In text, UTC and GMT are
+the offset 0, a leap second (23:59:60 in UTC) is the last microsecond of its minute, so that it
+stays in its hour and day, and 24:00 is the midnight with which the next day begins.
 """
 
 from __future__ import annotations
@@ -84,11 +83,7 @@ _ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 
 
 def is_zone_name(zone: object) -> bool:
-    """Whether a text has the form of a name in the IANA database, at most 100 characters.
-
-    The database of this machine is not read: another one may have newer zones, or none at all, and
-    a release that states them must load.
-    """
+    """Whether a text has the form of an IANA name, whatever this machine's database has."""
     return isinstance(zone, str) and len(zone) <= 100 and _ZONE_NAME.fullmatch(zone) is not None
 
 
@@ -106,11 +101,7 @@ def check_zone(zone: str) -> str:
 
 @cache
 def zone_rules(zone: str) -> str:
-    """Digest of the clock changes of a zone, as this machine has them: 16 hexadecimal digits.
-
-    A newer database may have other rules for a zone, by which the same moment has another local
-    time. Two machines with equal digests give every moment the same local time.
-    """
+    """Digest of a zone's clock changes on this machine: equal ones give equal local times."""
     name = check_zone(zone)
     folders = (Path(folder) for folder in zoneinfo.TZPATH)
     path = next((folder / name for folder in folders if (folder / name).is_file()), None)
@@ -120,10 +111,7 @@ def zone_rules(zone: str) -> str:
 
 @cache
 def leap_minutes(zone: str) -> tuple[int, ...]:
-    """Minutes of the local day that a leap second may end: 23:59 in UTC, by all offsets of a zone.
-
-    Offsets are those at the ends of months since 1972, when leap seconds began, to 2037.
-    """
+    """Minutes of the local day that a leap second may end, by offsets at ends of months to 2037."""
     rules = ZoneInfo(check_zone(zone))
     ends = [
         datetime(year, month, 1, tzinfo=UTC) - timedelta(minutes=1)
@@ -135,13 +123,10 @@ def leap_minutes(zone: str) -> tuple[int, ...]:
 
 
 def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
-    """Convert times to the local time of a zone.
+    """Convert private times to the local time of a zone, (n,) datetime64[us], NaT for missing.
 
-    values: timestamps, dates, or text in ISO 8601, private; those without an offset are local times
-    already. Returns (n,) datetime64[us], private, NaT for missing values. All else is public;
-    messages call the values by `column`.
-
-    The hour that a zone repeats in autumn is one hour here: local time cannot tell the two apart.
+    Timestamps, dates, or ISO 8601 text; without an offset they are local already. The hour that a
+    zone repeats in autumn is one hour here: local time cannot tell the two apart.
     """
     import pyarrow as pa
 
@@ -251,10 +236,7 @@ def _microseconds(array: Any, column: str) -> Times:
 
 
 def _local(times: Times, zone: str | None) -> Times:
-    """Convert UTC to the local time of a zone; without a zone leave times as they are.
-
-    Times beyond the range stay as they are, and are refused later.
-    """
+    """Convert UTC to the local time of a zone, if any; times beyond the range are refused later."""
     if zone is None:
         return times
     import pandas as pd
