@@ -1,7 +1,4 @@
-"""Constants of private choices that were chosen rather than derived, and where each is from.
-
-Two commands compare candidates on public data sets, ``--data FOLDER``. They print scores;
-a person chose the values.
+"""Constants of private choices that a person chose on public data sets, and where each is from.
 
 - bounds: ``python lab/bounds.py --data FOLDER --tune``
 - private bounds: ``python lab/private_bounds.py --data FOLDER``

@@ -1,7 +1,6 @@
 """Candidates to choose one of, and scores of lines that divide a cell. Private side.
 
-`Curator.homogeneous_split` uses the scores: the unevenness of the two parts of the cell. Bins are a
-public grid over the lattice; a cell has those that it intersects. All values are integers.
+Bins are a public grid over the lattice; a cell has those that it intersects. All are integers.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ class Entries:
 
 
 class Divisions:
-    """Candidate lines of some cells, and the score of each. The lines are public.
+    """Public candidate lines of cells, (n, 4) int64, and the score of each.
 
-    boxes: (n, 4) int64, cells; axis: 0 for lines of constant x, 1 for y. The candidates are the
-    lines of the bins inside the cell, or `max_lines` evenly spaced ones.
+    axis: 0 for lines of constant x, 1 for y. The candidates are the lines of the bins inside the
+    cell, or `max_lines` evenly spaced ones.
     """
 
     def __init__(self, boxes: Integers, axis: int, grid: BinGrid, max_lines: int) -> None:
@@ -97,11 +96,7 @@ class Divisions:
         )
 
     def _occupied(self, entries: Entries) -> tuple[Integers, Integers, Integers, Integers]:
-        """Node, slot between lines and count of occupied bins; number of bins that share them.
-
-        Bins of one node, slot and count lie on the same side of every line, so one entry stands for
-        all of them.
-        """
+        """Node, slot between lines and count of occupied bins; number of bins that share them."""
         x, y = (self.grid.number(a, entries.cell[a]) for a in (self.axis, 1 - self.axis))
         bins = self.grid.bins
         # Records of each occupied bin: those of equal keys of node, x and y.
@@ -127,10 +122,7 @@ class Divisions:
     def _heterogeneity(
         self, node: Integers, slot: Integers, count: Integers, times: Integers
     ) -> Integers:
-        """Sum of the two parts' absolute deviations for each line, (lines,) int64.
-
-        node, slot, count, times: (n,) int64, of `_occupied`.
-        """
+        """Sum of the two parts' absolute deviations for each line, (lines,), of `_occupied`."""
         total = np.zeros(len(self.node), np.int64)
         for step in range(int(self.lines.max(initial=0))):
             # The step-th line of all cells at once: entries of cells with fewer lines drop out.
@@ -147,16 +139,13 @@ class Divisions:
 
 
 def deviations(part: Integers, count: Integers, times: Integers, bins: Integers) -> Integers:
-    """Floor of the sum over the bins of each part of abs(count - mean).
+    """Floor of the sum over the bins of each part of abs(count - mean), (p,) int64. Private.
 
-    part, count, times: (n,) int64, part and count of occupied bins, and how many of them each entry
-    stands for; bins: (p,) int64, bins of each part, occupied or not, at least 1; returns (p,)
-    int64. Private, but for the bins.
-
-    With n records in m bins and s records in the c bins above the mean, the sum is twice the part
-    above the mean, 2 (s - c n / m), because the part below is equal. With n = w m + r, a bin is
-    above the mean if it has more than w, and the sum is 2 (s - c w) - 2 c r / m, where no product
-    passes the square of the number of bins.
+    part, count, times: (n,) int64, of occupied bins, and how many each entry stands for; bins: (p,)
+    int64, bins of each part, occupied or not, at least 1. With n records in m bins and s records in
+    the c bins above the mean, the sum is twice the part above the mean, 2 (s - c n / m), because
+    the part below is equal. With n = w m + r, a bin is above the mean if it has more than w, and
+    the sum is 2 (s - c w) - 2 c r / m, where no product passes the square of the number of bins.
     """
     # Whole part and rest of the mean of each part, (p,).
     mean, rest = np.divmod(_sums(part, count * times, len(bins)), bins)

@@ -1,7 +1,4 @@
-"""Clip the part of one person, and round it to whole steps. Private side.
-
-Floats become integers here, one person at a time; sums and noise are integers.
-"""
+"""Clip the part of one person, and round it to whole steps, so sums are integers. Private side."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The curator: the only object that holds the points and answers questions about them.
 
-Every read of true data that can influence an output is a method of `Curator`. It charges first and
-draws second; a refused question changes nothing. A decomposition gets the curator and public
-parameters, so a mistake in a decomposition costs accuracy and never privacy.
+Every read of true data that can influence an output is a method that charges first and draws
+second; a refused question changes nothing. A mistake in a decomposition, which gets the curator and
+public parameters, costs accuracy and never privacy.
 """
 
 from __future__ import annotations
@@ -548,10 +548,7 @@ class Curator:
     def _noises(
         self, growing: GrowingTree, nodes: Integers
     ) -> Iterator[tuple[CountNoise, Integers]]:
-        """Noise of nodes of equally many slices, and the places of these nodes. Public.
-
-        A layer without the axis of time has the records of all slices in every cell.
-        """
+        """Noise of nodes of equally many slices, and the places of these nodes. Public."""
         # With a cap time is the first axis.
         slices = np.full(len(nodes), self.axes[0].size if self.axes else 1)
         if growing.axes and growing.axes[0] is self.axes[0]:
@@ -829,10 +826,7 @@ def _check_values(tally: Tally, values: int, measure: LossMeasure) -> None:
 
 
 def _noise_of_sums(noise: CountNoise, weight: int, values: int) -> CountNoise:
-    """Noise of the sums of the weights of V values, where counts that follow have a noise.
-
-    weight: M. Sums have the sensitivity of counts times M V in epsilon, and M sqrt(V) in rho.
-    """
+    """Noise of sums of weights of V values: sensitivity times M V in epsilon, M sqrt(V) in rho."""
     times = weight**2 * part_factor(values, is_pure=noise.measure.is_pure)
     squared = noise.squared_sensitivity * times
     return replace(noise, squared_sensitivity=squared, factor=Fraction(1))
@@ -872,10 +866,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _own_copy(cells: Cells, *values: ArrayLike) -> tuple[Cells, list[NDArray[np.int64]]]:
-    """Copies that the caller cannot change between check, charge and draw, without its classes.
-
-    Questions read the boxes of the tree; the numbers of the nodes stand in for those of the caller.
-    """
+    """Copies that the caller cannot change between check, charge and draw; boxes are the tree's."""
     nodes = np.array(cells.nodes)
     copies = [np.array(np.broadcast_to(np.asarray(v, np.int64), nodes.shape)) for v in values]
     return Cells(layer=int(cells.layer), nodes=nodes, boxes=nodes[:, None]), copies

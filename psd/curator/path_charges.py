@@ -1,7 +1,6 @@
-"""Charges to the nodes of a growing tree, and the integer split rule of PrivTree. Private side.
+"""Charges to the nodes of a growing tree, along its most expensive path, and PrivTree's split rule.
 
-Charges are added up along the most expensive path; they hold no points. `Curator.privtree_shape`
-uses the rule: it reads exact counts, and its only output is which cells were split.
+Charges hold no points. Only which cells were split leaves the rule. Private side.
 
 References
 ----------
@@ -65,8 +64,7 @@ class PathCharges:
     ) -> bool:
         """Charge nodes if the total stays within a limit, else change nothing; whether it did.
 
-        nodes: (n,) int64, each once; loss: (n,) int64, above 0. `pay` is called with the increase
-        of the total before anything changes; if it raises, the charges stay as they are.
+        `pay` is called with the increase before anything changes; if it raises, the charges stay.
         """
         if int(np.count_nonzero(self._marked(nodes))) < len(nodes):
             raise ParameterError("cells of one question must differ, got one twice")
@@ -124,11 +122,7 @@ class SplitRule:
     def biased(
         self, counts: NDArray[np.int64], depth: int, family: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """b(v) = max(c(v) - depth delta, -delta). Private.
-
-        counts: (m,) int64, true counts of nodes, private; depth: levels below the cells that they
-        descend from; family: (m,) int64, number of that cell.
-        """
+        """b(v) = max(c(v) - depth delta, -delta), private; depth: below the cells `family`."""
         delta = self.delta[family]
         floored: NDArray[np.int64] = np.maximum(counts - depth * delta, -delta)
         return floored
@@ -148,11 +142,8 @@ class SplitRule:
 def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     """Lambda = 7 k / (3 epsilon) and delta, the least integer that is at least lambda ln 4.
 
-    epsilon: (n,) int64, nano-epsilon of each cell's shape, above 0; contributions: k, the maximum
-    number of records of one user.
-
-    A delta that is not an integer, or is rounded down, would cost more than epsilon; see
-    `Curator.privtree_shape`.
+    epsilon: (n,) int64, nano-epsilon of each cell's shape. A smaller delta, or one that is no
+    integer, would cost more than epsilon; see `Curator.privtree_shape`.
     """
     # One delta for each distinct loss, in integers of any size.
     numerator = 7 * contributions * NANO
@@ -175,15 +166,12 @@ def grow(
     sampler: Sampler,
     inside_boundary: Callable[[Cells], NDArray[np.bool_]] | None = None,
 ) -> Cells:
-    """Halve both axes of the nodes that the rule splits, level by level.
+    """Halve both axes of the nodes that the rule splits, level by level; returns the leaves.
 
-    points: private; all else public. `cells` are those to grow from; `inside_boundary` tells which
-    cells may have records in any data set, the others are leaves without a draw. Returns the
-    leaves, from the highest down.
-
-    Every node draws, also an empty one. Only a single lattice cell and a node at the largest height
-    are leaves without a draw. If the nodes of a level would be too many, the level is not split:
-    the answer is then a part of the shape, cut off at a level that the shape itself determines.
+    points: private; all else public. Every node draws, also an empty one, but single lattice cells,
+    nodes at the largest height, and those that `inside_boundary` tells can have no records in any
+    data set. If the nodes of a level would be too many, it is not split: the answer is a part of
+    the shape, cut off at a level that the shape itself determines.
     """
     nodes, family = cells.nodes, np.arange(len(cells))
     leaves: list[NDArray[np.int64]] = []

@@ -1,8 +1,4 @@
-"""Noisy sums over people: the question from which shared models are learnt. Private side.
-
-`PersonSums` holds the places of people as `psd.curator.curator.Curator` holds a tally: it charges
-before it draws, and only noisy sums leave it.
-"""
+"""Noisy sums over people: the question from which shared models are learnt. Private side."""
 
 from __future__ import annotations
 
@@ -27,8 +23,7 @@ __all__ = ["PersonSums"]
 class PersonSums:
     """Holds the regions of each person's records, and answers with noisy sums over people.
 
-    persons, regions: (n,) int64, those of each record in any order, private; all else public.
-    `budget` is the rho of all questions together, in units of 1e-12.
+    persons, regions: (n,) int64, in any order, private; budget: rho of all questions, in 1e-12.
 
     P1. All answers together are rho-zCDP for adding or removing one person, rho being the total of
     the budget; a question that costs more than is left is refused before anything is drawn.

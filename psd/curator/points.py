@@ -1,11 +1,8 @@
 """The occupied lattice cells, sorted so that those of each node are contiguous. Private side.
 
-Exact integers from which the curator computes its questions. While nodes are repeated halves, the
-records of each are a range of ranks (`HalvedNodes`), or one in each slice (`SlicedNodes`).
-
-A cut gives each entry of the nodes that are cut a new node, by two comparisons. Cuts that make even
-grids together give it at once, by two divisions. No entry is moved, so a level takes a fraction of
-the time that sorting takes. Parts of the entries run in threads.
+Exact integers from which the curator computes its questions. Nodes of repeated halves are ranges of
+ranks (`HalvedNodes`, `SlicedNodes`). Other cuts give entries new nodes and move none, which takes a
+fraction of the time of sorting.
 """
 
 from __future__ import annotations
@@ -38,11 +35,7 @@ LatticeCells = Callable[[slice | NDArray[np.int64]], tuple[NDArray[np.integer], 
 
 
 class EntryNodes:
-    """Nodes of the entries of a tally. Private.
-
-    cells: int32, of entries; counts: (n,) int64, records in each, or None for one in each; node:
-    (n,) int32, node of each, which has not been cut; nodes: number of all nodes.
-    """
+    """Nodes of entries: the one of each, (n,) int32, not cut, and how many there are. Private."""
 
     def __init__(
         self,
@@ -55,10 +48,7 @@ class EntryNodes:
         self._node, self._nodes = node, nodes
 
     def cut(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
-        """Give the entries of nodes that are cut to the children; count the records of each child.
-
-        Returns (children,) int64, true counts, in the order of the numbers of the children.
-        """
+        """Give entries of nodes to the children; true counts of these, (children,), in order."""
         found = [self._cut_run([*run]) for _, run in groupby(cuts, _further_axes)]
         return np.concatenate(found)
 
@@ -116,10 +106,7 @@ def _further_axes(cut: Cut) -> tuple[int, ...]:
 
 
 def _cut_nodes(cuts: Sequence[Cut], nodes: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Which of the nodes that were there before each node lies in, and which are not cut again.
-
-    Both are by the number of the node; -1 for those that are not cut.
-    """
+    """Which older node each node lies in, -1 if not cut, and which are not cut again."""
     old = np.concatenate([cut.nodes[cut.nodes < nodes] for cut in cuts])
     size = nodes + sum(cut.children for cut in cuts)
     owner, is_part = np.full(size, -1, np.int32), np.ones(size, bool)
@@ -159,9 +146,9 @@ class _Quadrants:
 class _Grids:
     """Nodes that several cuts divide together, maybe into even grids. Public.
 
-    Line i of n in a node of w lattice columns is floor(i w / n) columns from its west edge, as
-    `psd.space.grids.cut_grids` cuts. It is at or below column c if i w < (c + 1) n, so c is in
-    column floor(((c + 1) n - 1) / w) of the grid. All these numbers are below 2^62.
+    Line i of n in a node of w lattice columns is floor(i w / n) from its west edge, as in
+    `psd.space.grids.cut_grids`: at or below column c if i w < (c + 1) n, so c is in column
+    floor(((c + 1) n - 1) / w) of the grid. All these numbers are below 2^62.
     """
 
     def __init__(self, cuts: Sequence[Cut], nodes: int) -> None:
@@ -219,10 +206,7 @@ class _Grids:
 
 
 class _Spans:
-    """Nodes that several cuts divide along one axis beside the plane. Public.
-
-    A table has the part of each cell of the axis in each node that was there before.
-    """
+    """Nodes that cuts divide along an axis beside the plane; part of each of its cells. Public."""
 
     def __init__(self, cuts: Sequence[Cut], nodes: int, axis: int) -> None:
         self.children, self._axis = sum(cut.children for cut in cuts), axis
@@ -271,10 +255,7 @@ def _of(values: NDArray[np.int64], grid: NDArray[np.int32]) -> NDArray[np.int64]
 
 
 class HalvedNodes:
-    """Nodes of a tree of repeated halves: the ranks of the codes of each are a range.
-
-    entries: codes of records or occupied cells, private.
-    """
+    """Nodes of repeated halves, each a range of the codes of records or occupied cells, private."""
 
     def __init__(self, order: QuadrantOrder, entries: CodeRanks) -> None:
         self._order, self._entries = order, entries
@@ -284,11 +265,7 @@ class HalvedNodes:
     def cut(
         self, cut: Cut, start: NDArray[np.int64], stop: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Find the range of each child in the order of their numbers; None for other lines.
-
-        start, stop: (n,) int64, range of each node that is cut, private. The nodes are of this
-        tree, each halved on both axes or not at all.
-        """
+        """Ranges of children in order, private, of halved nodes; None for other lines."""
         divided = _are_halved(cut)
         if divided is None:
             return None
@@ -307,21 +284,14 @@ class HalvedNodes:
         return ends[:, :4][filled], ends[:, 1:][filled]
 
     def of_entries(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Node of each entry in ascending order that has not been cut.
-
-        start, stop: (n,) int64, range of each node, private.
-        """
+        """Node of each entry, ascending, that has not been cut, by ranges, (n,). Private."""
         whole = np.flatnonzero(~self._is_cut & (stop > start))
         whole = whole[np.argsort(start[whole])]
         return np.repeat(whole.astype(np.int32), (stop - start)[whole])
 
 
 class SlicedNodes:
-    """Nodes of a tree that halves the plane or divides time: a range of ranks in each slice.
-
-    codes: of records or occupied cells, with slices, private. Ranges without an entry are left out,
-    so the ranges of all nodes are at most as many as entries.
-    """
+    """Nodes of halved planes or divided time, ranges of ranks, not empty, in slices. Private."""
 
     def __init__(self, codes: QuadrantCodes) -> None:
         assert codes.slices is not None
@@ -341,10 +311,7 @@ class SlicedNodes:
         return np.searchsorted(self._codes, codes.astype(self._codes.dtype))
 
     def cut(self, cut: Cut) -> NDArray[np.int64] | None:
-        """Give the ranges of nodes to their children; true counts of these, or None for other cuts.
-
-        Returns (children,) int64, private, in the order of the numbers of the children.
-        """
+        """Give ranges of nodes to children; their true counts, or None for other cuts. Private."""
         assert cut.spans is not None  # of a layer over time
         nodes, line, divided = len(self._first), cut.lines[:, 2], _are_halved(cut)
         if divided is None or (divided & (line < cut.spans[:, 1])).any():
@@ -420,16 +387,12 @@ def _are_halved(cut: Cut) -> NDArray[np.bool_] | None:
 class Points:
     """The occupied lattice cells, sorted so that those of each node are contiguous. Private.
 
-    tally: private; order: that of the lattice, public; or the code of each cell of the tally on a
-    curve, which is then its column on a line. `others` are the cells of further axes, (n,) each,
-    private, that the nodes divide too; or `codes` are those of the tally with its slices.
-
-    While a tree consists of repeated halves, the records of each node are a range of ranks in
-    quadrant order, and cutting it is a search for the ends of the children. From the first cut
-    elsewhere, and of regions, each entry has the node that it is in, see `EntryNodes`; cuts wait
-    until a node is counted. With codes that have slices, the records of a node are a range of ranks
-    in each of its slices, until a cut elsewhere. From the first question about lines, the entries
-    are sorted by node.
+    order: that of the lattice, public; or the code of each cell of the tally on a curve, which is
+    then its column on a line. `others`: cells of further axes, (n,) each, that nodes divide too; or
+    `codes` with slices. While a tree consists of repeated halves, records of nodes are ranges of
+    ranks in quadrant order, or one in each slice. From the first cut elsewhere, and of regions,
+    each entry has its node (`EntryNodes`); cuts wait until a node is counted. From the first
+    question about lines, the entries are sorted by node.
     """
 
     def __init__(
@@ -635,11 +598,7 @@ class Points:
     def _reorder(
         self, index: NDArray[np.int64], quadrant: NDArray[np.int16], sizes: NDArray[np.int64]
     ) -> None:
-        """Sort the entries of nodes by quadrant; those of one quadrant keep their order.
-
-        The entries of each quadrant of each node are counted in ``sizes``, which says where they
-        go: no comparison is made.
-        """
+        """Sort the entries of nodes stably by quadrant; ``sizes`` say where, without comparing."""
         # Where each quadrant of each node begins; its entries get the places from there, in order.
         first = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
         target = np.empty_like(index)
@@ -660,13 +619,11 @@ class Points:
         p: NDArray[np.int64],
         q: NDArray[np.int64],
     ) -> Candidates:
-        """Scores -abs(q below(s) - p n) of the lattice lines s inside each node.
+        """Scores -abs(q below(s) - p n) of the lattice lines s inside each node. Private.
 
-        nodes: (n,) int64; ends: (n, 2) int64, first and last line of each on the axis; p, q: (n,)
-        int64. Private.
-
-        Between two occupied lattice cells in a row, all lines have the same points below them;
-        these intervals are exhaustive, so each line of the node is in exactly one.
+        nodes, p, q: (n,) int64; ends: (n, 2) int64, first and last line of each on the axis. Lines
+        between two occupied cells in a row have one score; these intervals have each line of the
+        node once.
         """
         self._unpack_codes()
         # n occupied cells of a node make n + 1 intervals of lines, with inclusive ends left and

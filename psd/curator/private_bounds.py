@@ -1,10 +1,7 @@
 """Private choices before a build: a bounding box, and max_contributions. Private side.
 
-For a share of epsilon, four quantiles on a public outer lattice are drawn. The domain of the
-release is the box between them, and the records are read a second time.
-
-Of the numbers of records of users one question is answered, by counting users: how many records are
-kept of each. The curator gets the rest of epsilon.
+For shares of epsilon, four quantiles on a public outer lattice are drawn, between which the records
+are read a second time, and units are counted to choose how many records are kept of each.
 """
 
 from __future__ import annotations
@@ -92,8 +89,8 @@ class PrivateBounds:
     def widest(self) -> Domain:
         """The release's domain at its widest: the area of use, with the resolution if any.
 
-        Bounds inside the area of use have no more values than it, and those of `snap_outward` have
-        one or more. So if this domain can be built, no outcome is refused after it was paid for.
+        Others have no more values, so if this can be built, no outcome is refused after it was paid
+        for.
         """
         return Domain.area_of_use(
             self.crs, lattice=self.lattice, coordinate_resolution=self.coordinate_resolution
@@ -202,14 +199,9 @@ def choose_contribution_bound(
     the choice is (epsilon^2 / 8)-zCDP. The bound is public from there on, and what the
     curator answers for a fixed bound is private for the same unit: the two add up.
 
-    A question that counts records must pay for all records of a user: the number of records that a
-    bound drops changes by as much as the largest bound.
+    A question that counts records must pay for all records of a user. With the score -abs(over(c) -
+    t), all bounds that no user exceeds would be equally good, and the choice among them random.
 
-    With the score -abs(over(c) - t), all bounds that no user exceeds would be equally good, and if
-    users have few records the choice among them would be random.
-
-    References
-    ----------
     .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
     """
     target, price = choice.target(_epsilon_of(budget)), budget.left
@@ -232,10 +224,7 @@ def choose_contribution_bound(
 
 
 def count_misses(over: NDArray[np.int64], target: int) -> NDArray[np.int64]:
-    """Units by which too many exceed each bound, or too few exceed the next smaller one.
-
-    over: (bounds,) int64, units with more records than each bound, private; target: public.
-    """
+    """Units by which too many exceed each bound, or too few the next smaller one; private."""
     too_few = np.append(0, target - over[:-1])
     misses: NDArray[np.int64] = np.maximum(np.maximum(over - target, too_few), 0)
     return misses
