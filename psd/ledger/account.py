@@ -1,9 +1,8 @@
 """Account of an analyst with a dataset of a ledger. Private side.
 
-Steps of a build: 1. check that the budget is sufficient; 2. read and tally; 3. write the charge to
-the disk; 4. draw; 5. write the release; 6. record that the charge is done. A build that ends before
-step 3 costs nothing and draws nothing. A build that ends later is charged, with or without a
-release.
+A build checks the budget, reads and tallies, writes the charge to the disk, draws, writes the
+release, and records that the charge is done. One that ends before the charge costs and draws
+nothing; one that ends later is charged, with or without a release.
 """
 
 from __future__ import annotations

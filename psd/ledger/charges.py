@@ -1,9 +1,6 @@
-"""Datasets, charges to them, and budgets in two currencies: what is spent, what is left.
+"""Datasets, charges to them, and budgets in epsilon, or in rho too with a delta: what is left.
 
-Every field is public: names, epsilons, units, regions and columns. No field depends on a record.
-
-Private side, reads no points. A budget of epsilon alone takes pure charges, and their epsilons add
-up. A budget of (epsilon, delta) counts in rho of zero-concentrated privacy too.
+Private side, reads no points. Every field is public and depends on no record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Entries of a ledger and the hash chain that connects them. Private side.
-
-Entries have public values only (names, epsilons, units, regions, digests of releases), so neither
-the chain nor its head depends on a record of any dataset.
-"""
+"""Entries of a ledger, public values only, and the hash chain between them. Private side."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
 """Where and when charges count, and the point of space and time at which they add up to the most.
 
 Private side, reads no points. A charge depends on the records of a region, `Region`, and of time
-slices, `ChargedSlices`. Charges add up where both have a common point. Both are those of the
-request, stated before a record is read, and never those that occur in the data.
-
-If a record is the unit of privacy, releases of regions without a common point cost each record only
-the epsilon of the region that contains it. All other charges add up, because code cannot check any
-other reason to count less.
+slices, `ChargedSlices`, both of the request, never those that occur in the data. If a record is the
+unit of privacy, releases of regions without a common point cost each record only the epsilon of the
+region that contains it. All other charges add up, because code cannot check any other reason to
+count less.
 """
 
 from __future__ import annotations
@@ -193,15 +191,13 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     holds in every transcript. The choice of releases may depend on earlier answers: with pure
     epsilons the check is a filter [2]_.
 
-    A dataset registers how its records are read. A charge with another rule for positions has no
-    region, see `psd.ledger.state`. So its charges have regions of one frame for each CRS.
-    Charges from before the registration may have other frames, which the proof covers.
+    A charge with another rule for positions than the registered one has no region, see
+    `psd.ledger.state`, so there is one frame for each CRS. Charges from before the registration may
+    have others, which the proof covers.
 
-    References
-    ----------
     .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
-    .. [2] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go
-       Composition." NeurIPS 2016.
+    .. [2] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go Composition."
+       NeurIPS 2016.
     """
     everywhere = 0
     frames: dict[object, dict[Bounds, int]] = defaultdict(lambda: defaultdict(int))

@@ -1,6 +1,4 @@
-"""The file of a ledger: one append-only SQLite table. Private side.
-
-All SQL of a ledger is in this module. It replaces error codes of SQLite by messages.
+"""The file of a ledger: one append-only SQLite table, all SQL, errors as messages. Private side.
 
 The hash of an entry has no key, so an edited ledger can have correct hashes. Fields are therefore
 checked against the types and ranges that `psd.ledger.ledger` writes.

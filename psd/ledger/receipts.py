@@ -1,12 +1,10 @@
 """Receipts of charges in a release, and the seal of a ledger by a key of its owner. Private side.
 
-An older copy of a ledger is valid by itself, but lacks charges that releases still state.
-
-The hash chain has no key, so a person who may write the ledger can change an entry and recompute
-all later hashes. A seal is a message authentication code [1]_ of the number of entries and of the
-hash of the last one, in a file beside the ledger. Without the key, the seal of another chain cannot
-be computed, so a change of a sealed entry is detected as long as the key is secret and the seal
-exists. Entries after the seal are not covered.
+An older copy of a ledger is valid by itself, but lacks charges that releases still state. Who may
+write it can recompute the chain, which has no key. So a seal is a message authentication code [1]_
+of the number of entries and the hash of the last one, in a file beside the ledger: a change of a
+sealed entry is detected as long as the key is secret and the seal exists. Later entries are not
+covered.
 
 .. [1] Krawczyk, Bellare, Canetti. "HMAC: Keyed-Hashing for Message Authentication." RFC 2104, 1997.
 """
@@ -93,10 +91,7 @@ class _StatedGuarantee:
     """Of a cube, the largest number of records of a user in each slice."""
 
     def has_bound(self, bound: int) -> bool:
-        """Whether a bound is the one that is stated: of a cube, also its bound in each slice.
-
-        At most m records in each of T slices are stated as T m in all and m in each.
-        """
+        """Whether a bound is the stated one: of a cube, m in each of T slices, and T m in all."""
         in_all = None if self.slices is None else bound * len(self.slices)
         return self.contributions == bound or (
             self.per_slice == bound and self.contributions == in_all
@@ -162,10 +157,8 @@ def check_releases(
 ) -> list[tuple[Path, Charge]]:
     """Compare the releases in a folder with the charges that they state; refuse a difference.
 
-    Epsilon, delta, rho, unit, time zone, contribution bound and area of a release are compared with
-    its charge. The bound is not compared if it was chosen after the charge. The area is not
-    compared if the charge counts everywhere, and the time slices are not compared if it counts
-    always. A series may have fewer slices than its charge. Damaged releases and those of other
+    Not compared are a bound that was chosen after the charge, the area of a charge everywhere, and
+    the slices of one always; a series may have fewer slices. Damaged releases and those of other
     ledgers are skipped.
     """
     paid = []
@@ -270,8 +263,8 @@ def seal_path(ledger: PathLike) -> Path:
 def write_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> Path:
     """Seal the head of a ledger; an earlier seal must agree with the chain and is replaced.
 
-    The file of the key has 64 hexadecimal digits and is readable by its owner only. It is created
-    with random bytes if neither it nor a seal exists; with a seal, a missing key is an error.
+    The file of the key, 64 hexadecimal digits, is readable by its owner only, and is created if
+    neither it nor a seal exists; with a seal, a missing key is an error.
     """
     target = seal_path(ledger)
     if os.path.lexists(target):

@@ -1,11 +1,9 @@
 """State of a ledger: datasets with their budgets, charges, and what is left. Private side.
 
-Every field is public: names, epsilons, units and regions. No field depends on a record.
-
-A dataset registers how its records are read. The user and the day of a record decide to which unit
-of privacy it belongs, so the columns of ids and times must be the registered ones. The position of
-a record decides which releases depend on it, so a charge with another rule for positions counts
-everywhere. A coordinate resolution is such a rule.
+Every field is public and depends on no record. A dataset registers how its records are read: ids
+and times decide to which unit of privacy a record belongs, so their columns must be the registered
+ones; its position, by columns and a coordinate resolution, decides which releases depend on it, so
+a charge with another rule counts everywhere.
 """
 
 from __future__ import annotations
