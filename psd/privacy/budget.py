@@ -1,11 +1,8 @@
 """The budget of one release: every draw is paid from it before it is made.
 
-What is spent beside the counts of the method, before it or as a charge to a ledger, is stated by
-the release under the names of one table, `STATEMENTS`. No other name is accepted by
-`psd._util.declared_parameters.DeclaredParameters.with_statement`.
-
-A loss is divided among the levels of a tree in integers: every share is rounded down, and the
-remainder goes to the last level, so that the shares of a path sum to exactly the total.
+What is spent beside the counts of the method is stated under the names of `STATEMENTS`, and no
+other. Losses are divided in integers: shares are rounded down and the last level has the remainder,
+so that the shares of a path sum to exactly the total.
 """
 
 from __future__ import annotations
@@ -54,12 +51,10 @@ class Budget:
 
     P4. Costs are integers.
 
-    Basic composition adds the costs of questions about the same records; the parts that `allot` and
-    `in_sequence` make share one total. Parts that read disjoint records cost the largest of them
-    [1]_: `in_parallel` makes them, and its caller has the proof that they are disjoint.
+    Costs about the same records add up; parts of `allot` and `in_sequence` share one total. Parts
+    that read disjoint records cost the largest of them [1]_: the caller of `in_parallel` has the
+    proof.
 
-    References
-    ----------
     .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
     """
 
@@ -185,10 +180,7 @@ class Budget:
         return f"{self._currency.name} {self._currency.text(amount)}"
 
     def in_parallel(self, number: int) -> tuple[Budget, ...]:
-        """Give all that is left to each of several parts; they cost the largest of them together.
-
-        The caller proves that their questions are about disjoint records.
-        """
+        """Give all that is left to each of several parts, which the caller proves disjoint."""
         parts = [Budget(self._total, spent=self._spent, parent=self) for _ in range(number)]
         self._spent = self._total
         return tuple(parts)
@@ -341,11 +333,9 @@ def uniform_shares(total: int, levels: int) -> tuple[int, ...]:
 def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, ...]:
     """Share a loss so that each level gets cbrt(fanout / 2) times the level above.
 
-    With fan-out 4 the ratio is 2^(1/3), the optimum for rectangles, which touch about twice as
-    many maximal nodes on each level down; with fan-out 2 two binary levels make one such step.
+    With fan-out 4 the ratio 2^(1/3) is the optimum for rectangles, which touch about twice as many
+    maximal nodes on each level down [1]_; with fan-out 2 two binary levels make one such step.
 
-    References
-    ----------
     .. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
        Decompositions." ICDE 2012, section 4.2. https://doi.org/10.1109/ICDE.2012.16
     """

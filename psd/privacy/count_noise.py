@@ -1,7 +1,4 @@
-"""The noise of the counts of a tree: its law, and what the loss paid for each count means.
-
-A model asks people for noisy sums of one bounded part of each person. Public.
-"""
+"""The noise of counts: its law, and what the loss paid for each count means. Public."""
 
 from __future__ import annotations
 
@@ -35,11 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountNoise:
-    """Law of the noise of counts, by the loss that was paid for each. Public.
-
-    All that reads noisy counts asks this object for their variance, likelihood and reach; no other
-    module knows which law it is.
-    """
+    """Law of the noise of counts, by the loss paid for each; no other module knows it. Public."""
 
     law: str = DISCRETE_LAPLACE  # name of a law of `psd.privacy.noise_laws`
     # Square of the largest change of the counts by one unit of privacy: k^2 for discrete Laplace

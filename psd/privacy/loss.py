@@ -1,15 +1,10 @@
 """What a charge costs: pure epsilon, or rho of zero-concentrated privacy with (epsilon, delta).
 
-Sums are exact: epsilon is read from decimal text as a whole number of 1e-9, and rho is one of
-1e-12. Floats cannot represent a budget: 0.1 + 0.2 > 0.3 would refuse a valid charge, and 1.0 +
-1e-17 == 1.0 would spend without a charge. `psd.privacy.budget` divides epsilon.
-
-The curator, the decompositions and the release file move integers of one measure, epsilon or rho.
-Nothing but `LossMeasure` says what a part of it is worth. A budget with a delta counts in both, see
-`psd.ledger.state`.
-
-Delta is the probability with which the bound that epsilon gives may fail, an exact fraction. It has
-to be far below one over the number of users, so numbers from 1e-3 on are refused.
+Epsilon is a whole number of 1e-9 from decimal text, rho one of 1e-12. Floats cannot represent a
+budget: 0.1 + 0.2 > 0.3 would refuse a valid charge, and 1.0 + 1e-17 == 1.0 would spend without a
+charge. Others move integers of one measure; only `LossMeasure` says what they are worth. Delta is
+the probability with which the bound that epsilon gives may fail, an exact fraction. It has to be
+far below one over the number of users, so numbers from 1e-3 on are refused.
 """
 
 from __future__ import annotations
@@ -80,15 +75,10 @@ def is_delta(value: object) -> bool:
 
 
 def failure_text(delta: Fraction) -> str:
-    """What may happen with the probability delta.
+    """What may happen with the probability delta: an event beside an epsilon-private draw [1]_.
 
-    An (epsilon, delta)-private draw equals one that keeps epsilon, but for an event of probability
-    at most delta [1]_.
-
-    References
-    ----------
-    .. [1] C. Dwork, G. Rothblum, S. Vadhan, "Boosting and Differential Privacy", FOCS 2010,
-       lemma III.3.
+    .. [1] C. Dwork, G. Rothblum, S. Vadhan, "Boosting and Differential Privacy", FOCS 2010, lemma
+       III.3.
     """
     return (
         f"with a probability of at most {delta_text(delta)} it may reveal more than epsilon allows"
@@ -160,9 +150,8 @@ class Loss:
 
     P2. A Gaussian loss holds what is rho-zCDP, and rho is small enough for (epsilon, delta).
 
-    A pure epsilon is rho-zCDP with rho = epsilon tanh(epsilon / 2), `psd.accounting.pure_rho`. The
-    smaller epsilon^2 / 8 holds for the exponential mechanism alone, and no charge counts it, since
-    a release has other draws too.
+    A pure epsilon counts rho = epsilon tanh(epsilon / 2), `psd.accounting.pure_rho`, never
+    epsilon^2 / 8, which holds for the exponential mechanism alone.
     """
 
     epsilon: int  # nano-epsilon

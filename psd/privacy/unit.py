@@ -239,10 +239,7 @@ def counted_unit(unit: PrivacyUnit, scope: ContributionScope) -> PrivacyUnit:
 
 
 def unit_of_all_slices(unit: PrivacyUnit, scope: ContributionScope, slices: int) -> PrivacyUnit:
-    """The same unit with a bound that holds in all slices together.
-
-    At most m records in each of T slices are at most T m in all.
-    """
+    """The same unit with a bound in all slices together: at most m in each of T are at most T m."""
     if scope == "series":
         return unit
     counted_unit(unit, scope)
@@ -253,8 +250,8 @@ def unit_of_all_slices(unit: PrivacyUnit, scope: ContributionScope, slices: int)
 def squared_sensitivity(unit: PrivacyUnit, scope: ContributionScope, slices: int) -> int:
     """S^2 = k cap of losses in rho; see `psd.curator.curator.Curator`, which has the proof.
 
-    k is the largest number of records of one unit in all slices together, and cap the largest one
-    of its records that one question can see: those of one slice.
+    k is the largest number of records of a unit in all slices, cap that of those in one slice,
+    which is what one question can see.
     """
     k = cap = unit.contributions
     if scope == "slice":

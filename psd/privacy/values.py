@@ -1,10 +1,9 @@
 """Values: numbers of records, such as fares, whose sums and means a release has. Public.
 
 A value in public bounds is two whole weights, m towards the upper bound and M - m towards the lower
-one, that together are one record. With A the sum of m over the records of a cell and B that of
-M - m, the cell has N = (A + B) / M records, the sum of their values is (upper A + lower B) / M, and
-their mean lower + (upper - lower) A / (A + B). See `psd.curator.curator.Curator.count` for what A
-and B cost.
+one, that together are one record. With A the sum of m over the records of a cell and B that of M -
+m, the cell has N = (A + B) / M records, the sum of their values is (upper A + lower B) / M, and
+their mean lower + (upper - lower) A / (A + B). `psd.curator.curator.Curator.count` has their cost.
 """
 
 from __future__ import annotations
@@ -96,18 +95,14 @@ class Value:
         return self.upper - self.lower
 
     def weights(self, values: Floats) -> Integers:
-        """Weight m of each value towards the upper bound, 0 to `WEIGHT`.
-
-        values: (n,) float64, none missing, private; returns (n,) int64, private. A function of this
-        value and of public numbers.
-        """
+        """Weight m of each value, none missing, to the upper bound, 0 to `WEIGHT`; private."""
         share = (np.clip(values, self.lower, self.upper) - self.lower) / self.width
         weights: Integers = np.floor(share * WEIGHT).astype(np.int64)
         return np.clip(weights, 0, WEIGHT)
 
 
 def count_factor(values: int, *, is_pure: bool) -> int:
-    """Variance of counts that follow from sums of V values, over that of counts without values.
+    """Variance of counts from sums of V values, over that without values.
 
     Each of the 2V sums is in records a count whose variance is `part_factor` times as large, and a
     count is the mean over the values of two of them.
@@ -116,10 +111,7 @@ def count_factor(values: int, *, is_pure: bool) -> int:
 
 
 def part_factor(values: int, *, is_pure: bool) -> int:
-    """Variance of a sum of weights in records, over that of a count without values.
-
-    V^2 in epsilon, whose noise grows with the L1 distance, and V in rho.
-    """
+    """Variance of sums of weights over counts' without: V^2 in epsilon (L1), V in rho."""
     return values**2 if is_pure else values
 
 

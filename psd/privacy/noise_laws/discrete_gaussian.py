@@ -22,14 +22,10 @@ _SUMMED = 2**12
 class DiscreteGaussian:
     """Law of the noise of counts under zero-concentrated differential privacy.
 
-    The loss is rho in units of 1e-12, and the squared sensitivity is S^2 = k times the largest
-    number of records of one unit that one question sees; see `psd.curator.curator.Curator`.
+    The loss is rho in units of 1e-12; S^2 = k times the largest number of records of one unit that
+    one question sees. The parameter s = S^2 / (2 rho) is not the variance, the sum over the exact
+    law, where it is small: s = 1/3 has a variance of 0.3212 [1]_.
 
-    The parameter s = S^2 / (2 rho) is not the variance where it is small: s = 1/3 has a variance of
-    0.3212 [1]_. The variance here is the sum over the exact law.
-
-    References
-    ----------
     .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020, arXiv:2004.00010, section 4.
     """

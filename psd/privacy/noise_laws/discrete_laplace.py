@@ -15,13 +15,10 @@ from psd.privacy.loss import EPSILON, NANO, LossMeasure
 class DiscreteLaplace:
     """Law of the noise of counts under pure differential privacy.
 
-    The loss is nano-epsilon, and the squared sensitivity is k^2, k being the largest change of all
-    counts together by one unit of privacy.
+    The loss is nano-epsilon; the squared sensitivity is k^2, k the largest change of all counts by
+    one unit. The variance is 2q / (1 - q)^2, and P(abs(noise) > t) = 2 q^(t + 1) / (1 + q) for
+    whole t [1]_.
 
-    The variance is 2q / (1 - q)^2, and P(abs(noise) > t) = 2 q^(t + 1) / (1 + q) for whole t [1]_.
-
-    References
-    ----------
     .. [1] Inusah, Kozubowski. "A Discrete Analogue of the Laplace Distribution." Journal of
        Statistical Planning and Inference 136(3), 2006.
     """
@@ -86,11 +83,7 @@ class DiscreteLaplace:
 
 
 def laplace_tail(weights: Sequence[float], distance: float) -> float:
-    """Probability that a sum of independent Laplace variables of scale 1 is farther from 0.
-
-    weights: two of them, or any number that are all 1. For two, partial fractions of the
-    characteristic function; for n, the difference of two gamma variables of shape n.
-    """
+    """Probability that a Laplace sum is farther from 0; two variables of any weights, or all 1."""
     large, small = sorted((abs(weights[0]), abs(weights[1])), reverse=True)
     if len(weights) == 2 and large - small > 1e-6 * large:
         tails = [w * w * math.exp(-distance / w) if w else 0.0 for w in (large, small)]
