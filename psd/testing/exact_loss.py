@@ -1,8 +1,6 @@
 """Exact loss on small spaces: all answers of selections and thresholds, and their odds.
 
-`psd.testing.transcripts` bounds the loss of one transcript at a time. This module enumerates all
-shapes of a build, and sums the signed log-ratios of the probabilities of the answers by the laws of
-the mechanisms. Counts are bounded as there, since their noise allows every answer.
+All shapes of a build are enumerated. Counts are bounded, since their noise allows every answer.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Transcripts of builds: record the draws of a build, and replay the answers on another data set.
-
-A build on D is recorded, and the same answers are returned to a build on D'. If both ask the same
-questions, the log-ratio of the probabilities of these answers is the loss of the transcript. It is
-computed from the public scales of the draws. An audit measures whether samplers follow these
-scales. Synthetic data only.
+"""Transcripts of builds: record the draws on D, and replay the answers on D'. Synthetic data only.
 
 A method is built on D with scripted answers, then on D' with the same answers. If a public
 argument, a cut or a cell differs, the build depends on the data in another way than by an answer.
 If not, the loss between the two is at most the sum, over questions and cells, of epsilon times the
 change of the true answer over the sensitivity, and must not exceed the epsilon of the release.
+
+The loss is computed from the public scales of the draws; whether samplers follow these is for
+audits.
 """
 
 from __future__ import annotations

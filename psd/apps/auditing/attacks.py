@@ -1,17 +1,12 @@
 """Audits: attack builds of synthetic data, and compare the success with the claimed epsilon.
 
-Of builds with Gaussian noise the claim is (epsilon, delta). Canaries are units whose presence a
-coin decides; an attack guesses it. A build has thousands of canaries at separate points, so one
-build tests the entire pipeline thousands of times: file, reading, tally, curator, noise, release
-file.
+A coin decides whether a canary, a unit at a point of its own, is present; an attack guesses it. A
+build has thousands, so one build tests the entire pipeline, from file to release, thousands of
+times.
 
-References
-----------
 .. [1] Steinke, Nasr, Jagielski. "Privacy Auditing with One (1) Training Run." NeurIPS 2023,
-   https://arxiv.org/abs/2305.08846, theorem 5.2: the number of right guesses of r fair
-   bits from an epsilon-private release is at most that of r coins of probability
-   exp(epsilon) / (1 + exp(epsilon)).
-.. [2] Jagielski, Ullman, Oprea. NeurIPS 2020: pairs of data sets; see `psd.apps.auditing.pairs`.
+   arXiv:2305.08846, theorem 5.2: the number of right guesses of r fair bits from an epsilon-private
+   release is at most that of r coins of probability exp(epsilon) / (1 + exp(epsilon)).
 """
 
 from __future__ import annotations
@@ -216,26 +211,12 @@ _ATTACKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackResult:
-    """Result of one attack.
+    """Result of one attack on ``samples`` guesses or releases.
 
-    Parameters
-    ----------
-    attack : str
-        Name of the attack.
-    samples : int
-        Number of guesses or releases that it was tested on.
-    seen : float
-        Smallest epsilon that allows the success of the attack.
-    lower, upper : float
-        Limits of ``seen``, each wrong with a probability of at most (1 - confidence) / 3.
-    expected : float
-        Value of ``seen`` if all noise follows its law.
-    claim : float
-        Epsilon of the releases.
-    proved : float
-        Lower bound on epsilon at the delta of the releases: ``lower``, where no delta is spent.
-    slack : float
-        Tolerance of ``expected`` if it was estimated from recorded builds.
+    ``seen`` is the smallest epsilon that allows its success, ``expected`` the value if all noise
+    follows its law (``slack``: its tolerance, if recorded builds estimated it), and ``lower`` and
+    ``upper`` its limits, each wrong with probability at most (1 - confidence) / 3. ``proved``
+    bounds epsilon from below at the delta of the releases, whose epsilon is ``claim``.
     """
 
     attack: str
@@ -262,27 +243,12 @@ class AttackResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """Results of all attacks on one method.
+    """Results of all attacks on one method, which hold together with probability ``confidence``.
 
-    Parameters
-    ----------
-    method : str
-        Name of the method.
-    loss : Loss
-        Epsilon of each release, or (epsilon, delta) and rho.
-    unit : PrivacyUnit
-        Unit of privacy.
-    confidence : float
-        Probability that all results hold together.
-    results : tuple of AttackResult
-        One for each attack.
-    reach : float
-        Largest loss of a recorded build of the small trees; 0 without recorded builds.
-    rho : float
-        Largest rho of a recorded build, by the scales that it asked for; 0 of pure epsilon, and
-        without recorded builds. NaN if it has draws whose rho is not known.
-    steered : bool
-        Whether a build asked different questions of the two data sets after the same answers.
+    ``reach`` and ``rho`` are the largest losses of a recorded build of the small trees, 0 without
+    recorded builds; ``rho`` is by the scales that it asked for, 0 of pure epsilon and NaN if the
+    rho of a draw is not known. ``steered``: whether a build asked different questions of the two
+    data sets after the same answers.
     """
 
     method: str

@@ -1,17 +1,10 @@
 """Builds of small trees on two data sets that differ in one unit, and an event to tell them apart.
 
-The classical black-box audit: an event is learned on half of the builds, and its frequencies on
-the other half bound epsilon from below, by the limits of Clopper and Pearson. Recorded builds give
-the expected loss of the event if every draw follows its law; see `psd.testing.transcripts`.
-Synthetic data only. Bounds of a loss are from counts of two outcomes, and of a loss in rho from a
-build that is replayed on a neighbour, the counterpart of `psd.testing.transcripts.transcript_loss`.
+An event is learned on half of the builds; its frequencies on the other half bound epsilon from
+below by the limits of Clopper and Pearson [1]_. Recorded builds give its expected loss if every
+draw follows its law, and a build replayed on a neighbour a loss in rho. Synthetic data only.
 
-References
-----------
-.. [1] Jagielski, Ullman, Oprea. "Auditing Differentially Private Machine Learning: How Private is
-   Private SGD?" NeurIPS 2020, https://arxiv.org/abs/2006.07709: the limits of [2]_ for epsilon.
-.. [2] Clopper, Pearson. "The Use of Confidence or Fiducial Limits Illustrated in the Case of the
-   Binomial." Biometrika 26, 1934.
+.. [1] Jagielski, Ullman, Oprea. "Auditing Differentially Private Machine Learning." NeurIPS 2020.
 """
 
 from __future__ import annotations
@@ -79,7 +72,7 @@ def accuracy_under_delta(right: int, guesses: int, trials: int, beta: float, del
     `trials` are all fair bits of the releases, guessed or not; only the releases decide which are
     guessed. The limit is above the true value with probability at most beta.
 
-    P1. Proof [1]_. Let q = e^epsilon / (1 + e^epsilon), and go through the bits one by one. Given
+    P1. Let q = e^epsilon / (1 + e^epsilon), and go through the bits one by one. Given
     the releases t and the bits before it, bit i equals its guess with probability q + x_i(t) at
     most, x_i(t) = max(0, p_i / (p_i + p'_i) - q), p_i and p'_i being the probabilities of t if the
     bit is as guessed, and if it is not. The mean of x_i over t is half the sum of max(0, (1 - q)
@@ -89,11 +82,8 @@ def accuracy_under_delta(right: int, guesses: int, trials: int, beta: float, del
     most, such that the guess is right only if B_i + X_i >= 1. With F the sum of X_i, of mean at
     most trials delta / 2, v guesses or more are right only if the B_i sum to v - j, or F is above
     j, for any j. The latter has a probability of at most trials delta / (2 (j + 1)), by Markov.
-    Both have half of beta here. For releases with any number of guesses it holds at each.
-
-    References
-    ----------
-    .. [1] Steinke, Nasr, Jagielski. NeurIPS 2023, theorem 5.2, which has a sharper bound.
+    Both have half of beta here. For releases with any number of guesses it holds at each. By
+    Steinke, Nasr, Jagielski, NeurIPS 2023, theorem 5.2, which has a sharper bound.
     """
     if delta == 0:
         return lower_limit(right, guesses, beta)

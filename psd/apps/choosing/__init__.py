@@ -46,7 +46,6 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_MODULES[name]), name)

@@ -87,7 +87,6 @@ class CandidateAreas:
     polygons: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        """Check the candidates."""
         if len(self.ids) < 2:
             raise ParameterError(
                 f"candidates must be at least 2, got {len(self.ids)}; there is nothing to choose "

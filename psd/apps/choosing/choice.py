@@ -1,7 +1,4 @@
-"""One private choice among public candidates, charged to a ledger. Private side.
-
-`shortfall` and `liar_gain` say what public numbers tell of it before it is made.
-"""
+"""One private choice among public candidates, charged to a ledger. Private side."""
 
 from __future__ import annotations
 
@@ -276,7 +273,6 @@ def _draw(
     budget: Budget,
     sampler: Sampler,
 ) -> tuple[Pick, ...]:
-    """Choose from the counts."""
     chooser = request.method
     assert isinstance(chooser, _Chooser)
     return chooser.ask(Curator(counted.tally, counted.domain, budget=budget, sampler=sampler))
@@ -298,14 +294,8 @@ def shortfall(scale: float, log_candidates: float, beyond: float = 0.0) -> float
     never above 0, and it is at least log w(o*). So E[score] >= score(o*) - log(1 / mu(o*)) / rate.
     Candidates whose scores lie (log(1 / mu(o*)) + t) / rate below that of o* have together at most
     exp(-t) of the weight of o*, since mu adds up to 1. Permute-and-flip is never worse than the
-    exponential mechanism.
-
-    References
-    ----------
-    .. [1] F. McSherry, K. Talwar, "Mechanism Design via Differential Privacy", FOCS 2007,
-       theorem 8, for a bound of the same kind.
-    .. [2] R. McKenna, D. Sheldon, "Permute-and-Flip: A new mechanism for differentially private
-       selection", NeurIPS 2020, arXiv:2010.12603, theorem 2.
+    exponential mechanism. A bound of the same kind: McSherry, Talwar, FOCS 2007, theorem 8;
+    McKenna, Sheldon, NeurIPS 2020, theorem 2.
     """
     return scale * (log_candidates + beyond)
 
@@ -332,12 +322,7 @@ def liar_gain(epsilon: float, *, liars: int = 1, rounds: int = 1) -> float:
     by more than e^c, so an expected utility rises by at most e^c - 1 of itself. Where no utility is
     below 0, it also rises by at most the largest one times the total variation, which is at most
     tanh(c / 2). At c = 2 x for x = liars rounds epsilon this is tanh(x), below e^x - 1: the bound
-    holds for lies that count as two as well.
-
-    References
-    ----------
-    .. [1] F. McSherry, K. Talwar, "Mechanism Design via Differential Privacy", FOCS 2007,
-       section 2.2.
+    holds for lies that count as two as well. By McSherry, Talwar, FOCS 2007, section 2.2.
     """
     if liars < 1 or rounds < 1:
         raise ParameterError(f"liars and rounds must be at least 1, got {liars} and {rounds}")

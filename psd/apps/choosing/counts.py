@@ -1,11 +1,9 @@
 """Exact counts of records by catchment, by price and by region. Private side.
 
-By price and by region: the level of a bid and its region take the place of the region of a release.
-They are strata, see `psd.ingest.tally`.
-
-By catchment: occupied lattice cells are sorted by strips of rows, then by column. In each strip a
-catchment has an interval of columns that lies inside it, which is summed by a difference of two
-running totals, and two short ones at its edge, whose cells are tested one by one.
+By price and by region, the level of a bid and its region are strata, see `psd.ingest.tally`. By
+catchment, occupied lattice cells are sorted by strips of rows, then by column: a strip has an
+interval of columns inside the catchment, summed by a difference of two running totals, and two
+short ones at its edge, whose cells are tested one by one.
 """
 
 from __future__ import annotations
@@ -93,9 +91,7 @@ _COLUMNS = 2**31
 
 
 class PlacedCounts:
-    """Counts of a tally at the centres of their lattice cells, to be summed over catchments.
-
-    The tally is private.
+    """Private counts at the centres of their lattice cells, to be summed over catchments.
 
     P1. A record is in a catchment by the centre of its own lattice cell and public values alone, so
     one record more or less changes the sum of a catchment by at most 1.

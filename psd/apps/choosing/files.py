@@ -87,7 +87,6 @@ def _coordinates(path: Path, table: pandas.DataFrame) -> Any:
 
 
 def _shapes(path: Path, table: Any, crs: str) -> Any:
-    """Geometries in a CRS."""
     if not hasattr(table, "geometry"):
         column = next(name for name in table.columns if str(name).strip().lower() == "wkt")
         texts = list(table[column])
@@ -239,7 +238,6 @@ class PriceList:
     step: Decimal
 
     def __post_init__(self) -> None:
-        """Check the multiples."""
         if not 1 <= len(self.multiples) <= MAX_PRICES:
             raise ParameterError(
                 f"prices must be 1 to {MAX_PRICES:,}, got {len(self.multiples):,}; take a coarser "

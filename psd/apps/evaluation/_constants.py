@@ -1,8 +1,4 @@
-"""Constants of evaluations and their sources. No command fitted any of them.
-
-The workload is that of the papers on private spatial decompositions, so that errors can be compared
-with theirs. The other constants are choices of presentation.
-"""
+"""Constants of evaluations: the workload is that of the papers; the others are of presentation."""
 
 from __future__ import annotations
 

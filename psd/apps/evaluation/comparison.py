@@ -1,8 +1,4 @@
-"""Compare several methods at several epsilons on the same data. Private.
-
-Each method is built several times with fresh noise, and its errors are measured on the same
-rectangles. No release is stored.
-"""
+"""Compare methods at several epsilons on the same data and rectangles, storing none. Private."""
 
 from __future__ import annotations
 
@@ -53,17 +49,9 @@ _MAX_JOBS = 256
 class Comparison:
     """True errors of several methods at several epsilons. Private.
 
-    Parameters
-    ----------
-    table : DataFrame
-        One row per method and epsilon, in the order of the arguments: ``method``, ``epsilon`` as
-        text, the mean relative error of each of the eight classes under its name, ``score``
-        (their geometric mean), ``score_error`` (standard error of the score over the runs; NaN
-        for one run) and ``runs``.
-    builds : DataFrame
-        One row per build: ``method``, ``epsilon``, ``run``, the eight classes and ``score``.
-    classes : tuple of str
-        Names of the classes of `psd.apps.evaluation.workload`.
+    ``table`` has a row per method and epsilon: the mean relative error of each of the eight
+    ``classes``, ``score`` (their geometric mean), ``score_error`` (its standard error over the
+    ``runs``; NaN for one run). ``builds`` has a row per build.
     """
 
     table: pandas.DataFrame

@@ -116,10 +116,7 @@ def _summed(tree: Tree, leaf: Integers, counts: Tally) -> Floats:
 
 
 def _locate(tree: CubeTree, counts: Tally, numbers: Sequence[NDArray[Any]]) -> Integers:
-    """Leaf of each count in a tree over space and further axes, as `psd.space.box_tree.locate`.
-
-    numbers: cell of each axis, (n,) int64 each.
-    """
+    """Leaf of each count in a tree over space and axes; numbers: (n,) int64, cells of each axis."""
     node = np.zeros(len(counts.counts), np.int64)
     moving = np.flatnonzero(~tree.is_leaf[node])
     while len(moving):

@@ -1,8 +1,4 @@
-"""Figures of true errors, in pages and as files. Private; matplotlib is an extra.
-
-Each figure is separate, so that a page can arrange them, and each is marked PRIVATE, so that a copy
-of one figure is marked too.
-"""
+"""Figures of true errors, each marked PRIVATE as it may be copied alone; matplotlib is an extra."""
 
 from __future__ import annotations
 
@@ -127,7 +123,6 @@ def group_classes(answers: pandas.DataFrame) -> dict[str, list[str]]:
 
 
 def _kind_colour(kind: str) -> str:
-    """Colour of a kind of centres."""
     return {"uniform": _UNIFORM, "on data": _ON_DATA}.get(kind, _NEUTRAL)
 
 
@@ -145,7 +140,6 @@ def _class_positions(answers: pandas.DataFrame) -> tuple[list[tuple[str, str, fl
 
 
 def _add_legend(figure: Figure, kinds: list[str]) -> None:
-    """Legend of the colours of the kinds."""
     from matplotlib.patches import Patch
 
     patches: Any = [Patch(color=_kind_colour(kind), label=KINDS[kind]) for kind in kinds if kind]
@@ -247,13 +241,7 @@ def draw_normalised_errors(answers: pandas.DataFrame) -> Figure:
 
 
 def wilson_interval(hits: ArrayLike, trials: ArrayLike) -> tuple[Floats, Floats]:
-    """Compute the Wilson interval of a binomial proportion, of 95 %.
-
-    References
-    ----------
-    .. [1] Wilson. "Probable Inference, the Law of Succession, and Statistical Inference." JASA 22,
-       1927. https://doi.org/10.1080/01621459.1927.10502953
-    """
+    """Compute the Wilson interval of a binomial proportion, of 95 % (Wilson, JASA 22, 1927)."""
     z, hits, trials = 1.96, np.asarray(hits, float), np.asarray(trials, float)
     share = hits / trials
     middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
@@ -378,8 +366,6 @@ def draw_map(
 def percent_text(share: float) -> str:
     """Write a share in percent with three digits; see `psd.query.answer_table.relative_text`.
 
-    Examples
-    --------
     >>> percent_text(0.12345), percent_text(369714453.7)
     ('12.3 %', 'above 1,000 %')
     """

@@ -1,8 +1,4 @@
-"""Reports of an evaluation and of a comparison as HTML pages. Private.
-
-A page is one file without scripts. It loads nothing from other addresses and tells the browser to
-refuse such requests.
-"""
+"""Reports of an evaluation and of a comparison as HTML, without scripts or requests. Private."""
 
 from __future__ import annotations
 

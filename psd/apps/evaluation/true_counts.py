@@ -26,10 +26,7 @@ Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class PointRecorder:
-    """Collects the coordinates of the records inside the bounds while batches are read. Private.
-
-    With it, reading an input once gives both a tally and the points of its evaluation.
-    """
+    """Collects the coordinates inside the bounds while batches are read for a tally. Private."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain

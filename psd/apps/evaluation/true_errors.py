@@ -1,8 +1,8 @@
 """True errors of a release. Private: only the holder of the data can compute them.
 
-The error of an answer is split into parts that add up to it: noise (perturbation), cells that a
-query covers in part (non-uniformity), and records that the bound on contributions left out
-(bounding). Noisy answers and their errors together reveal true counts: never publish an evaluation.
+They are split into parts that add up: noise (perturbation), cells that a query covers in part
+(non-uniformity), and records that the bound on contributions left out (bounding). Noisy answers and
+their errors together reveal true counts: never publish an evaluation.
 """
 
 from __future__ import annotations
@@ -59,23 +59,14 @@ _MAX_RASTER = 256
 class Evaluation:
     """True errors of a release. Private.
 
-    Parameters
-    ----------
-    answers : DataFrame
-        One row per query: the box, or the ``id`` of a region of a cube, ``class``, ``true_count``,
-        ``estimate``, ``true_error`` (estimate minus true count) and its parts
-        ``true_perturbation_error``, ``true_nonuniformity_error`` and ``true_bounding_error``, which
-        add up to it; ``true_relative_error`` and the relative size of each part, over
-        max(true count, 0.001 of all records); the predicted ``error`` and its parts, the interval
-        from ``lower`` to ``upper`` of confidence `CONFIDENCE`, and whether it ``covers`` the count
-        of the records that the release counts.
-    summary : DataFrame
-        Means per class of the relative errors and of ``covers``.
-    score : float
-        Geometric mean of the relative errors of the classes.
-    raster : DataFrame, optional
-        The columns of answers for the cells of a raster over the domain, row by row from the
-        south; None without the argument ``raster``.
+    ``answers`` has a row per query: the box, or the ``id`` of a region of a cube, ``class``,
+    ``true_count``, ``estimate``, ``true_error`` (estimate minus true count) and its three parts;
+    ``true_relative_error`` and that of each part, over max(true count, 0.001 of all records); the
+    predicted ``error`` and its parts, ``lower`` and ``upper`` of confidence `CONFIDENCE`, and
+    whether they hold (``covers``) the count of the records that the release counts. ``summary`` has
+    means per class, ``score`` is the geometric mean of the relative errors of the classes, and
+    ``raster`` has the columns of answers for the cells of a raster over the domain, row by row from
+    the south.
     """
 
     answers: pandas.DataFrame
@@ -320,10 +311,7 @@ def _counted_tally(release: Release, tally: Tally | None, held: Batch) -> Tally:
 def _evaluate_windows(
     asked: Any, cube: CubeRecord, queries: Workload, held: Batch, counts: Tally
 ) -> pandas.DataFrame:
-    """True errors of a cube, window by window, each of some slices and categories.
-
-    queries: the boxes that are asked, unless these are the regions of a level.
-    """
+    """True errors of a cube, window by window; queries: boxes, if not the regions of a level."""
     import pandas as pd
 
     # Number of the cell of all axes of each record, and of each count.

@@ -35,17 +35,7 @@ _KINDS = ("uniform", "on data")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workload:
-    """Query boxes, or regions by name, and the class of each.
-
-    Parameters
-    ----------
-    boxes : ndarray, shape (n, 4), float64
-        West, south, east, north; no rows if there are ids.
-    classes : ndarray, shape (n,), str
-        Names such as ``"uniform 0.01 %"``; boxes of a class are consecutive.
-    ids : sequence of str, optional
-        Of n regions that are the queries.
-    """
+    """Query boxes, (n, 4) float64 west, south, east, north, or regions, and the class of each."""
 
     boxes: NDArray[np.float64]
     classes: NDArray[np.str_]
@@ -70,11 +60,8 @@ def draw_workload(
 ) -> Workload:
     """Draw eight classes of 500 rectangles: four areas, uniform centres and centres on points [1]_.
 
-    x, y: (n,) float64, private, inside the bounds; the same seed and points give the same
-    rectangles.
+    x, y: (n,) float64, private, inside the bounds; a seed and points give the same rectangles.
 
-    References
-    ----------
     .. [1] Qardaji, Yang, Li. ICDE 2013, section V; Zhang, Xiao, Xie. "PrivTree." SIGMOD 2016.
     """
     random = np.random.RandomState(seed)

@@ -157,7 +157,6 @@ def _by_group(table: pa.Table, protocols: dict[int, ReportProtocol]) -> list[tup
 
 
 def _codes(protocol: ReportProtocol, table: pa.Table) -> NDArray[Any]:
-    """Codes or sets of the reports of a group."""
     if protocol.report != "mask":
         codes: NDArray[np.int64] = table.column("code").to_numpy().astype(np.int64)
         first, end = protocol.codes

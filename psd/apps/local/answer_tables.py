@@ -1,14 +1,8 @@
 """From the reports of options, numbers and words to tables of estimates with errors.
 
-Distributions of numbers are estimated as in [1]_, and words as in [2]_, which selects them by the
-LASSO; non-negative least squares has the same error and no setting.
-
-References
-----------
-.. [1] Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric. "Estimating Numerical Distributions under Local
-   Differential Privacy." SIGMOD 2020, section 5.
-.. [2] Erlingsson, Pihur, Korolova. "RAPPOR: Randomized Aggregatable Privacy-Preserving Ordinal
-   Response." CCS 2014, section 4.
+.. [1] Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric. SIGMOD 2020, section 5: distributions of numbers.
+.. [2] Erlingsson, Pihur, Korolova. "RAPPOR." CCS 2014, section 4: words, selected by the LASSO;
+   here by non-negative least squares, which have the same error and no setting.
 """
 
 from __future__ import annotations
@@ -131,20 +125,13 @@ QUANTILE: Final = 1.959963984540054
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRow:
-    """One estimate.
+    """One estimate: of an option, ``mean``, a bin ``LOW to HIGH``, or a single value.
 
-    Parameters
-    ----------
-    answer : str
-        Option, ``mean``, ``LOW to HIGH`` of a bin, or a single value.
-    estimate : float
-        Devices with the option or in the bin, the mean, or the reports of the single value.
-    error : float
-        Standard deviation of the estimate. Of a bin, the root of the mean squared error of samples
-        from the estimated distribution. Of a single value, the largest root of the mean squared
-        error of one report, in the units of the range.
-    low, high : float
-        Interval of 95 %. Of a single value, ``error`` to both sides of it, within the range.
+    ``estimate``: devices, the mean, or the reports of the single value. ``error``: a standard
+    deviation; of a bin the root of the mean squared error of samples from the estimated
+    distribution, of a single value the largest such root of one report, in units of the range.
+    ``low`` and ``high``: interval of 95 %; of a single value, ``error`` to both sides within the
+    range.
     """
 
     answer: str
@@ -313,14 +300,14 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
     errors are of the order of 1 / root N, as are those of t: the bias is of the order of their
     product, 1 / N, and the error of the variance is of a smaller order than the variance.
 
-    The devices of a cohort are a random part of all, so the shares of words in cohort c are
-    x + d_c, with covariance S (1 / N_c - 1 / n) and -S / n between cohorts, S = diag(x) - x x'.
-    With G the matrix of least squares, G A = 1, so the covariance of the estimates is
-    G diag_c((diag(v) + A_c S A_c') / N_c) G' - S / n. With the weights W = N / v, its first part is
-    (A' W A)^-1. Words that are not given add to t; where the weighted squares of residuals are
-    larger than expected, errors are multiplied by the root of their ratio. Expected are the bits
-    less the words, for the noise, and tr(W C) - tr((A' W A)^-1 A' W C W A) for the random cohorts,
-    C = diag_c(A_c S A_c' / N_c): the term S / n is the same in all cohorts and leaves no residual.
+    The devices of a cohort are a random part of all, so the shares of words in cohort c are x +
+    d_c, with covariance S (1 / N_c - 1 / n) and -S / n between cohorts, S = diag(x) - x x'. With G
+    the matrix of least squares, G A = 1, so the covariance of the estimates is G diag_c((diag(v) +
+    A_c S A_c') / N_c) G' - S / n. With the weights W = N / v, its first part is (A' W A)^-1. Words
+    that are not given add to t; where the weighted squares of residuals are larger than expected,
+    errors are multiplied by the root of their ratio. Expected are the bits less the words, for the
+    noise, and tr(W C) - tr((A' W A)^-1 A' W C W A) for the random cohorts, C = diag_c(A_c S A_c' /
+    N_c): the term S / n is the same in all cohorts and leaves no residual.
     """
     # Reports, (cohorts,), and the estimated shares of the devices with each bit, (cohorts, bits).
     bits, reports, p, q = protocol.answers, table[:, -1], float(protocol.p), float(protocol.q)
@@ -415,23 +402,12 @@ NO_WORD: Final = "no word"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordRow:
-    """One word.
+    """One word; the last row is that of devices without a word.
 
-    Parameters
-    ----------
-    word : str
-        The word; the last row is that of devices without a word.
-    estimate : float
-        Devices that have it, by non-negative least squares: the smaller error.
-    unbiased : float
-        The same by least squares, which may be negative: for sums.
-    error : float
-        Standard error of the latter.
-    low, high : float
-        Interval of 95 %, of the latter.
-    present : bool
-        Whether the word is there: at the level of the table, no word that no device has is called
-        so, over all words together (Bonferroni).
+    ``estimate``: devices by non-negative least squares, the smaller error. ``unbiased``: by least
+    squares, may be negative, for sums; ``error`` and ``low`` to ``high`` (95 %) are of it.
+    ``present``: at the level of the table no word that no device has is, over all words together
+    (Bonferroni).
     """
 
     word: str

@@ -1,11 +1,9 @@
-"""Design a campaign: groups, grids, regions and protocols, from epsilon and the expected devices.
+"""Design a campaign from public numbers: groups, grids, regions, protocols.
 
-Everything follows from public numbers.
-
-The cells of a group are texts, one for each of the lowest regions: ``ID|LEVEL|RING|RING...``, where
-the id is that of the region of the level in which it is, and a ring is ``x y x y ...``, closed. The
-numbers are the shortest decimals that give the doubles of the outline, so the campaign, the device
-and the release decide by the same numbers.
+A cell of a group of regions is a text ``ID|LEVEL|RING|RING...``, one for each of the lowest
+regions: the id is that of the region of the level in which it is; a ring is ``x y x y ...``,
+closed. Its numbers are the shortest decimals that give the doubles of the outline, so the campaign,
+the device and the release decide by the same numbers.
 """
 
 from __future__ import annotations

@@ -1,18 +1,11 @@
 """Collect reports: lines become columns, and columns parts in which each nonce stands once.
 
-A line is taken only in its one spelling, that of `psd.apps.local.device.report_line`. A refused
-line is counted and never quoted.
+A line is taken only in the spelling of `psd.apps.local.device.report_line`; a refused one is
+counted and never quoted. A part holds no time, address or id; its name is a digest of its content,
+so that one that is written again, after a crash, takes its own place.
 
-A part holds no time, no address and no id. Its name is a digest of its content, so that a part
-that is written again, after a crash, takes its own place.
-
-Reports of words may also come from the clients of RAPPOR, in CSV files with the columns client,
-cohort, bloom, prr and irr [1]_. Bits are texts of 0 and 1, the highest bit first. A word has the
-same bits as here (`psd.apps.local.device.RapporDraw`).
-
-References
-----------
-.. [1] google/rappor, ``doc/data-flow.md``.
+Words may also come from clients of RAPPOR, in CSV files with the columns client, cohort, bloom, prr
+and irr (google/rappor, ``doc/data-flow.md``): texts of 0 and 1, the highest bit first.
 """
 
 from __future__ import annotations
@@ -76,7 +69,7 @@ def read_lines(
 ) -> Iterator[Reports]:
     """Reports of the open groups of a campaign in files of lines; ``-`` is standard input.
 
-    Counts of refused lines are added to `refused`. With SHA-256 of tickets, a nonce must be one.
+    Adds counts of refused lines to `refused`. With SHA-256 of tickets, a nonce must be one.
     """
     groups = {
         number: report_protocol_of(group)
@@ -262,7 +255,6 @@ class PartWriter:
         return written + rows, repeated + dropped
 
     def _flush(self, batches: Sequence[Reports]) -> tuple[int, int]:
-        """Write a part."""
         if not any(len(batch.codes) for batch in batches):
             return 0, 0
         table = pa.concat_tables([_table(batch) for batch in batches])
@@ -349,11 +341,9 @@ def read_rappor_csv(
 ) -> Iterator[Reports]:
     """Reports of a campaign of words in CSV files with the columns cohort, and irr or bits.
 
-    Counts are added to `refused`: a row of which the bits or the cohort are not those of the
-    campaign has no answer of the protocol.
+    A row whose bits or cohort are not those of the campaign is counted in `refused`.
 
     P1. Other columns are not kept: bloom and prr would tell the answer and its settled bits.
-
     P2. The nonce of a row follows from the content of its file and from its number among the valid
     rows, by HMAC. So a file that is read again gives the same reports, and each counts once.
     """
@@ -398,15 +388,7 @@ def _answers(campaign: Campaign, file: TextIO, refused: dict[str, int]) -> Itera
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What became of the lines.
-
-    Parameters
-    ----------
-    reports : int
-        Reports that were written.
-    refused : dict
-        Number of refused lines by kind, see `psd.apps.local.collection.KINDS`.
-    """
+    """How many reports were written, and how many lines were refused, by the kinds of `KINDS`."""
 
     reports: int
     refused: dict[str, int]

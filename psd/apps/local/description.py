@@ -1,14 +1,8 @@
 """What a campaign asks, costs and can say, before a report is collected.
 
-A shuffler is a party between the devices and the collector: it passes on the reports of a group in
-a random order, without anything that tells who sent which. Then each report hides among the others,
-and costs less in the central model.
-
-References
-----------
-.. [1] Feldman, McMillan, Talwar. "Hiding Among the Clones: A Simple and Nearly Optimal Analysis
-   of Privacy Amplification by Shuffling." FOCS 2021, theorem 3.1 and its proof.
-   https://doi.org/10.1109/FOCS52979.2021.00094
+A shuffler passes on the reports of a group in a random order, without who sent which: each hides
+among the others and costs less in the central model (Feldman, McMillan, Talwar, "Hiding Among the
+Clones", FOCS 2021, theorem 3.1 and its proof).
 """
 
 from __future__ import annotations
@@ -29,32 +23,15 @@ from psd.privacy.loss import epsilon_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """What a group is asked.
+    """What a group is asked, for the expected devices.
 
-    Parameters
-    ----------
-    group : int
-        Number of the group.
-    share : float
-        Share of the devices.
-    answers : int
-        Number of answers: the cells, and *outside*.
-    protocol, settings : str
-        Protocol and its settings.
-    p, q : float, optional
-        Probability that a report supports the true answer, and another one. Numbers have none.
-    report_bytes : int
-        Length of a line.
-    deviation : float
-        Standard deviation of the number of devices in a cell, or of an option, with few of them,
-        estimated from this group alone, if as many devices answer as are expected. Of a number,
-        the largest root of the mean squared error of one report, in the units of the range.
-    false_report : float
-        Largest number of devices by which one false report moves the estimate of a cell or an
-        option; or by which it moves a mean, as a share of the range.
-    shuffled_epsilon : float, optional
-        Central epsilon of its reports once a shuffler mixed them, if as many are shuffled as are
-        expected in the group.
+    ``answers``: the cells, and *outside*. ``p`` and ``q``: probability that a report supports the
+    true answer, and another one; numbers have none. ``report_bytes``: length of a line.
+    ``deviation``: standard deviation of the number of few devices in a cell or with an option, from
+    this group alone; of a number, the largest root of the mean squared error of one report, in
+    units of the range. ``false_report``: devices by which one false report moves an estimate at
+    most; of a mean, a share of the range. ``shuffled_epsilon``: central epsilon of its reports once
+    a shuffler mixed them.
     """
 
     group: int
@@ -72,26 +49,11 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What a campaign asks and costs.
+    """What a campaign (its digest) asks and costs; delta is that of shuffled reports.
 
-    Parameters
-    ----------
-    campaign : str
-        Digest.
-    title : str
-        What people read.
-    epsilon : str
-        Epsilon of a report.
-    device_epsilon : str
-        Epsilon of a device. It answers once, so it is that of a report; asked again, the device
-        sends the same report, which costs nothing. With ``rappor`` it sends another report, and
-        this is the epsilon of any number of them.
-    devices : int
-        Expected number of devices.
-    groups : tuple of GroupDescription
-        Groups that are asked now.
-    delta : float, optional
-        Delta of the central epsilons of shuffled reports.
+    A device answers once, so ``device_epsilon`` is that of a report; asked again, it sends the same
+    report, which costs nothing. With ``rappor`` it sends another one, and this is the epsilon of
+    any number of them.
     """
 
     campaign: str
@@ -170,7 +132,6 @@ def describe(
 
 
 def _describe_group(campaign: Campaign, number: int, delta: float | None) -> GroupDescription:
-    """Describe a group."""
     group = campaign.groups[number]
     protocol = report_protocol_of(group)
     share = Fraction(group.share, SHARES)

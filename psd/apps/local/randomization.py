@@ -1,10 +1,8 @@
-"""Devices for tests and for tables: reports one by one and in arrays, and which rows have answered.
+"""Devices for tests and tables: reports one by one and in arrays, and which rows have answered.
 
-Each device has words of its own, which it uses in the order of `psd.apps.local.device`: the same
-words give the same report.
-
-It takes the place of the stores of devices in tests and trials: a row keeps its group over rounds
-of equal shares, and a row whose group was asked sends nothing in a later round.
+Each device uses words of its own in the order of `psd.apps.local.device`, so the same words give
+the same report. A row keeps its group over rounds of equal shares, and sends nothing in a later
+round if its group was asked.
 """
 
 from __future__ import annotations
@@ -168,7 +166,6 @@ def randomise_group(campaign: Campaign, group: int, answers: Integers, words: Ma
 
 
 def _k_ary(draw: KaryDraw, answers: Integers, words: ManyWords) -> Integers:
-    """Reports of `KaryDraw`."""
     codes = answers.copy()
     # Devices that do not keep their answer give another one.
     rows = np.flatnonzero(~words.keeps(draw.threshold, np.arange(len(answers))))
@@ -179,7 +176,6 @@ def _k_ary(draw: KaryDraw, answers: Integers, words: ManyWords) -> Integers:
 
 
 def _hashing(draw: HashingDraw, answers: Integers, words: ManyWords) -> Integers:
-    """Reports of `HashingDraw`."""
     every, g = np.arange(len(answers)), draw.modulus
     function = 1 + words.below(draw.functions - 1, every)
     code = np.asarray(draw.codes, np.int64)[answers]
@@ -195,7 +191,6 @@ def _hashing(draw: HashingDraw, answers: Integers, words: ManyWords) -> Integers
 
 
 def _unary(draw: UnaryDraw, answers: Integers, words: ManyWords) -> NDArray[np.uint8]:
-    """Reports of `UnaryDraw`."""
     other, true = draw.thresholds
     every = np.arange(len(answers))
     bits = np.zeros((len(answers), draw.answers), bool)
@@ -297,7 +292,6 @@ class RowStore:
     """Groups of rows, and the rounds that they have answered.
 
     P1. Groups are drawn once. `take` is on the disk before it returns, and refuses a second answer.
-
     P2. A second name of the file, by a link, is refused or followed, and a second process waits or
     is refused, so that no row answers twice.
     """
@@ -617,7 +611,6 @@ def _read_parts(
 
 
 def _columns(points: list[tuple[Any, Any]], kind: type[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Columns of points."""
     table = np.array(points, kind).reshape(-1, 2)
     return table[:, 0], table[:, 1]
 

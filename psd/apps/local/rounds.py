@@ -1,7 +1,6 @@
 """The next round of a campaign: where many devices are, cells are cut; the others are asked again.
 
-Everything follows from public numbers and from the reports of earlier rounds, so it costs no
-epsilon.
+It follows from public numbers and the reports of earlier rounds, so it costs no epsilon.
 """
 
 from __future__ import annotations

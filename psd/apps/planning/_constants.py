@@ -1,10 +1,6 @@
-"""Constants of plans that were fitted or chosen, and where each is from.
+"""Constants of plans, tried by hand until ranges held the true errors that `lab/plans.py` prints.
 
-- truth: ``python lab/plans.py`` prints the ranges of plans beside the true errors on
-  the public data sets of ``--data FOLDER``.
-
-It fits nothing by itself: candidates were tried by hand until the ranges contained the true errors,
-see ``docs/guide/planning.md``. The last digit of these constants means nothing.
+See `docs/guide/planning.md`. Their last digit means nothing.
 """
 
 from __future__ import annotations

@@ -108,10 +108,7 @@ def check_categories(categories: Any, windows: tuple[int, ...]) -> tuple[float, 
 def simulate_cube_errors(
     request: PlanRequest, density: AssumedDensity, random: np.random.Generator
 ) -> Iterator[pandas.DataFrame]:
-    """Draw a population over space and time and yield the errors of all queries, build by build.
-
-    As `psd.apps.planning.simulation.simulate_errors`, of queries in windows of time.
-    """
+    """As `psd.apps.planning.simulation.simulate_errors`, of queries in windows of time."""
     import pandas as pd
 
     slices = request.series.slices

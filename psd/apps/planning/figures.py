@@ -41,10 +41,7 @@ def check_plan_plot(path: Path) -> None:
 
 
 def plot_plan(expected: Plan, path: Path) -> None:
-    """Write a plot of mean relative errors by size of query, as bands over the assumed densities.
-
-    The name of the file ends in ``.png``, ``.svg``, or ``.html`` for a page with tables.
-    """
+    """Write mean relative errors by size of query, bands over densities, to .png, .svg or .html."""
     check_plan_plot(path)
     if path.suffix.lower() == ".html":
         path.write_text(_plan_page(expected), encoding="utf-8")
@@ -53,10 +50,7 @@ def plot_plan(expected: Plan, path: Path) -> None:
 
 
 def _draw_figure(expected: Plan, kinds: list[str], mean_of: str = "") -> Figure:
-    """One row of panels per epsilon, one column per kind of centres.
-
-    Curves are those of relative errors of counts, or of absolute ones of means of a value.
-    """
+    """One row of panels per epsilon, one column per kind of centres; `mean_of`: of a value."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -107,7 +101,6 @@ def _draw_figure(expected: Plan, kinds: list[str], mean_of: str = "") -> Figure:
 
 
 def _plan_page(expected: Plan) -> str:
-    """The plan as an HTML page."""
     epsilons = list(dict.fromkeys(expected.table["epsilon"]))
     lead = f"Epsilon {', '.join(epsilons)}: {plan_setting(expected)}."
     sentences = [paragraph(f"{text[0].upper()}{text[1:]}.") for text in plan_sentences(expected)]
@@ -165,10 +158,7 @@ _LIMITS = (_QUALITY.good, _QUALITY.reliable)
 
 
 def plot_region_plan(expected: RegionPlan, path: Path) -> None:
-    """Write a plot of relative errors by level, from the median to the 90th percentile.
-
-    The name of the file ends in ``.png``, ``.svg``, or ``.html`` for a page with the table.
-    """
+    """Write relative errors by level, from median to 90th percentile, to .png, .svg or .html."""
     check_plan_plot(path)
     if path.suffix.lower() == ".html":
         path.write_text(_region_plan_page(expected), encoding="utf-8")
@@ -220,7 +210,6 @@ def _draw_region_figure(expected: RegionPlan) -> Figure:
 
 
 def _region_plan_page(expected: RegionPlan) -> str:
-    """The plan as an HTML page."""
     limits = " and ".join(percent_text(limit) for limit in _LIMITS)
     figure = (
         _draw_region_figure(expected),

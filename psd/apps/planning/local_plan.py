@@ -1,9 +1,6 @@
 """Expected errors of local campaigns, beside those of a central release of the same population.
 
-The campaigns have their exact laws, the releases of the central model their real noise, and the
-populations are drawn from public assumptions.
-
-No report is drawn, so the time does not depend on the number of devices.
+Campaigns have their exact laws, and no report is drawn: the time does not depend on the devices.
 """
 
 from __future__ import annotations
@@ -59,16 +56,12 @@ if TYPE_CHECKING:
 def draw_campaign(
     campaign: Campaign, x: Floats, y: Floats, devices: Integers, random: np.random.Generator
 ) -> Release:
-    """Draw the release of a campaign and its later rounds.
+    """Draw the release of a campaign and its later rounds. All arguments are public.
 
-    x, y: (n,) float64, points of an assumed population; devices: (n,) int64 at each point. All
-    are public.
-
-    The devices of each point draw their groups. Of the reports of a group, a cell with k
-    devices is supported by Binomial(k, p) of these devices and Binomial(reports - k, q) of the
-    others: that is the exact law of each count. Counts of different cells are drawn
-    independently, which they are for ``unary``; for the other protocols their correlations are
-    slightly negative.
+    x, y: (n,) float64, points; devices: (n,) int64 at each, which draw their groups. Of the reports
+    of a group, a cell with k devices is supported by Binomial(k, p) of these and Binomial(reports -
+    k, q) of the others: the exact law of each count. Cells are drawn independently, which they are
+    for ``unary``; for the other protocols their correlations are slightly negative.
     """
     shares = np.array([group.share for group in campaign.groups]) / SHARES
     # (cells, groups): devices of each cell choose their group by themselves.
@@ -117,17 +110,10 @@ Progress = Callable[[int, int], None]
 class LocalPlan:
     """Expected errors of campaigns. Public: they follow from public parameters alone.
 
-    Parameters
-    ----------
-    table : DataFrame
-        One row per density, number of devices, epsilon and number of rounds: ``density``,
-        ``devices``, ``epsilon`` as text, ``rounds``; ``error`` of the campaign,
-        ``central_error`` of a release with a curator, and their quotient ``factor``;
-        ``percent_off``, the mean absolute error of boxes of 10 % of the area in per cent of the
-        devices. An error is the geometric mean, over eight kinds of boxes, of their mean
-        relative errors.
-    runs : int
-        Populations of each density and number of devices.
+    ``table`` has a row per density, number of devices, epsilon and number of rounds: ``error`` of
+    the campaign, ``central_error`` of a release with a curator, and their quotient ``factor``, each
+    the geometric mean, over eight kinds of boxes, of their mean relative errors; ``percent_off``,
+    the mean absolute error of boxes of 10 % of the area in per cent of the devices.
     """
 
     table: pandas.DataFrame

@@ -1,9 +1,7 @@
 """Expected relative errors of a release, before any data is read.
 
-Populations are drawn from public assumptions, built with the real methods and their real noise, and
-queried for boxes whose true counts are known, since the populations are synthetic. A real
-population is less even than the uniform one and less clustered than the most clustered one, so a
-plan shows a range over several densities.
+Synthetic populations are built with the real methods and noise. A real one is less even than the
+uniform and less clustered than the most clustered, so a plan shows a range over densities.
 """
 
 from __future__ import annotations
@@ -84,38 +82,16 @@ Progress = Callable[[int, int], None]
 class Plan:
     """Expected errors. Public: they follow from public parameters alone.
 
-    Parameters
-    ----------
-    table : DataFrame
-        One row per epsilon, method, density, kind of centres and size of query: ``epsilon`` as
-        text, ``method``, ``density``, ``centres`` (``"on data"`` or ``"anywhere"``),
-        ``size_km2``, ``size_share`` of the area, ``mean_count`` of the queries,
-        ``mean_error``, ``median_error`` and ``error_90`` (90th percentile) of their relative
-        errors, and ``mean_records_off``, the mean absolute error in records. A cube also has
-        ``window``, the number of slices that are answered as one, and with categories
-        ``category``, the part of the records that have the label that is asked about. With values
-        ``mean_fare_off`` and ``sum_fare_off``, the mean absolute errors of means and sums.
-    area_km2 : float
-        Area of the domain.
-    count : int
-        Expected number of records.
-    max_contributions : int
-        Bound on the records of one user; 1 if a record is the unit of privacy.
-    runs : int
-        Populations of each density, each built once by each method at each epsilon.
-    min_cell : str, optional
-        Smallest cell of the simulated releases in metres, if there is one.
-    coordinate_resolution : str, optional
-        Step to which coordinates are rounded, in units of the CRS.
-    series : PlannedSeries
-        Time slices and delta. With a delta the table has the column ``noise``, "laplace" or
-        "gaussian".
-    chosen : mapping
-        With a delta, the law that a build chooses for each pair of epsilon and method.
-    values : tuple of Value
-        Values of the simulated releases.
-    solved : Decimal or None
-        Epsilon that was solved for, if a relative error was given.
+    ``table`` has a row per epsilon, method, density, centres (``"on data"`` or ``"anywhere"``) and
+    size of query: ``size_km2``, ``size_share`` of the area, ``mean_count``; ``mean_error``,
+    ``median_error`` and ``error_90`` (90th percentile) of the relative errors,
+    ``mean_records_off``, the mean absolute error in records; with a delta ``noise``, "laplace" or
+    "gaussian"; of a cube ``window``, the number of slices that are answered as one, and
+    ``category``, the part of the records with the label; with values ``mean_fare_off`` and
+    ``sum_fare_off``, the mean absolute errors of means and sums. ``count`` is of records, and
+    ``runs`` of populations of each density. ``min_cell`` is in metres, ``coordinate_resolution`` in
+    units of the CRS; ``chosen`` is the law that a build chooses, with a delta, for each epsilon and
+    method; ``solved`` is the epsilon for a relative error.
     """
 
     table: pandas.DataFrame
@@ -407,8 +383,7 @@ def _solve(
 ) -> tuple[int, pandas.DataFrame]:
     """Least epsilon that was tried whose simulated error is at most a target, and its table.
 
-    The next epsilon is where a power of epsilon through the last two errors has the target. Errors
-    of simulations differ by chance, so a few steps suffice.
+    Steps by a power of epsilon through the last two errors: errors of simulations differ by chance.
     """
     [method] = request.methods
     tried, low, power = largest, 1, 0.5  # the error is above the target at the second

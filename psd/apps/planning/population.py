@@ -1,13 +1,7 @@
 """Synthetic populations and study areas, from public assumptions alone.
 
-Plans use them because no data may be read. An assumed density divides the records of a square cell
-among its quarters, from the domain down to the lattice: a random multiplicative cascade [1]_.
-Regions have public figures of their populations, and synthetic records that have these.
-
-References
-----------
-.. [1] Mandelbrot. "Intermittent turbulence in self-similar cascades." J. Fluid Mech. 62, 1974.
-   https://doi.org/10.1017/S0022112074000711
+An assumed density divides the records of a square cell among its quarters, from the domain down to
+the lattice: a random multiplicative cascade (Mandelbrot, J. Fluid Mech. 62, 1974).
 """
 
 from __future__ import annotations
@@ -56,19 +50,17 @@ _EAST, _NORTH = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
 class AssumedDensity:
     """Rule that divides the records of a cell among its quarters. Public.
 
-    ``uniform`` gives each quarter the same share. The other kinds are random multiplicative
-    cascades, whose shares have a Dirichlet distribution: ``clustered`` is equally unequal on
-    every level; ``coastal`` is most unequal on the first levels, like land with empty seas and
-    mountains; ``places`` is most unequal on the last levels, like records that share addresses
-    or masts. A public covariate gives the shares down to the cells of its raster; below them
-    the kind does, with the parameters of the same levels.
+    ``uniform`` gives each quarter the same share. Shares of the others have a Dirichlet
+    distribution: ``clustered`` is equally unequal on every level; ``coastal`` most on the first
+    levels, like land with empty seas; ``places`` most on the last, like records that share
+    addresses or masts. A covariate gives the shares down to the cells of its raster; below them the
+    kind does.
     """
 
     kind: str
     covariate: Covariate | None = None
 
     def __post_init__(self) -> None:
-        """Check the kind."""
         check_choice("density", self.kind, DENSITIES)
 
     @property
@@ -80,10 +72,7 @@ class AssumedDensity:
 
     @property
     def covariate_levels(self) -> int:
-        """Number of levels whose shares follow the covariate.
-
-        If cells cross the lines of its raster, some further levels follow it too.
-        """
+        """Number of levels whose shares follow the covariate, more if cells cross raster lines."""
         if self.covariate is None:
             return 0
         halvings = 2**self.coarse_levels
@@ -139,14 +128,12 @@ def draw_population(
     P1. Reads no data; the same generator state gives the same population. Up to a million records
     have coordinates of their own. Of more records, groups of at most `group_size` share
     coordinates, so that memory stays bounded.
-
     P2. The records of all cells of a level are divided among their quarters by multinomial draws,
     until a cell has at most one group, which gets a random position in the cell. For single records
     that is their exact distribution: in a cell without another record all positions are equally
     likely.
 
-    domain: with the default lattice, or with a coordinate resolution, to which the positions are
-    then rounded; contributions: bound on the records of one user. All arguments are public.
+    domain: with a coordinate resolution, positions are rounded to it. All arguments are public.
     """
     if domain.coordinate_resolution is not None:
         even = Domain(bounds=domain.bounds, crs=domain.crs)
@@ -214,10 +201,7 @@ def square_domain(area_km2: float) -> Domain:
 
 
 def km2_of(area: Any, crs: str | None = None) -> float | None:
-    """Square kilometres as given, or those of public polygons on the ellipsoid.
-
-    Parts of polygons that overlap count once. crs: of a geometry, which states none.
-    """
+    """Square kilometres as given, or of public polygons on the ellipsoid; overlaps count once."""
     if area is None or isinstance(area, Real):
         return None if area is None else float(area)
     if isinstance(area, str | os.PathLike):
@@ -259,10 +243,7 @@ MAX_POPULATION = 1e12
 
 
 def read_populations(regions: Any, column: str, ids: Sequence[str] = ()) -> dict[str, float]:
-    """Numbers of a column of the file or table of the lowest regions, by id.
-
-    `regions` are files, or tables, of which `ids` are the columns of ids.
-    """
+    """Numbers of a column of the table of the lowest regions, by id; `ids` are its id columns."""
     if isinstance(regions, CellRegions):
         raise ParameterError(
             f"population must be a column of files of regions, got {column[:80]!r}; regions of "
@@ -307,9 +288,8 @@ def region_populations(
 ) -> Floats:
     """Expected records of each lowest region, in the order of the hierarchy.
 
-    populations: numbers by id or in the order of the lowest regions; alike for all regions by
-    default. The region ``elsewhere`` has 0 unless it is stated. count: of all records, to which
-    populations are scaled; by default their sum.
+    populations: numbers by id or in order, by default all alike, and 0 of ``elsewhere``; scaled to
+    a count.
     """
     ids = list(hierarchy.levels[-1].ids)
     if populations is None:
@@ -353,12 +333,11 @@ def draw_region_population(
 ) -> Tally:
     """Draw positions in each lowest region, evenly over its area, for its expected records.
 
-    P1. Reads no data. The records of a region are its expected number, rounded. There are at
-    most about `REGION_POINTS` positions, or one for each region; records share them.
+    P1. Reads no data. A region has its expected number of records, rounded. There are at most about
+    `REGION_POINTS` positions, or one for each region; records share them.
 
-    expected: (n,) float64, records of each lowest region; contributions: records of one user.
-    covariate: positions have records as this density says; evenly in a region where it is 0
-    everywhere. area: part of the domain in which positions lie. A region without any part of it
+    expected: (n,) float64, records of each lowest region. covariate: density of the records; evenly
+    in a region where it is 0 everywhere. area: positions lie in it; a region without any part of it
     has its records at one point of the region.
     """
     domain, number = hierarchy.domain, np.rint(expected).astype(np.int64)

@@ -37,8 +37,7 @@ def window_errors(
 ) -> list[list[Floats]]:
     """Predicted standard deviations of the regions of each level, for each number of slices.
 
-    drawn: arguments of `psd.publish.drawing.draw_cube`. The error of a region in so many slices is
-    the root mean square over a few windows, by the noise and by uneven cells.
+    They are root mean squares over a few windows, by the noise and by uneven cells.
     """
     release = draw_cube(
         people,

@@ -1,7 +1,6 @@
 """Expected errors of named regions, and the epsilon for an expected error. Public.
 
-Records with the public populations of the regions are built with the real method; the errors are
-those of least squares on the tree of this build, as releases state them.
+They are those of least squares on the tree of a build with public populations, as releases state.
 """
 
 from __future__ import annotations
@@ -79,34 +78,16 @@ _OWN_ARGUMENTS = ("count", "epsilon", "region_id", "bounds", "crs", "method")
 class RegionPlan:
     """Expected errors of the regions of each level. Public.
 
-    Parameters
-    ----------
-    table : DataFrame
-        One row per epsilon and level, and with a delta per law of noise: ``epsilon`` as text,
-        ``noise`` ("laplace" or "gaussian") with a delta, of a cube ``window``, the number of slices
-        that are answered as one, ``level``, ``regions``,
-        ``mean_population``; ``error``, the root mean square over the regions of the predicted
-        standard deviation, in records; ``mean_error``, ``median_error`` and ``error_90`` (90th
-        percentile) of the relative errors, error / population, of regions with a population; and
-        the numbers of regions that are ``good``, ``use_with_care`` and ``poor``. With values
-        ``mean_fare_error`` and ``sum_fare_error``, root mean squares over regions with a population
-        of the standard deviations: of means at one of their bounds, the largest ones; that of a
-        mean in the middle is 0.71 times as large.
-    count : float
-        Expected number of records, in each slice if there are slices.
-    max_contributions : int
-        Bound on the records of one user, in all slices together; 1 if a record is the unit of
-        privacy.
-    solved : Decimal or None
-        Epsilon that was solved for, if a relative error was given.
-    inside : str
-        What is inside the lowest regions.
-    series : PlannedSeries
-        Time slices, of which one is planned, or windows of a cube, and delta.
-    chosen : mapping
-        With a delta, the law that a build chooses for each pair of epsilon and method.
-    values : tuple of Value
-        Values of the release.
+    ``table`` has a row per epsilon and level, with a delta per ``noise`` ("laplace" or "gaussian"),
+    and of a cube per ``window``, the number of slices that are answered as one: ``error``, the root
+    mean square over the regions of the predicted standard deviation, in records; ``mean_error``,
+    ``median_error`` and ``error_90`` (90th percentile) of the relative errors, error / population,
+    of regions with a population; and the numbers of regions that are ``good``, ``use_with_care``
+    and ``poor``. With values ``mean_fare_error`` and ``sum_fare_error`` are root mean squares of
+    standard deviations: of means at one of their bounds, the largest ones; in the middle it is 0.71
+    times as large. ``count`` is of records, in each slice; ``max_contributions`` of a user, in all
+    slices together; ``inside``: what the lowest regions have; ``chosen`` and ``solved`` as in
+    `psd.apps.planning.plan.Plan`.
     """
 
     table: pandas.DataFrame
@@ -386,7 +367,6 @@ class _Goal:
         return of_value["mean" if self.name == "for_mean_error" else "sum"]
 
     def text(self, error: float) -> str:
-        """An error for people."""
         return f"{100 * error:.3g} %" if self.value is None else f"{error:.3g}"
 
 
@@ -485,8 +465,7 @@ def _populations_of(request: _Request, tier: int) -> Floats:
 def _solve(request: _Request, goal: _Goal, limit: int) -> int:
     """Least epsilon, to three digits, whose error is at most that of the goal.
 
-    The error falls about as 1 / epsilon, so that a step by the ratio of errors is nearly exact,
-    also under Gaussian noise and where the law that a build chooses changes.
+    The error falls about as 1 / epsilon: a step by the ratio of errors is nearly exact.
     """
     error, target = goal.error(request, limit), goal.target
     if error > target:
@@ -515,19 +494,12 @@ def _solve(request: _Request, goal: _Goal, limit: int) -> int:
 
 
 def _three_digits(nano: float, limit: int) -> int:
-    """An epsilon rounded up to three digits.
-
-    Examples
-    --------
-    >>> _three_digits(123_456_789.0, 10**10), _three_digits(1_000.2, 10**10)
-    (124000000, 1010)
-    """
+    """An epsilon rounded up to three digits: 123_456_789 to 124_000_000."""
     step: int = 10 ** max(int(np.floor(np.log10(nano))) - 2, 0)
     return min(int(np.ceil(nano / step)) * step, limit)
 
 
 def _plan_table(request: _Request, nanos: Sequence[int]) -> pandas.DataFrame:
-    """Rows of a plan."""
     import pandas as pd
 
     limits = reliability_limits(0.3)

@@ -47,19 +47,10 @@ MAX_SLICES = 10_000
 class UserArguments(TypedDict, total=False):
     """Arguments of a plan about users, slices and delta.
 
-    Parameters
-    ----------
-    max_contributions : int
-        Bound on the records of one user, if the user is the unit of privacy; in a series, in all
-        slices together, by default T M.
-    slices : int
-        T, the number of time slices of a series, of which one is planned: the count is that of one
-        slice. The user is the unit of privacy.
-    max_per_slice : int
-        M, bound on the records of one user in each slice, by default 1.
-    delta : str, float or Decimal
-        Delta of Gaussian noise, which is planned beside Laplace noise. With at most this
-        probability more may be revealed than epsilon allows.
+    ``slices`` is T, of which one is planned and has the count. A user has at most
+    ``max_contributions`` records in all slices together, by default T M, and ``max_per_slice``, M,
+    in each, by default 1. With probability ``delta`` at most, more may be revealed than epsilon
+    allows.
     """
 
     max_contributions: int | None
@@ -78,15 +69,7 @@ class PlannedSeries:
 
     @classmethod
     def of(cls, **users: Unpack[UserArguments]) -> tuple[PlannedSeries, int | None]:
-        """Series of the arguments of a plan, and the bound of all slices together.
-
-        In a series a user has at most one record in each slice, unless a bound is given, and all of
-        them are kept: k = T M.
-
-        >>> series, k = PlannedSeries.of(slices=52, delta="1e-6")
-        >>> series.max_per_slice, k
-        (1, 52)
-        """
+        """Series of the arguments, and the bound of all slices together, by default k = T M."""
         delta = None if users.get("delta") is None else parse_delta(users["delta"])  # type: ignore[arg-type]
         k, slices = users.get("max_contributions"), users.get("slices")
         if k is not None:

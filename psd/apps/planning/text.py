@@ -150,8 +150,6 @@ def _size_sentence(
 def size_text(km2: float) -> str:
     """Write an area with three digits; small areas in square metres.
 
-    Examples
-    --------
     >>> size_text(605.2), size_text(0.00025), size_text(12_345.6)
     ('605 km2', '250 m2', '12,346 km2')
     """
@@ -164,17 +162,10 @@ def _three_digits(value: float) -> str:
 
 
 def percent_text(share: float) -> str:
-    """Write a share in percent with two digits.
+    """Write a share in percent with two digits; more just above the error that is called good.
 
-    A share slightly above the error that is called good has more digits, so that it is not
-    written as that error.
-
-    Examples
-    --------
-    >>> percent_text(0.1234), percent_text(0.00034), percent_text(1.5)
-    ('12 %', '0.034 %', '150 %')
-    >>> percent_text(369714453.7)
-    'above 1,000 %'
+    >>> percent_text(0.1234), percent_text(0.00034), percent_text(1.5), percent_text(369714453.7)
+    ('12 %', '0.034 %', '150 %', 'above 1,000 %')
     >>> percent_text(0.0996), percent_text(0.1), percent_text(0.104), percent_text(0.10004)
     ('10 %', '10 %', '10.4 %', '10.004 %')
     """

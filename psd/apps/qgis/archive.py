@@ -21,15 +21,7 @@ _MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
 def plugin_archive(forms: Sequence[Mapping[str, Any]]) -> bytes:
-    """Pack the plugin of QGIS with a form of each command, as a zip for "Install from ZIP" in QGIS.
-
-    Equal forms give equal bytes.
-
-    >>> import io, zipfile
-    >>> names = zipfile.ZipFile(io.BytesIO(plugin_archive([]))).namelist()
-    >>> "psd_qgis/metadata.txt" in names and "psd_qgis/forms.json" in names
-    True
-    """
+    """Pack the plugin of QGIS with a form of each command; equal forms give equal bytes."""
     facts = {"version": __version__, "forms": list(forms)}
     members = {"forms.json": json.dumps(facts, indent=1)}
     # Files of the plugin state the version and where psd is installed from.

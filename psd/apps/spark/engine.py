@@ -1,7 +1,6 @@
 """Apache Spark: a standalone cluster, Spark in this process, or Spark Connect. Private side.
 
-Records stay on the cluster. One expression, see `psd.apps.spark.expression`, is compiled to SQL;
-only cells with their counts are returned, and coordinates that SQL cannot decide about.
+Only cells with their counts leave the cluster, and coordinates that SQL cannot decide about.
 """
 
 from __future__ import annotations
@@ -130,8 +129,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 def explain_error(error: Exception) -> InputDataError:
     """Replace an error, whose message may quote records, by one that explains its kind.
 
-    An error that is no known fault of the input may be a lack of memory, so it is a
-    `ResourceError`.
+    An error that is no known fault of the input may be a lack of memory: a `ResourceError`.
     """
     message = f"{getattr(error, 'getCondition', lambda: None)()} {error}"
     for pattern, explanation in _FAULTS.items():
@@ -159,7 +157,6 @@ def _check_reachable(url: str) -> None:
 
 
 def _start(url: str) -> Any:
-    """Start a session."""
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
@@ -183,7 +180,6 @@ def _start(url: str) -> Any:
 
 
 def _stop(spark: Any) -> None:
-    """Stop a session; ignore errors."""
     try:
         spark.stop()
     except spark_errors():
@@ -261,7 +257,6 @@ class Spark:
     url: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the address."""
         check_url(self.url)
 
     def tally(
@@ -354,17 +349,15 @@ def tally_table(
 ) -> Tally:
     """Count the records of a table in an engine, as `psd.ingest.tally_builder.tally_batches` does.
 
-    P1. As those of `psd.ingest.tally_builder.tally_batches`: kept records of a unit are a
-    function of its own records and the key.
-
-    P2. Only counts of cells and of refused records leave the engine, and coordinates without
-    their users and times, each pair once: with an area or strata those that their rasters leave
-    open, in cells near an outline, or all if there is no raster; with ``columns.input_crs``
-    those of all records.
+    P1. As those of `psd.ingest.tally_builder.tally_batches`: kept records of a unit are a function
+    of its own records and the key.
+    P2. Only counts of cells and of refused records leave the engine, and coordinates without their
+    users and times, each pair once: with an area or strata those that their rasters leave open, in
+    cells near an outline, or all if there is no raster; with ``columns.input_crs`` those of all
+    records.
 
     table: of Ibis, private, with x and y, and user and time if `columns` names them. It is run
-    twice; once more for each of a transformation, an area and strata, and once for these
-    together. columns: how text is read, the CRS of the coordinates, and names for messages.
+    twice; once more for each of a transformation, an area and strata, and once for these together.
     """
     check_counting(domain, unit, step, slices, strata)
     project = column_projection(columns, domain, "the input")

@@ -1,12 +1,10 @@
 """An Ibis expression with which an engine counts cells. Private side.
 
 It computes in SQL what `psd.ingest.tally_builder`, `psd.space.domain`, `psd.ingest.row_hash` and
-`psd.ingest.contribution_bounding` compute in NumPy, with the same counts, cell by cell: comparisons
-of doubles with the published edges, 64-bit integers, and MD5.
-
-SQL knows neither PROJ nor the rule of outlines. So coordinates that only this process can decide
-about are brought to it, each pair once, and what it finds is joined to their records. With a raster
-these are few: most of its cells decide for all of their points, and are joined by their code.
+`psd.ingest.contribution_bounding` compute in NumPy, with the same counts: comparisons of doubles
+with the published edges, 64-bit integers, and MD5. SQL knows neither PROJ nor the rule of outlines,
+so coordinates that only this process can decide about are brought to it, each pair once, and the
+result is joined. With a raster these are few: most of its cells decide for all of their points.
 """
 
 from __future__ import annotations
@@ -64,8 +62,7 @@ _SALT_DIGITS = 7
 def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> Any:
     """Parse records: point, user, time, whether it is in the bounds, and the reasons to refuse it.
 
-    table: of Ibis, with x and y, user and time if they are used, and the columns of a filter.
-    columns: how text is read; with ``wkt``, x and y are both the column of points. Public.
+    table: of Ibis, with x and y (with ``wkt`` both the column of points), and what columns use.
     """
     columns = Columns() if columns is None else columns
     if columns.wkt is not None:
@@ -110,8 +107,7 @@ def is_inside(rows: Any, domain: Domain) -> Any:
 def add_slices(rows: Any, slices: TimeSlices, domain: Domain, share: Callable[..., Any]) -> Any:
     """Add the time slice of each record, NULL for none; records in none are not inside.
 
-    All hours of the slices, or days if slices are longer, are a table that is joined, so the
-    calendar is that of `psd.space.time_slices`. rows: from `parse_rows`, with times.
+    All hours or days of the slices are a joined table: the calendar is that of `time_slices`.
     """
     by_hour = slices.by == "hour"
     begin, end = (
@@ -156,11 +152,9 @@ def count_cells(
     step: tuple[int, int] = (1, 1),
     strata: int = 1,
 ) -> Any:
-    """Count occupied cells: code, number of records, and their weight.
+    """Count occupied cells: code, number of records, and their weight; by stratum and slice too.
 
-    With a column ``stratum`` or ``slice``, records are counted by them too. Codes are those of
-    `psd.ingest.tally_builder.tally_of_codes`, and so are domain, unit, key and step, which are
-    public but for the key. rows: from `parse_rows`, with what `add_slices` and `place` add.
+    Codes are those of `psd.ingest.tally_builder.tally_of_codes`. All but the key is public.
     """
     rows = rows.filter(rows.inside)
     rows = _add_cells(rows, domain)
@@ -188,10 +182,7 @@ def count_cells(
 
 
 def to_sql(query: Any, dialect: str) -> str:
-    """Write an expression as SQL, one query per step; merging would repeat each step many times.
-
-    dialect: name of the engine in Ibis.
-    """
+    """Write an expression as SQL, one query per step; merging would repeat each step many times."""
     import ibis
 
     getattr(ibis, dialect)  # loads the engine's own options, which compiling reads
@@ -203,7 +194,6 @@ def to_sql(query: Any, dialect: str) -> str:
 
 
 def _count_if(condition: Any) -> Any:
-    """Count records that satisfy a condition."""
     return as_integer(condition).sum().fill_null(0)
 
 
@@ -312,8 +302,8 @@ def place(
     cells that are joined are certain by public input, and all other coordinates are given to
     ``project``, ``area`` and ``strata``, as the same doubles.
 
-    rows: from `parse_rows`; returns them with ``inside``, ``undecided``, and with strata
-    ``stratum``. A record about which nothing was decided was not there before: the input changed.
+    Adds ``inside``, ``undecided`` and with strata ``stratum``. A record about which nothing was
+    decided was not there before: the input changed.
     """
     import ibis
 

@@ -1,12 +1,11 @@
 """Text, numbers and filters as expressions of Ibis, read as in this process. Private side.
 
-Regular expressions use only syntax that RE2, Java and Rust interpret in the same way. Numbers in a
-query are written as text, since engines round decimal literals differently. Times are integers that
-are computed from digits, without the time types of engines.
+Regular expressions use only syntax that RE2, Java and Rust interpret alike. Numbers in a query are
+text, since engines round decimal literals differently. Times are integers from digits; those in
+text with an offset cannot be decided, since engines have rules of their own for zones.
 
-It decides about each record as `psd.ingest.selection` does. Literals are values of the tree, which
-Ibis quotes; columns have names of this package. AND, OR and NOT of SQL have its third value. Times
-in text that have an offset cannot be decided here, since engines have rules of their own for zones.
+Records are decided about as in `psd.ingest.selection`: literals are quoted by Ibis, columns have
+names of this package, and AND, OR and NOT of SQL have its third value.
 """
 
 from __future__ import annotations
@@ -174,10 +173,7 @@ def is_valid_moment(rows: Any, zone: str) -> Any:
 
 
 def count_days(rows: Any) -> Any:
-    """Count days since 1970 in the Gregorian calendar; years are counted from March.
-
-    24:00 is in the next day.
-    """
+    """Count Gregorian days since 1970, with years from March; 24:00 is in the next day."""
     import ibis
 
     year = rows.year - ibis.ifelse(rows.month <= 2, 1, 0)
@@ -211,10 +207,7 @@ def role_of(number: int) -> str:
 
 
 def is_selected(table: Any, columns: Columns) -> Any:
-    """Whether the filter of the columns is true for each record, and not NULL.
-
-    table: of Ibis, with a column `role_of` of each column that the filter reads.
-    """
+    """Whether the filter of the columns, each its `role_of`, is true for a record, and not NULL."""
     assert columns.filter is not None
     fields = {name: table[role_of(number)] for number, name in enumerate(columns.filtered)}
     return is_true(_expression(columns.filter, fields, columns))

@@ -87,11 +87,7 @@ class SparkTable(NamedInput):
 
 
 def read_rows(spark: Any, data: Any, columns: Columns) -> Any:
-    """Read all inputs to one data frame with columns x and y, and user and time if named.
-
-    data: paths as the cluster sees them, and tables. A path with an ending of CSV is CSV, any other
-    Parquet.
-    """
+    """Read all inputs, CSV or else Parquet, to one frame with x, y, and user and time if named."""
     items = list(data) if isinstance(data, list | tuple) else [data]
     _check_request(items, columns)
     read = [_frame(spark, item, columns) for item in items]
@@ -195,11 +191,7 @@ def shared_tables(spark: Any, prefix: str) -> Iterator[Callable[[str, Any], Any]
 
 
 def _frame(spark: Any, item: Any, columns: Columns) -> Any:
-    """Read all columns of one input, those of CSV as text.
-
-    The delimiter is found as in `psd.ingest.sources._csv_file`: in the header line, which Spark
-    splits into the names of the columns.
-    """
+    """Read all columns of one input, those of CSV as text; the header line tells the delimiter."""
     if isinstance(item, SparkTable):
         return spark.table(item.name)
     path = os.fspath(item)

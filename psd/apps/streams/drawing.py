@@ -72,12 +72,10 @@ def count_slice(
 ) -> CountedSlice:
     """Read an input and count the records of one slice of a stream, within a limit on memory.
 
-    `data` and `contributions`, which gives the records that earlier slices have of each id, are
-    private, and so is what the observer gets. The key of the hash that chooses the kept records is
-    the same for all slices.
+    Private: `data`, `contributions` (the records that earlier slices have of each id) and what the
+    observer gets. The key of the hash that chooses the kept records is the same for all slices.
 
     P1. A record of another slice is left out, by itself, and never refused.
-
     P2. Which records of a unit are kept is a function of its own records in this slice and in
     earlier ones, and of the key. In all slices together at most k are, and in each slice at most
     cap: the limit of a slice, or k without one.
@@ -87,9 +85,9 @@ def count_slice(
 
     Proof for a user who is bounded in all slices together. Let r be what is left of k after the
     earlier slices, a function of the user's own records in them. The cap records of this slice with
-    the smallest hashes, and of these the first r, are a function of the user's records and the
-    key. So one user more or less changes no record of another user, and adds at most k records to
-    the tallies of all slices, at most cap of them to each: the condition under which
+    the smallest hashes, and of these the first r, are a function of the user's records and the key.
+    So one user more or less changes no record of another user, and adds at most k records to the
+    tallies of all slices, at most cap of them to each: the condition under which
     `psd.publish.drawing.draw_series` is private, in epsilon and in rho with S^2 = k cap. That a
     later slice is read after earlier answers were seen changes nothing, since neither r nor the
     choice depends on an answer.
@@ -175,12 +173,11 @@ class SliceDraws:
     def draw_slice(self, number: int, tally: Tally) -> ReleaseRecord:
         """Release of a slice, whose tally is private, with its part of the loss of the stream.
 
-        P1. The slices together cost at most the loss of the stream.
-
-        Budgets and squared sensitivity are those of `psd.publish.drawing.draw_series`, whose proof
-        holds, in epsilon and in rho: by `psd.apps.streams.drawing.count_slice` one unit has at
-        most k records in the tallies of all slices, and at most cap of them in each, though the
-        tallies are made one after another. In rho every slice has all of rho, and S^2 = k cap.
+        P1. The slices together cost at most the loss of the stream. Budgets and squared sensitivity
+        are those of `psd.publish.drawing.draw_series`, whose proof holds, in epsilon and in rho: by
+        `psd.apps.streams.drawing.count_slice` one unit has at most k records in the tallies of all
+        slices, and at most cap of them in each, though the tallies are made one after another. In
+        rho every slice has all of rho, and S^2 = k cap.
         """
         request, budget = self.request, self._budget("totals")
         scope = request.contribution_scope

@@ -175,7 +175,6 @@ class Output:
 
 
 def _sha256(content: bytes) -> str:
-    """SHA-256 of the bytes of a file."""
     return hashlib.sha256(content).hexdigest()
 
 

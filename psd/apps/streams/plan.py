@@ -290,7 +290,6 @@ class StreamRequest(BuildRequest):
     slices: TimeSlices  # all that the stream can have
 
     def __post_init__(self) -> None:
-        """Refuse what no stream offers."""
         slices: TimeSlices | None = self.slices
         faults = {
             "slices": slices is None,

@@ -1,7 +1,5 @@
 """The state of a stream: one SQLite file that its owner alone may read. Private side.
 
-All SQL of a stream is in this module. It replaces error codes of SQLite by messages.
-
 P1. A slice is drawn once. Proof. All draws of a slice take their bytes from one tape, in order. A
 byte enters the tape from the operating system, and the tape is on the disk before a draw reads the
 byte. The questions of a slice are a function of its records, of public parameters and of answers.

@@ -26,24 +26,10 @@ if TYPE_CHECKING:
 class StreamStatus:
     """How far a stream has grown. Public.
 
-    Parameters
-    ----------
-    slices : TimeSlices
-        All slices of the stream.
-    added, skipped : tuple of str
-        Slices that were added, and those that were passed over and are too late.
-    next : str or None
-        Slice that is added next; None at the end.
-    output : str
-        File of the public series.
-    totals, counter : str or None
-        File of the running totals, and the counter that computes them.
-    published : bool
-        Whether the files hold all slices that were added.
-    method, guarantee : str
-        Name of the method, and the guarantee of the whole stream.
-    ledger, dataset : str or None
-        What paid for the stream.
+    ``skipped`` slices were passed over and are too late; ``next`` is None at the end. ``output`` is
+    the file of the public series, ``totals`` that of the running totals by ``counter``;
+    ``published``: whether the files hold all slices that were added. ``guarantee`` is of the whole
+    stream, which ``ledger`` and ``dataset`` paid for.
     """
 
     slices: TimeSlices

@@ -1,20 +1,12 @@
 """Models of suggestions: regions of equal size, shared weights, and regions with factors. Public.
 
-A person's own places are the regions of the person's records. By shared weights, the score of a
-region is a weighted sum of six features: how near it is to own places on four scales, whether it is
-one of them, and its density in a release. The weights are the same for all people.
+By shared weights, the score of a region is a weighted sum of six features: how near it is to a
+person's own places (the regions of the person's records) on four scales, whether it is one of them,
+and its density in a release. Factors [1]_ know no distance and no density; those of a person are
+solved from the person's regions, inside the question for the sums or on the device, and never
+published. Files are strict JSON with the promise of the learning; every field is checked.
 
-The model of factors [1]_ is the general one: it knows no distance and no density. The factors of a
-person are solved from the person's regions and the factors of all regions, inside the question for
-the sums, or on the device; they are never published.
-
-Weights are kept in a file of strict JSON, with the promise under which they were learnt; every
-field is checked on reading.
-
-References
-----------
-.. [1] Chien, Jain, Krichene, Rendle, Song, Thakurta, Zhang. "Private Alternating Least Squares:
-   Practical Private Matrix Completion with Tighter Rates." ICML 2021. arXiv:2107.09802.
+.. [1] Chien et al. "Private Alternating Least Squares." ICML 2021. arXiv:2107.09802.
 """
 
 from __future__ import annotations
@@ -427,7 +419,6 @@ class SharedWeights:
     charge: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         if not isinstance(self.weights, dict) or tuple(self.weights) != FEATURES:
             raise ParameterError(f"weights must be those of {', '.join(FEATURES)}, in this order")
         if not all(isinstance(weight, float) for weight in self.weights.values()):

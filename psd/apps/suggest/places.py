@@ -1,7 +1,6 @@
-"""Suggested places: regions ranked for one person, from files alone. Public side.
+"""Suggested places: regions ranked for one person. Public side.
 
-Nothing here imports the private side, opens a connection or writes a file: own places come in, a
-table goes out.
+Nothing here imports the private side, opens a connection or writes a file.
 """
 
 from __future__ import annotations

@@ -291,7 +291,6 @@ def _draw_weights(
     budget: Budget,
     sampler: Sampler,
 ) -> SharedWeights:
-    """Draw the weights."""
     weights = learn_weights(_charged_people(grid, loss, counted, budget, sampler), grid)
     assert loss.delta is not None  # weights are learned at a Gaussian loss
     ids = {name: str(text) for name, text in budget.statement.items()}
@@ -315,7 +314,6 @@ def _draw_factors(
     budget: Budget,
     sampler: Sampler,
 ) -> FactorModel:
-    """Draw the factors."""
     people = _charged_people(grid, loss, counted, budget, sampler)
     return learn_factors(people, len(grid.count))
 

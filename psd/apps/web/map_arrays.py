@@ -74,9 +74,6 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> PackedArrays:
     """Pack arrays into a text; the bytes of numbers stand in planes, which compress better.
 
     arrays: of one dimension; float64, int32, uint16 or uint8.
-
-    >>> pack_arrays({"a": np.zeros(1000)}).directory
-    [('a', 'f8', 1000)]
     """
     planes = [
         np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
@@ -90,13 +87,12 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> PackedArrays:
 def release_arrays(release: Release) -> Arrays:
     """Arrays of the tree, the estimates and the density of a release, and of its values.
 
-    ``children`` and ``offsets`` of the boxes to those of the parents, four sides one after
-    another; ``ground``, the scale of nodes on the ground; ``count``, ``signed`` and ``real``
-    (before rounding to integers) of the leaves, or of all nodes; ``slope``, ``variance`` (given
-    the parent), ``whole`` (variance of the node), ``spread`` and ``lines`` of the nodes;
-    ``raster`` of a covariate; and with named regions ``region`` of each node, and whether it is
-    ``clipped``. The same of the weights of values, where they differ, with the names of
-    `value_parts` before a dot.
+    ``children`` and ``offsets`` of the boxes to those of the parents, four sides one after another;
+    ``ground``, the scale of nodes on the ground; ``count``, ``signed`` and ``real`` (before
+    rounding) of the leaves, or of all nodes; ``slope``, ``variance`` (given the parent), ``whole``
+    (of the node), ``spread`` and ``lines`` of nodes; ``raster`` of a covariate; ``region`` of each
+    node, and whether it is ``clipped``. Those of weights of values have the names of `value_parts`
+    before a dot.
     """
     return _with_values(release, lambda each: fit_arrays(each.index.fit))
 
@@ -115,10 +111,9 @@ def value_parts(release: Release) -> list[tuple[Release, Release]]:
 
 
 def _with_values(release: Release, make: Callable[[Release], Arrays]) -> Arrays:
-    """Arrays of a release and of the weights of its values.
+    """Arrays of a release, and of the weights of its values where they differ.
 
-    Those towards an upper bound are stored where they differ from those of records, and those
-    towards a lower one where they differ from these: trees and often covariances are the same.
+    Those towards an upper bound are compared with those of records, towards a lower one with these.
     """
     arrays = make(release)
     found = dict(arrays)
@@ -343,7 +338,6 @@ def _regions(tree: Tree) -> dict[str, Any]:
 
 
 def _axis(axis: LatticeAxis) -> dict[str, float]:
-    """Numbers of an axis."""
     even = {"low": axis.low, "high": axis.high, "cells": axis.cells}
     if not isinstance(axis, SteppedAxis):
         return even
@@ -412,8 +406,7 @@ def region_classes(
 ) -> Breaks:
     """Breaks of the regions of a group, over all time slices.
 
-    estimates: (n,) float64 of each slice; means: of each value in the n regions, and whether they
-    are not poor, of each slice.
+    estimates: (n,) float64 of each slice; means: of each value, and whether they are not poor.
     """
     named = np.array([text != ELSEWHERE for text in group.ids])
     named = named if named.any() else ~named

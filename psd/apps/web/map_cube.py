@@ -33,22 +33,14 @@ def answers_windows(record: CubeRecord) -> bool:
 def cube_arrays(fit: CubeFit) -> Arrays:
     """Arrays of a cube: those of its plane, and of the joint layer with ``joint.`` before names.
 
-    Parameters
-    ----------
-    fit : CubeFit
-
-    Returns
-    -------
-    dict of str to ndarray
-        Of the joint layer ``children``; ``noisy`` counts, their variances ``measured``, and the
-        published ``count`` of the leaves unless it is that of least squares; ``node``, of the
-        plane, with the box of each node; of each axis ``first`` and ``stop`` of the spans, less
-        those of the parents, and ``profile``, the records of its cells; ``phi``, the overdispersion
-        of windows, by their width along each axis, by level of the plane and by category;
-        ``outside``, which leaves of the plane no record can lie in, if there are such; of regions
-        ``ground``, the area of the lowest ones. Of a cube for each category, those of each with
-        ``part`` and its number before names, and none of the joint layer. With categories, those
-        of the plane alone have ``own.`` before names.
+    Of the joint layer ``children``; ``noisy`` counts, their variances ``measured``, and the
+    published ``count`` of the leaves unless it is that of least squares; ``node``, of the plane,
+    with the box of each node; of each axis ``first`` and ``stop`` of the spans, less those of the
+    parents, and ``profile``, the records of its cells; ``phi``, the overdispersion of windows, by
+    their width along each axis, by level of the plane and by category; ``outside``, the leaves of
+    the plane without records; ``ground``, the area of the lowest regions. A cube for each category
+    has those of each with ``part`` and its number before names, and no joint layer; with categories
+    those of the plane alone have ``own.``.
     """
     arrays = fit_arrays(fit.plane)
     if fit.own_plane is not fit.plane:
@@ -112,10 +104,7 @@ def cube_numbers(fit: CubeFit, threshold: Threshold = 0.3) -> dict[str, Any]:
 
 
 def _overdispersions(fit: CubeFit) -> Any:
-    """Overdispersion in windows whose widths are powers of two, one axis after another.
-
-    By level of the plane, and of each category, in place of a width of categories.
-    """
+    """Overdispersion in windows of widths 2^i, axis after axis, by level and by category."""
     record = fit.record
     level = np.array([level.start for level in record.cells.levels])
     sizes = record.sizes if record.category is None else (*record.sizes[:-1], 1)
@@ -131,10 +120,10 @@ def _overdispersions(fit: CubeFit) -> Any:
 def cube_steps(
     record: CubeRecord | WindowRecord, windows: Sequence[TimeWindow | None], chosen: str | None
 ) -> dict[str, Any]:
-    """Steps of the slider of time, and the categories to choose from, as JSON values.
+    """Steps of the slider of time, and the categories, `chosen` first, as JSON values.
 
-    A view has its window as its only step. Without windows the page makes a step of all time and of
-    each slice. `chosen` is the category that is shown first.
+    A view has its window as its only step; without windows the page makes one of all time and of
+    each slice.
     """
     cube = record.cube if isinstance(record, WindowRecord) else record
     slices, category = cube.slices, cube.category

@@ -39,9 +39,6 @@ def country_outlines(domain: Domain) -> list[list[list[float]]]:
     """Lines of borders and coasts around a domain, [x, y] in its CRS, clipped to its surroundings.
 
     There are none where the CRS has no place on the earth.
-
-    >>> len(country_outlines(Domain(bounds=(126.4, 37, 127.6, 38)))) > 0
-    True
     """
     import shapely
 
@@ -120,8 +117,7 @@ class RegionGroup:
 def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGroup:
     """Regions of a table of polygons, for a release without named regions.
 
-    Ids are those of its column ``id``, or the numbers of its rows; names are those of its column
-    ``name``, or the ids. Other columns are not read.
+    Ids are its column ``id``, or row numbers; names are ``name``, or the ids. No more is read.
     """
     import shapely
 

@@ -121,16 +121,12 @@ def map_page(
     """Make the map page of a release or a series as an HTML text; see `Release.map`.
 
     P1. Made of the release and of public regions alone: it costs no epsilon.
-
-    P2. One file. Its policy forbids every request; scripts and styles run by their hashes
-    alone.
-
+    P2. One file. Its policy forbids every request; scripts and styles run by their hashes alone.
     P3. Of a table of regions it holds ids, names and outlines, and no other column.
-
     P4. Answers on the page are those of `Release.query` and of the total of `Answers.joint`, to
     rounding. What the page cannot answer exactly it does not answer: of a cube above
-    `MAX_CUBE_NODES`, and with a level, cells and given regions have answers in the windows of
-    the slider alone.
+    `MAX_CUBE_NODES`, and with a level, cells and given regions have answers in the windows of the
+    slider alone.
 
     >>> from psd.testing.data import release_from_counts
     >>> page = map_page(release_from_counts([[500, 100], [0, 200]]), title="Visits <2024>")
@@ -309,10 +305,7 @@ def _check_size(trees: list[Tree], level: int | None, fewer: str) -> None:
 
 
 def fitting_levels(trees: Sequence[Tree]) -> list[int | None]:
-    """Levels whose cells a page can show, the finest last; None stands for the leaves.
-
-    trees: of all slices. Cells of a release with regions have no levels.
-    """
+    """Levels whose cells a page can show in all slices, the finest last; None for the leaves."""
     tried: list[int | None] = [None]
     if not isinstance(trees[0], RegionTree):
         tried = [*range(int(trees[0].level.max())), None]

@@ -57,20 +57,11 @@ _START, _MAX_STRETCH = 1e-3, 1e3
 def errors_by_size(release: Release) -> pandas.DataFrame:
     """Predicted errors of squares, whose centres are where the release estimates records.
 
-    P1. Made of the release alone, so it costs no epsilon; the same release gives the same
-    table.
+    P1. Made of the release alone: it costs no epsilon, and the same release gives the same table.
 
     One row for each size that fits the domain at least four times: ``size`` in words; medians
-    ``estimate``, ``error`` (predicted standard deviations) and ``relative_error``; and the
-    share of squares in each class of quality, ``good``, ``use with care`` and ``poor``. Of a
-    series, one slice is asked.
-
-    >>> import psd
-    >>> domain = psd.Domain(bounds=(0, 0, 4000, 4000), crs="EPSG:3857")
-    >>> tree = psd.decompositions.grid_tree(domain, 1)
-    >>> release = psd.Release.from_counts(tree, [800], 1.0, domain=domain)
-    >>> errors_by_size(release)["size"].tolist()
-    ['0.01 km²', '0.1 km²', '1 km²']
+    ``estimate``, ``error`` (predicted standard deviations) and ``relative_error``; the share of
+    squares that are ``good``, ``use with care`` and ``poor``. Of a series, one slice is asked.
     """
     import pandas as pd
 
@@ -132,12 +123,8 @@ def methodology_page(release: Release, language: Language | None = None) -> str:
     P1. Made of the release alone: it costs no epsilon and states no number about records that the
     release does not state. One file without scripts and without requests.
 
-    Errors and the map of a series are those of its middle slice, those of a cube of all time. The
-    language is that of the release by default, Korean or else English; pictures have English words.
-
-    >>> from psd.testing.data import release_from_counts
-    >>> "What epsilon means" in methodology_page(release_from_counts([[500, 100], [0, 200]]))
-    True
+    Errors and map of a series are those of its middle slice, those of a cube of all time. The
+    language is that of the release, Korean or else English; pictures have English words.
     """
     require_matplotlib("a sheet of method")
     if language is None:

@@ -1,7 +1,4 @@
-"""Words of the sheet of method in English and Korean, and what all pages say of a release.
-
-The keys of both languages are the same.
-"""
+"""Words of the sheet of method in English and Korean, by the same keys, and of all pages."""
 
 from __future__ import annotations
 

@@ -71,7 +71,6 @@ class Price:
     is_monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Check the types."""
         check_instance(
             "prices", self.prices, PriceList, 'psd.apps.choosing.PriceList.parse("1..9/0.5")'
         )

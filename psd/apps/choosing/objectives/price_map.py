@@ -93,7 +93,6 @@ class PriceMap:
     is_monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Check the maps."""
         check_instance(
             "prices", self.prices, PriceList, 'psd.apps.choosing.PriceList.parse("1..9/0.5")'
         )
@@ -191,7 +190,6 @@ class PriceMap:
         return sides | {"geometry": shapely.box(*box)}
 
     def _run(self, first: int, stop: int) -> Pick:
-        """Regions of a run."""
         import shapely
 
         assert self.regions is not None  # the zones are runs of regions in their order

@@ -93,7 +93,6 @@ class Sites:
     step: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_instance(
             "catchments", self.catchments, CandidateAreas, "psd.apps.choosing.CandidateAreas"
         )

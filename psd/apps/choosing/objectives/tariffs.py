@@ -83,7 +83,6 @@ class Tariffs:
     is_monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Check the list."""
         check_instance("domain", self.domain, Domain, "psd.Domain(bounds=(0, 50, 1, 51))")
         if len(self.ids) < 2:
             raise ParameterError(f"tariffs must be at least 2, got {len(self.ids)}")

@@ -188,12 +188,8 @@ class Kary(LocalProtocol):
     """The true answer with probability e / (e + k - 1), e = exp(epsilon), or one of the others.
 
     P1. The largest ratio of a law is at most exp(epsilon). Two answers give a report with
-    probabilities p and (1 - p) / (k - 1), whose ratio is at most e by `keep_threshold`.
-
-    References
-    ----------
-    Warner. "Randomized Response." JASA 1965. Kairouz, Bonawitz, Ramage. "Discrete Distribution
-    Estimation under Local Privacy." ICML 2016.
+    probabilities p and (1 - p) / (k - 1), whose ratio is at most e by `keep_threshold`. (Warner,
+    JASA 1965; Kairouz, Bonawitz, Ramage, ICML 2016.)
     """
 
     draw: KaryDraw
@@ -230,11 +226,7 @@ class Unary(MaskProtocol):
     P1. The largest ratio of a law is at most exp(epsilon). Two answers differ in two bits, so the
     largest ratio is p (1 - q) / ((1 - p) q). Symmetric: (p / (1 - p))^2 with bits at half of
     epsilon. Optimised: p = 1/2, so (1 - q) / q, with the bit of another answer at all of epsilon.
-
-    References
-    ----------
-    Wang, Blocki, Li, Jha. "Locally Differentially Private Protocols for Frequency Estimation."
-    USENIX Security 2017, sections 4.2 and 4.3: SUE and OUE.
+    (Wang, Blocki, Li, Jha, USENIX Security 2017, sections 4.2 and 4.3: SUE and OUE.)
     """
 
     draw: UnaryDraw
@@ -278,13 +270,8 @@ class Subset(MaskProtocol):
 
     P1. The largest ratio of a law is at most exp(epsilon). A set has probability p / C(d - 1, w -
     1) if it holds the true answer, and (1 - p) / C(d - 1, w) if not. Their ratio is p (d - w) / ((1
-    - p) w), at most exp(epsilon) by `keep_threshold`.
-
-    References
-    ----------
-    Ye, Barg. "Optimal Schemes for Discrete Distribution Estimation under Locally Differential
-    Privacy." IEEE Transactions on Information Theory 2018. Wang et al. "Mutual Information
-    Optimally Local Private Discrete Distribution Estimation." 2016.
+    - p) w), at most exp(epsilon) by `keep_threshold`. (Ye, Barg, IEEE Transactions on Information
+    Theory 2018; Wang et al. 2016.)
     """
 
     draw: SubsetDraw
@@ -332,19 +319,13 @@ class Subset(MaskProtocol):
 class Hashing(LocalProtocol):
     """A function a, uniform among those that are not zero, and its value at the answer or another.
 
-    With g = 2 it is the 1-bit Hadamard response.
-
     P1. The largest ratio of a law is at most exp(epsilon). The function is drawn before the answer
-    is looked at, and the value is k-ary with g answers: the ratio is at most exp(epsilon).
-
+    is looked at, and the value is k-ary with g answers: the ratio is at most exp(epsilon). With g =
+    2 it is the 1-bit Hadamard response.
     P2. Another answer has the value of the true one with probability (D/g - 1) / (D - 1), where D
-    is the number of functions with the zero function: so q is exact.
-
-    References
-    ----------
-    Wang, Blocki, Li, Jha. "Locally Differentially Private Protocols for Frequency Estimation."
-    USENIX Security 2017, section 4.4. Bassily, Nissim, Stemmer, Thakurta. "Practical Locally
-    Private Heavy Hitters." NeurIPS 2017: counting by a fast transform.
+    is the number of functions with the zero function: so q is exact. (Wang, Blocki, Li, Jha, USENIX
+    Security 2017, section 4.4; Bassily, Nissim, Stemmer, Thakurta, NeurIPS 2017: counting by a fast
+    transform.)
     """
 
     draw: HashingDraw

@@ -1,7 +1,4 @@
-"""Protocols of numbers: the law on the lattice, its matrix, and its errors.
-
-Steps are those of the range of a campaign; outputs are what a report states.
-"""
+"""Protocols of numbers, from steps of the range to outputs: law on the lattice, matrix, errors."""
 
 from __future__ import annotations
 
@@ -89,9 +86,8 @@ class NumberProtocol(ReportProtocol):
 class SingleValueProtocol(NumberProtocol):
     """A protocol whose outputs are steps of the range: the output stands for the number.
 
-    The errors of single values are small, since no output leaves the range. For the same reason
-    outputs are biased towards the middle, so means and distributions of them are wrong by more
-    than chance.
+    No output leaves the range, so the errors of single values are small, and outputs are biased
+    towards the middle: means and distributions of them are wrong by more than chance.
     """
 
     use: ClassVar[Literal["single values"]] = "single values"
@@ -138,16 +134,11 @@ def sum_squares(number: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duchi(UnbiasedProtocol):
-    """One bit; the best one for means up to epsilon 1.
+    """One bit; the best one for means up to epsilon 1 (Duchi, Jordan, Wainwright, JASA 2018).
 
     P1. The largest ratio of a law is at most exp(epsilon). The upper output has weight A t + B (K -
     1 - t), the lower one the rest of (A + B) (K - 1), with A / B <= exp(epsilon): the ratio is at
     most A / B.
-
-    References
-    ----------
-    Duchi, Jordan, Wainwright. "Minimax Optimal Procedures for Locally Private Estimation." JASA
-    2018.
     """
 
     name: ClassVar[str] = "duchi"
@@ -159,13 +150,8 @@ class Piecewise(UnbiasedProtocol):
 
     P1. The largest ratio of a law is at most exp(epsilon). All windows have w + 1 of K + w outputs,
     so laws have one sum of weights, and the ratio is that of the weights, at most exp(epsilon).
-
-    P2. The mean of the outputs grows evenly with the number, so decoding is exactly unbiased.
-
-    References
-    ----------
-    Wang et al. "Collecting and Analyzing Multidimensional Data with Local Differential Privacy."
-    ICDE 2019, algorithm 2.
+    P2. The mean of the outputs grows evenly with the number, so decoding is exactly unbiased. (Wang
+    et al., ICDE 2019, algorithm 2.)
     """
 
     name: ClassVar[str] = "piecewise"
@@ -190,12 +176,8 @@ class Hybrid(UnbiasedProtocol):
     """Outputs of piecewise, and then the two of duchi: which one was drawn is part of the report.
 
     P1. The largest ratio of a law is at most exp(epsilon). The sum of weights of each part is the
-    same for all numbers, so a device chooses between the parts without looking at its number.
-
-    References
-    ----------
-    Wang et al. "Collecting and Analyzing Multidimensional Data with Local Differential Privacy."
-    ICDE 2019, section III-C.
+    same for all numbers, so a device chooses between the parts without looking at its number. (Wang
+    et al., ICDE 2019, section III-C.)
     """
 
     name: ClassVar[str] = "hybrid"
@@ -227,11 +209,7 @@ class BoundedLaplace(SingleValueProtocol):
     P1. The largest ratio of a law is at most exp(epsilon). The range is the sensitivity, so the
     scale needs no correction: the worst pair is the two ends, whose sums of weights are equal.
     Weights are rounded down from those of epsilon - 1e-9, which leaves room for what is rounded.
-
-    References
-    ----------
-    Holohan, Antonatos, Braghin, Mac Aonghusa. "The Bounded Laplace Mechanism in Differential
-    Privacy." Journal of Privacy and Confidentiality 2020.
+    (Holohan et al., Journal of Privacy and Confidentiality 2020.)
     """
 
     name: ClassVar[str] = "bounded-laplace"
@@ -244,12 +222,8 @@ class Staircase(SingleValueProtocol):
     P1. The largest ratio of a law is at most exp(epsilon). A distance below the window has weight
     A, and each next K - 1 distances have B / A times the weight, B / A >= exp(-epsilon). Another
     number changes a distance by at most K - 1, one stair. The ends take the sum of all stairs
-    beyond them, rounded up in both laws, which makes no ratio larger.
-
-    References
-    ----------
-    Geng, Kairouz, Oh, Viswanath. "The Staircase Mechanism in Differential Privacy." IEEE Journal
-    of Selected Topics in Signal Processing 2015.
+    beyond them, rounded up in both laws, which makes no ratio larger. (Geng, Kairouz, Oh,
+    Viswanath, IEEE Journal of Selected Topics in Signal Processing 2015.)
     """
 
     name: ClassVar[str] = "staircase"
@@ -278,9 +252,7 @@ class Staircase(SingleValueProtocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedStaircase(SingleValueProtocol):
-    """A step of the range, which is likelier within the window.
-
-    The continuous form is in `docs/reference/local-numbers.md`.
+    """A step of the range, likelier within the window; see `docs/reference/local-numbers.md`.
 
     P1. The largest ratio of a law is at most exp(epsilon). With weight E in the window and 1 beside
     it, the sum of weights is E w + K - w for a window of w outputs. The ratio is largest between a
@@ -316,11 +288,7 @@ class SquareWave(NumberProtocol):
 
     P1. The largest ratio of a law is at most exp(epsilon). All windows have w + 1 of K + w outputs,
     so laws have one sum of weights, and the ratio is that of the weights, at most exp(epsilon).
-
-    References
-    ----------
-    Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric. "Estimating Numerical Distributions under Local
-    Differential Privacy." SIGMOD 2020.
+    (Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric, SIGMOD 2020.)
     """
 
     name: ClassVar[str] = "square-wave"

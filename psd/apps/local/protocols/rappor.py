@@ -1,12 +1,8 @@
 """rappor: bits that are settled once for all reports of an answer, and randomised in each report.
 
-A word has the bits of its hashes (a Bloom filter), in one of several cohorts. An option or a cell
-of a known list has a bit of its own (one-hot).
-
-References
-----------
-Erlingsson, Pihur, Korolova. "RAPPOR: Randomized Aggregatable Privacy-Preserving Ordinal Response."
-CCS 2014. The hashes are those of the authors' client (google/rappor).
+A word has the bits of its hashes (a Bloom filter), in one of several cohorts; an option or a cell
+of a known list has a bit of its own. Hashes are those of google/rappor (Erlingsson, Pihur,
+Korolova, CCS 2014).
 """
 
 from __future__ import annotations
@@ -41,7 +37,6 @@ class Rappor(MaskProtocol):
     1. So a bit of a report is 1 with probability q = f/2 (p' + q') + (1 - f) p' where the answer
     has 0, and p = f/2 (p' + q') + (1 - f) q' where it has 1. Without settings p' = 1 - q' follows
     from epsilon; with the settings ``p`` and ``q``, which are p' and q', epsilon follows from them.
-
     P2. Two answers differ in at most 2 h bits, h of each kind. A report multiplies their odds by at
     most (p (1 - q) / (q (1 - p)))^h, and any number of reports of one answer by at most ((1 - f/2)
     / (f/2))^(2 h), since they follow from the settled bits. Both bounds are reached where two
@@ -147,7 +142,6 @@ class Rappor(MaskProtocol):
         return table
 
     def _cohorts(self, masks: Masks) -> NDArray[np.int64]:
-        """Cohort of each report."""
         if not self.is_bloom:
             return np.zeros(len(masks), np.int64)
         # The last two bytes of a report, the lower one first.

@@ -10,13 +10,7 @@ from typing import Any
 
 
 def classFactory(interface: Any) -> Any:  # noqa: N802
-    """The plugin, by the name under which QGIS looks for it.
-
-    Parameters
-    ----------
-    interface : qgis.gui.QgisInterface or None
-        Window of QGIS; None in `qgis_process`.
-    """
+    """The plugin, by the name under which QGIS looks for it; no interface in `qgis_process`."""
     from .plugin import Plugin
 
     return Plugin(interface)

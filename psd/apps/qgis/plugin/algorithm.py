@@ -123,13 +123,7 @@ _LONGEST = 30
 
 
 class Style(QgsProcessingLayerPostProcessorInterface):
-    """Gives a layer a style of its own file once it is in the project.
-
-    Parameters
-    ----------
-    name : str
-        Of the style in the table `layer_styles`.
-    """
+    """Gives a layer the style of a name in its `layer_styles` once it is in the project."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

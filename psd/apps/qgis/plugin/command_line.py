@@ -27,8 +27,7 @@ def words_of(form: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
     """Words after `psd` for the values of a form.
 
     form: ``command``, and ``fields`` with ``name``, ``option`` (empty for arguments) and ``kind``;
-    values: text of each field, True for a flag, a list of texts for several values; None or an
-    empty value is left out.
+    values: text, True for a flag, a list for several; None or an empty value is left out.
     """
     options: list[str] = [form["command"]]
     arguments: list[str] = []
@@ -105,10 +104,7 @@ def check_version(command: str, version: str) -> None:
 
 
 def run_command(words: list[str], stopped: Callable[[], bool] = lambda: False) -> tuple[str, str]:
-    """Output and messages of a command: its path and its words.
-
-    stopped: whether the user asked for an end; the command then ends as after Ctrl-C.
-    """
+    """Output and messages of a command; if `stopped`, it ends as after Ctrl-C."""
     try:
         # Variables of QGIS without those of its own Python and libraries.
         variables = {name: text for name, text in os.environ.items() if not _FOREIGN.match(name)}

@@ -76,13 +76,7 @@ class Provider(QgsProcessingProvider):
 
 
 class Plugin:
-    """What QGIS loads and unloads.
-
-    Parameters
-    ----------
-    interface : qgis.gui.QgisInterface or None
-        Window of QGIS, which is not used: all is done in Processing.
-    """
+    """What QGIS loads and unloads; its window is not used, since all is done in Processing."""
 
     def __init__(self, interface: Any) -> None:
         self.provider: Provider | None = None
