@@ -72,10 +72,7 @@ def choice_domain(
     *,
     instead: str = "",
 ) -> Domain:
-    """Domain of a choice that needs no cells: the bounds, as one of them.
-
-    Without bounds, the message names what the command takes instead of them.
-    """
+    """Domain of a choice, of one cell; without bounds, the message names what `instead` says."""
     from psd.space.domain import Domain
 
     if bounds is None:
@@ -94,13 +91,7 @@ def check_unrounded(coordinate_resolution: str | None) -> None:
 
 
 def zone_numbers(text: str) -> tuple[int, ...]:
-    """Numbers of zones of ``--zones``: one, or a range.
-
-    Examples
-    --------
-    >>> zone_numbers("4"), zone_numbers("1..3")
-    ((4,), (1, 2, 3))
-    """
+    """Numbers of zones of ``--zones``: one, or a range ``1..3``."""
     first, dots, last = text.partition("..")
     try:
         low = parse_integer(first)
@@ -143,11 +134,7 @@ def make_choice(
     crs: str = "",
     **options: Any,
 ) -> None:
-    """Choose, print the choice, and record that the charge is done.
-
-    The arguments are options of the command; `output` is the file of the picks, which have outlines
-    in `crs` then.
-    """
+    """Choose, print, and record the charge as done; `crs` is of the outlines in `output`."""
     import pandas as pd
 
     from psd._util.atomic_write import check_free

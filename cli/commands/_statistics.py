@@ -125,10 +125,7 @@ def write_statistic(
     overwrite: bool,
     options: dict[str, Any],
 ) -> None:
-    """Show or write the table of one of `STATISTICS`.
-
-    window: values of ``--when`` and of ``--category``.
-    """
+    """Show or write the table of one of `STATISTICS`; window: of ``--when`` and ``--category``."""
     from psd._util.atomic_write import check_free
 
     when, categories = window

@@ -41,15 +41,7 @@ _WORDS = (
 
 
 def print_balances(state: LedgerState, form: str) -> None:
-    """Print the spent part and the rest of each budget.
-
-    Parameters
-    ----------
-    state : LedgerState
-        Of a ledger.
-    form : {"table", "json"}
-        With a table, balances in rho are a table of their own.
-    """
+    """Print the spent part and the rest of each budget; those in rho are a table of their own."""
     rows = [_balance_row(state, name) for name in state.datasets]
     if form == "json" or not rows:
         _print_rows(rows, form)
@@ -65,17 +57,7 @@ def print_balances(state: LedgerState, form: str) -> None:
 
 
 def print_charges(state: LedgerState, charges: Iterable[Charge], form: str) -> None:
-    """Print charges in order.
-
-    Parameters
-    ----------
-    state : LedgerState
-        Of their ledger.
-    charges : iterable of Charge
-        Charges.
-    form : {"table", "json"}
-        How they are printed.
-    """
+    """Print charges in order."""
     from psd.privacy.loss import delta_text, epsilon_text, rho_text
 
     lines = []
@@ -149,13 +131,7 @@ def _balance_row(state: LedgerState, name: str) -> dict[str, Any]:
 
 
 def explain_deltas(datasets: Iterable[Dataset]) -> None:
-    """Print what may happen with the probability delta of each dataset that has one.
-
-    Parameters
-    ----------
-    datasets : iterable of Dataset
-        Datasets; of those without a delta, nothing is printed.
-    """
+    """Print what may happen with the probability delta of each dataset that has one."""
     from psd.privacy.loss import delta_text, epsilon_text
 
     for each in datasets:

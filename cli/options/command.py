@@ -1,7 +1,4 @@
-"""Commands with options in titled groups, each at most once.
-
-Values of options: numbers, lists with commas, settings KEY=VALUE.
-"""
+"""Commands whose options stand in titled groups, each given once; numbers, lists and settings."""
 
 from __future__ import annotations
 
@@ -93,17 +90,8 @@ _SHELL = re.compile(r"[;|&<>*?$\s]")
 
 
 def rename_arguments(message: str, options: Mapping[str, str]) -> str:
-    """Replace arguments of the library in a message by options of the command.
+    """Replace arguments of the library, the first word or before ``=``, by options of the command.
 
-    Parameters
-    ----------
-    message : str
-        Of an error of the library. An argument is the first word, or stands before ``=``.
-    options : mapping
-        Option of each argument; other names stay.
-
-    Examples
-    --------
     >>> options = {"overwrite": "--overwrite", "layer": "--layer", "epsilon": "--epsilon"}
     >>> rename_arguments("r.parquet exists; choose another name, or pass overwrite=True", options)
     'r.parquet exists; choose another name, or pass --overwrite'
@@ -254,10 +242,7 @@ _TALK_OPTIONS = [
 class Command(click.Command):
     """A command that refuses repeated options, lists options by group and maps argument names.
 
-    Click alone would silently take the last of several values. Errors of the library name
-    arguments; `invoke` replaces them by the options of the command.
-
-    Options that are not everyday ones are shown by ``--help-all``.
+    Click alone would silently take the last of several values. ``--help-all`` shows all options.
     """
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -388,10 +373,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands under a name; without one of them, it prints its help.
-
-    An old word is answered by the new one, and an unknown one by the closest that exists.
-    """
+    """Commands under a name, or its help; answers an old or unknown word by the current one."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         named["context_settings"] = {"help_option_names": ["-h", "--help"]}

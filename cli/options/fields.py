@@ -36,17 +36,10 @@ _FIELDS = {field.name: field for field in FIELDS}
 
 
 def field_options(*names: str, into: str | None = None, **changes: Mapping[str, Any]) -> Decorator:
-    """Options of fields.
+    """Options of fields, in the order of the help; changes: attributes of options that differ here.
 
-    Parameters
-    ----------
-    *names : str
-        Of the fields, in the order of the help.
-    into : str, optional
-        Parameter of the command that has the values that were given, by name; by default each
-        field is a parameter of the command, None where it was left out, and False for a flag.
-    **changes : mapping
-        Attributes of the option of a field that differ in this command, such as its help.
+    into: the parameter of the command that has the given values, by name; without it each field is
+    a parameter, None where it was left out, and False for a flag.
     """
     options = [_option(_FIELDS[name], **changes.get(name, {})) for name in names]
     if into is None:
@@ -91,8 +84,8 @@ def account_of(
 ) -> Account | None:
     """Dataset that is charged; None if no ledger is named.
 
-    Releases in the folders of the ledger and of the outputs are compared with it: an older copy of
-    a ledger does not have their charges, and an edited one has others.
+    Releases beside the ledger and the outputs are compared with it: an older copy of a ledger does
+    not have their charges, and an edited one has others.
     """
     from psd.ledger.account import Account
 

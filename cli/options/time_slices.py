@@ -88,10 +88,7 @@ EACH = click.option(
 
 
 def release_or_series_at(path: str, name: str | None, option: str = "--slice") -> Release:
-    """Release of a file, or the time slice of it that an option names.
-
-    What every command reads passes through here, so each notes counts that were given.
-    """
+    """Release of a file, or the slice of it that an option names; notes counts that were given."""
     loaded = _load(path)
     if name is not None and loaded.slices is None:
         raise click.UsageError(
@@ -158,10 +155,7 @@ def release_viewed(
     category: object = None,
     each: object = None,
 ) -> Release:
-    """Release of a file, its time slice of a name, or a cube that is looked at.
-
-    when, category, each: what is looked at of a cube, if it is not all of it.
-    """
+    """Release of a file, its slice of a name, or a cube seen at when, category, each."""
     if when and name is not None:
         raise click.UsageError("--slice must be left out with --when")
     loaded = release_or_series_at(path, name)

@@ -66,19 +66,7 @@ def print_answers(
 def print_answer_columns(
     answers: Any, names: list[str], extra: tuple[str, ...] = (), *, has_details: bool = False
 ) -> None:
-    """Print answers as a table: columns that identify regions, then those of the answers.
-
-    Parameters
-    ----------
-    answers : DataFrame or dict of str to array
-        Columns.
-    names : list of str
-        Identifying columns.
-    extra : tuple of str
-        Columns after those of the answers.
-    has_details : bool
-        Whether all columns of the answers are printed, or the main ones.
-    """
+    """Print identifying columns, then those of answers, the main ones or all, then extra ones."""
     from psd.query.answer_table import COLUMNS
 
     columns = [
@@ -130,19 +118,11 @@ def note_intervals(table: pandas.DataFrame, values: Iterable[Value], means: Iter
 
 
 def identifying_columns(answers: pandas.DataFrame) -> list[str]:
-    """The caller's columns that tell regions apart: ids and names, else whole numbers.
+    """At most two columns of the caller that tell regions apart: ids and names, else whole numbers.
 
-    Parameters
-    ----------
-    answers : DataFrame
-        Columns of the windows of time, of the caller, then those of the answers.
-
-    Returns
-    -------
-    list of str
-        At most two names: an ``id`` whose values differ, and short texts whose values differ; else
-        a number, else the first texts whatever they are. An ``id`` that numbers the rows, as
-        boxes without ids get it, is left out where there are such texts.
+    They are an ``id`` and short texts whose values differ; else a number, else the first texts. An
+    ``id`` that numbers the rows, as boxes without ids get it, is left out where there are such
+    texts.
     """
     from psd._util.column_kinds import kind_of
 

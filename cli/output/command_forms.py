@@ -48,20 +48,7 @@ _FIRST = {
 
 
 def command_form(name: str) -> dict[str, Any]:
-    """Form of a command.
-
-    Parameters
-    ----------
-    name : str
-        One of `COMMANDS`.
-
-    Returns
-    -------
-    dict
-        ``command``, ``title``, ``text`` (the help), ``loads`` and ``fields``, in the order of the
-        help, with ``name``, ``option`` (empty for an argument), ``kind``, ``label``, ``help``,
-        ``choices``, ``default``, ``required``, ``multiple``, ``size``, ``files`` and ``advanced``.
-    """
+    """Form of a command of `COMMANDS`: name, title, help, and fields in the order of the help."""
     command = find_command(name)
     title, loads = COMMANDS[name]
     # Without the examples, which are command lines.

@@ -83,10 +83,7 @@ def _show_fault(fault: str) -> None:
 
 
 def show_requests(recipe: Recipe) -> None:
-    """Print the requests of a recipe as TOML; with --report-private, read its input for its holder.
-
-    No ledger and no key is opened, and without --report-private no input.
-    """
+    """Print requests as TOML; no ledger or key is opened, input only with --report-private."""
     from psd._util.json_toml import toml_text
     from psd._util.wall_clock import check_zone
     from psd.errors import ParameterError

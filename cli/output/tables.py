@@ -100,14 +100,10 @@ def print_columns(
 ) -> list[str]:
     """Print columns side by side, each of as many values; return the headings that are left out.
 
-    If they are wider than the terminal, the gaps and headings become narrower, pairs of columns
-    stand one below the other, so that a record has two lines, the dispensable columns are left
-    out one by one, the first of them first, the identifying columns stand in a line above each
-    record, the essential columns are left out, and words are broken, in this order. If that is
-    not enough, the lines are longer than the terminal.
-
-    pairs: headings of columns, and of those that may stand below them; bold: values that end in
-    this mark are bold.
+    If they are wider than the terminal, in this order: gaps and headings become narrower, `pairs`
+    of columns stand one below the other, dispensable columns are left out, the first of them first,
+    identifying columns stand in a line above each record, essential ones are left out, words are
+    broken, and lines are longer than the terminal. Values that end in the mark `bold` are bold.
     """
     from rich.text import Text
 

@@ -138,12 +138,7 @@ def show_stage(before: str = "") -> Iterator[Stage]:
 
     There is no share, rate or size of what is read: it would tell how many records there are.
     Slices are counted, since their number is public. With --verbose, each stage leaves a line with
-    its seconds.
-
-    Parameters
-    ----------
-    before : str
-        What stands before each stage, such as which release of how many.
+    its seconds. `before` is shown first, such as which release of how many.
     """
     if _talk() == "verbose":
         with _timed_stages() as enter:

@@ -1,6 +1,7 @@
 """Exact loss on small spaces: all answers of selections and thresholds, and their odds.
 
-All shapes of a build are enumerated. Counts are bounded, since their noise allows every answer.
+All shapes of a build are enumerated, and the signed log-ratios of the probabilities of answers are
+added up. Counts are bounded as in `psd.testing.transcripts`: their noise allows every answer.
 """
 
 from __future__ import annotations

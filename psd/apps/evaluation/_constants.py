@@ -1,4 +1,4 @@
-"""Constants of evaluations: the workload is that of the papers; the others are of presentation."""
+"""Constants of evaluations, none fitted: the workload of the papers, and presentation."""
 
 from __future__ import annotations
 

@@ -406,8 +406,8 @@ class WordRow:
 
     ``estimate``: devices by non-negative least squares, the smaller error. ``unbiased``: by least
     squares, may be negative, for sums; ``error`` and ``low`` to ``high`` (95 %) are of it.
-    ``present``: at the level of the table no word that no device has is, over all words together
-    (Bonferroni).
+    ``present``: at the level of the table no word that no device has is called so, over all words
+    together (Bonferroni).
     """
 
     word: str

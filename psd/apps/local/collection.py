@@ -5,7 +5,8 @@ counted and never quoted. A part holds no time, address or id; its name is a dig
 so that one that is written again, after a crash, takes its own place.
 
 Words may also come from clients of RAPPOR, in CSV files with the columns client, cohort, bloom, prr
-and irr (google/rappor, ``doc/data-flow.md``): texts of 0 and 1, the highest bit first.
+and irr (google/rappor, ``doc/data-flow.md``): texts of 0 and 1, the highest bit first. The bits of
+a word are those of `RapporDraw`.
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ def simulate_cube_errors(
     people = _in_time(people, slices, request, density, random)
     parts, category = np.array(request.categories), None
     if request.categories:
-        people, category = _labelled(people, parts, random), _axis_of(len(parts))
+        people, labels = _labelled(people, parts, random), tuple(map(str, range(len(parts))))
+        category = CategoryAxis("label", labels, (-1,) * len(parts), has_other=False)
     x, y, weight = cell_centres(request.domain, people)
     assert people.slice is not None  # just drawn
     starts = [
@@ -213,11 +214,6 @@ def _labelled(people: Tally, parts: Floats, random: np.random.Generator) -> Tall
         region=label.astype(np.int32),
         contributions=people.contributions,
     )
-
-
-def _axis_of(labels: int) -> CategoryAxis:
-    """A public list of so many labels."""
-    return CategoryAxis("label", tuple(map(str, range(labels))), (-1,) * labels, has_other=False)
 
 
 def hours_of(slices: int) -> TimeSlices:

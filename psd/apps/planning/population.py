@@ -54,7 +54,7 @@ class AssumedDensity:
     distribution: ``clustered`` is equally unequal on every level; ``coastal`` most on the first
     levels, like land with empty seas; ``places`` most on the last, like records that share
     addresses or masts. A covariate gives the shares down to the cells of its raster; below them the
-    kind does.
+    kind does, as on these levels.
     """
 
     kind: str
@@ -133,7 +133,8 @@ def draw_population(
     that is their exact distribution: in a cell without another record all positions are equally
     likely.
 
-    domain: with a coordinate resolution, positions are rounded to it. All arguments are public.
+    domain: with the default lattice, or with a coordinate resolution, to which the positions are
+    then rounded. All arguments are public.
     """
     if domain.coordinate_resolution is not None:
         even = Domain(bounds=domain.bounds, crs=domain.crs)

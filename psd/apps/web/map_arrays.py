@@ -286,14 +286,11 @@ def release_numbers(
         ]
         stated = {"name": value.name, "lower": value.lower, "upper": value.upper}
         values.append({**stated, "parts": parts})
-    noise = {} if not values else {"noise": _noise_of_values(release, confidence)}
-    return {**fit_numbers(release.index.fit, threshold), "values": values, **noise}
-
-
-def _noise_of_values(release: Release, confidence: float) -> dict[str, Any]:
-    """Variance of the noise of one count, 0 if it is Gaussian, and how its law differs there."""
-    single = single_noise(release.index.record)
-    return {"single": single, "stretch": noise_quantiles(confidence).tolist()}
+    numbers = {**fit_numbers(release.index.fit, threshold), "values": values}
+    if values:  # variance of the noise of one count, 0 if it is Gaussian, and quantiles of its law
+        single = single_noise(release.index.record)
+        numbers["noise"] = {"single": single, "stretch": noise_quantiles(confidence).tolist()}
+    return numbers
 
 
 def fit_numbers(fit: Fit, threshold: Threshold) -> dict[str, Any]:

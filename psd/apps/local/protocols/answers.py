@@ -271,7 +271,8 @@ class Subset(MaskProtocol):
     P1. The largest ratio of a law is at most exp(epsilon). A set has probability p / C(d - 1, w -
     1) if it holds the true answer, and (1 - p) / C(d - 1, w) if not. Their ratio is p (d - w) / ((1
     - p) w), at most exp(epsilon) by `keep_threshold`. (Ye, Barg, IEEE Transactions on Information
-    Theory 2018; Wang et al. 2016.)
+    Theory 2018; Wang et al., "Mutual Information Optimally Local Private Discrete Distribution
+    Estimation", 2016.)
     """
 
     draw: SubsetDraw
