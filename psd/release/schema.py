@@ -456,6 +456,8 @@ def check_series(record: SeriesRecord) -> None:
 def check_cube_record(record: CubeRecord) -> None:
     """Refuse a cube that holds anything but public values; see `check_release`."""
     _check_exact("the record", record, (CubeRecord,))
+    if record.is_part:
+        raise ParameterError("a cube must be shown whole, got the part of one category")
     _check_exact("slices", record.slices, (TimeSlices, NoneType))
     _check_exact("category", record.category, (CategoryAxis, NoneType))
     check_release(record.plane)

@@ -17,7 +17,7 @@ from psd.release.file import CUBE_KEY, read_release
 from psd.release.series_file import encode_series, read_series
 from psd.space.covariate import Covariate
 from psd.testing import RecordingSampler, ReplayingSampler, SeededSampler
-from support.cubes import DOMAIN, SLICES, cube, town
+from support.cubes import DOMAIN, SLICES, cube, of_labels, town
 from support.forged_releases import file_of, stamped, table_of, with_value
 
 USERS = {"user": "user", "max_contributions": 4, "max_per_slice": 1, "delta": "1e-6"}
@@ -119,6 +119,14 @@ def test_one_layer_is_no_release(small, tmp_path):
         write = joint.save if name.endswith("parquet") else joint.export
         with pytest.raises(ParameterError, match="tree must be Tree or RegionTree, got CubeTree"):
             write(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_part_of_one_category_is_no_cube(tmp_path):
+    part = psd.Release(of_labels(epsilon=4).record.parts[1])
+    for name in ("p.psd.parquet", "p.csv"):
+        with pytest.raises(ParameterError, match="a cube must be shown whole"):
+            part.save(tmp_path / name) if "parquet" in name else part.export(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
