@@ -97,7 +97,7 @@ class Reliability:
 
 
 def reliability_limits(threshold: Threshold) -> Limits:
-    """Limits of the largest relative errors of good and reliable: both, or good up to 0.12."""
+    """Largest relative errors of good and reliable estimates: a pair, or 0.12 and a threshold."""
     numbers = threshold if isinstance(threshold, tuple | list) else (threshold,)
     if len(numbers) not in (1, 2):
         raise ParameterError(f"threshold must be one or two relative errors, got {len(numbers)}")

@@ -446,7 +446,7 @@ def _named_areas(given: Any, tree: Tree, level: int | str | None, column: str | 
 
 
 def _are_names(given: Any, tree: Tree, level: int | str | None) -> bool:
-    """Whether areas are ids of regions: lists in a list, texts beside a level, no geometries."""
+    """Whether areas are ids of regions: lists in a list, texts beside a level, or no geometries."""
     rows = [given] if isinstance(given, str) else given
     if not isinstance(rows, list | tuple | np.ndarray) or not len(rows):
         return False

@@ -136,10 +136,9 @@ def box_estimates(index: QueryIndex, regions: Any) -> NDArray[np.float64]:
 def box_totals(
     index: QueryIndex, values: NDArray[np.float64], boxes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Sum covered share times value over the cells of each box, to rounding of the largest value.
+    """Sum covered share times value over cells of boxes, (n, 4), to rounding of the largest value.
 
-    values: (nodes,) float64, the children of a node sum to it; boxes: (n, 4) float64, west, south,
-    east, north in the CRS of the release; returns (n,) float64.
+    values: (nodes,) float64, the children of a node sum to it; boxes in the CRS of the release.
     """
     lattice = index.record.domain.to_lattice(boxes)
     # Leaves in rows and columns: four look-ups for each box, however many cells it covers.

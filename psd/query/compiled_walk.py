@@ -65,11 +65,7 @@ class BoxLists(NamedTuple):
 
 
 def walk_query_totals(flat_tree: FlatTree, count: Floats, boxes: Floats) -> QueryTotals:
-    """Compute the totals of boxes; equal to `psd.query.totals.query_totals`, to rounding.
-
-    count: (nodes,) float64, estimated records; boxes: (n, 4) float64, lattice units, inside the
-    lattice.
-    """
+    """Totals of boxes, (n, 4) in lattice units, equal to `query_totals` to rounding."""
     children, errors = flat_tree.children, flat_tree.errors
     sums = _walk_in_batches(flat_tree, children, count, errors, boxes)
     estimate, noise, uneven, shift, signed, published, *sides, beyond, edges = sums

@@ -320,10 +320,9 @@ def _without_outside(fit: Fit, tree: Tree) -> Tree:
 
 
 def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
-    """Quarter leaves of a tree; the quarters get the epsilon of their leaf.
+    """Quarter leaves of two lattice cells a side or more; quarters get their epsilon.
 
-    leaves: (m,) int64, of at least two lattice cells a side; also returns (n + 4 m,) int64, the
-    node of the given tree that each node is, or is a quarter of.
+    Also returns (n + 4 m,) int64, the node of the given tree that each node is, or is in.
     """
     west, south, east, north = tree.boxes[leaves].T
     x, y = (west + east) // 2, (south + north) // 2

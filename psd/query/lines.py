@@ -49,10 +49,9 @@ def cut_deviation(fit: Fit, axis: int, node: Integers, share: Floats, width: Flo
 
 
 def side_deviations(fit: Fit, node: Integers, cells: Floats, boxes: Floats) -> Floats:
-    """Deviation of the records in the part of each leaf that a box covers, by side, (n, 4).
+    """Deviation of the records in the part of each leaf that a box covers, (n, 4), by side.
 
-    cells, boxes: (n, 4) float64, lattice units; west, south, east, north; 0 for a side that misses
-    the leaf.
+    cells, boxes: (n, 4) float64, lattice units; 0 for a side that misses the leaf.
     """
     size = cells[:, 2:] - cells[:, :2]
     # Sides of the box as shares of its leaf, (n, 2); a side beyond the leaf is on its edge.

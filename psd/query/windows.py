@@ -40,8 +40,7 @@ def answer_windows(
 ) -> list[dict[str, Any]]:
     """Answer areas in windows, slice by slice; nothing is left of a slice when the next is asked.
 
-    windows: ascending numbers of `slices`, each in a window; values: ``mean`` or ``sum``, and the
-    number of the value.
+    windows: ascending numbers of `slices`, each in one; values: ``mean`` or ``sum``, and a number.
     """
     check_levels(confidence, threshold)
     record = slices[0].record
