@@ -65,11 +65,7 @@ class Density(Protocol):
     """Density of the points inside the leaves."""
 
     def part(self, tree: Tree, node: Integers, low: Floats, high: Floats) -> Floats:
-        """Share of each leaf's count in a box inside it, (n,) float64.
-
-        low, high: (n, 2) float64, south-west and north-east corner, 0 to 1 across the leaf, x
-        before y.
-        """
+        """Share of each leaf's count in a box; corners: (n, 2), x and y, 0 to 1 across the leaf."""
 
     def polygon(
         self,

@@ -302,10 +302,7 @@ def project_non_negative(
     slope: NDArray[np.float64],
     empty: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """Project families from the root down onto non-negative counts that sum to their parent's.
-
-    It is in the metric of the family's variances. Clipping each cell would add up to a bias.
-    """
+    """Project families onto counts not below 0 from the root: clipping would add up to a bias."""
     count = signed.copy()
     count[0] = max(count[0], 0.0)
     least = np.full(len(tree), LEAST_SLOPE)

@@ -264,10 +264,7 @@ def subtree_likelihoods(
     levels: Sequence[slice],
     last: LevelLikelihoods | None = None,
 ) -> list[LevelLikelihoods]:
-    """Likelihood of every node's count given its subtree, by level from the first one down.
-
-    Without `last`, that of the last of `levels` is computed from the noisy counts.
-    """
+    """Likelihood of every node's count given its subtree, by level; last: of the last level."""
     result = [] if last is None else [last]
     below = levels[-1]
     for level in reversed(levels[: len(levels) - len(result)]):

@@ -352,8 +352,7 @@ def line_deviation(
 def column_records(tree: Tree, count: Floats, domain: Domain) -> Floats | None:
     """Records in one column and row of each leaf, (2, nodes); None with the default lattice.
 
-    Records of a lattice that was chosen are taken to lie in the middle of its cells: all of a
-    column are on one side of a line inside it. Lines of the lattice cut none.
+    They are taken to lie in the middle of the cells of a chosen lattice, whose lines cut none.
     """
     if not _has_own_lattice(domain):
         return None

@@ -48,10 +48,7 @@ class Divisions:
 
 
 def divisions(tree: Tree, estimates: Estimates, share: Floats) -> tuple[Divisions, Divisions]:
-    """List the divisions along x, and along y; share: (nodes,), as taken, of the parent's records.
-
-    Counts are upward estimates, so different divisions of one level have independent errors.
-    """
+    """List the divisions along x, and y; upward estimates, so errors of a level are independent."""
     parts = [_divisions_of(tree, estimates, share, parents) for parents in family_batches(tree)]
     along_x, along_y = zip(*parts, strict=True)
     return join_parts(Divisions, along_x), join_parts(Divisions, along_y)
@@ -144,10 +141,9 @@ def cell_ceiling(count: NDArray[np.float64], variance: NDArray[np.float64]) -> N
 def overdispersion_of_leaves(
     excess: NDArray[np.float64], squares: NDArray[np.float64], families: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Overdispersion inside the leaves of each level from the levels above, (levels,), in [0, 1].
+    """Overdispersion inside leaves of each level, (levels,), in [0, 1], from the levels above.
 
-    excess, squares, families: (levels,) float64, excess spread, its coefficient of phi, and the
-    number of families whose parents are on the level.
+    excess: spread above the noise; squares: its coefficient of phi; families: number of them.
     """
     phi = np.ones(len(excess))
     for depth in range(1, len(phi)):
