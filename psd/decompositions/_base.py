@@ -235,7 +235,6 @@ def build_kd(
 ) -> Tree:
     """Cut at medians first, then halfway; axes alternate, x first; count every second level.
 
-    At most `private_levels` cuts from the root are at medians, with `structure_share` of epsilon.
     Without a height, a noisy total decides it, and is the measurement of the root.
     """
     is_paid = height is None

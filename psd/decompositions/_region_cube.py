@@ -36,10 +36,7 @@ _MOST_BITS, _ALL = 20, 64
 
 
 def count_levels(curator: Curator, root: Cells, loss: int) -> NDArray[np.int64]:
-    """Count every level of regions of a root, and return the counts of the lowest, (regions,).
-
-    It has most of the loss, or all where there is not a part for each level.
-    """
+    """Count every level of regions; returns the lowest, (regions,), which has most of the loss."""
     levels = curator.cut_regions(root)
     above = len(levels) - 1
     paid = int(loss * (1 - Fraction(CUBE_LOWEST_SHARE))) // max(above, 1)
@@ -59,11 +56,7 @@ def divide_regions(
     slice_share: Decimal,
     lowest: NDArray[np.int64],
 ) -> None:
-    """Divide a root over time and regions tier by tier, and count each tier when it is reached.
-
-    signal: of a finished cell; slice_share: of a tier that divides time alone; lowest: (regions,),
-    noisy count of each in all slices, public.
-    """
+    """Divide a root over time and regions, counting tiers; lowest: (regions,), noisy counts."""
     schedule = _Schedule.of_curator(curator, signal, slice_share)
     before = np.append(0.0, np.cumsum(np.maximum(lowest, 1)))
     left, rough = np.full(len(cells), loss), np.ones(len(cells))
@@ -122,8 +115,7 @@ class _Schedule:
     ) -> _Plan:
         """Halvings of time and regions to the next tier of each cell, its loss, and the rest.
 
-        A slice with nearly enough records for the next level of regions is divided to it, as
-        without a cube.
+        A slice with nearly enough records for the next level of regions is divided to it.
         """
         first, stop, slices = _spans(cells)
         signal = curator.signal_to_noise(cells, counts, left)

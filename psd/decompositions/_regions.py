@@ -125,7 +125,6 @@ class Regions:
     paper: ClassVar[str] = "after Abowd et al., HDSR 2022"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if self.levels_share == 0 or self.total_share == 0:
             raise ParameterError(

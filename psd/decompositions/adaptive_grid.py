@@ -104,7 +104,6 @@ class AdaptiveGrid:
     paper: ClassVar[str] = "AG: Qardaji et al., ICDE 2013"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if self.size is None and self.total_share == 0:
             raise ParameterError(
@@ -143,9 +142,7 @@ def first_size(signal: float) -> int:
 def second_sizes(signal: NDArray[np.float64], finest: NDArray[np.int64]) -> NDArray[np.int64]:
     """m2 = ceil(sqrt(N' epsilon_2 / (5 k))) of each cell, (n,), at least 1, squares at most 4096^2.
 
-    signal: (n,) float64, N' epsilon_2 / k, see
-    `psd.privacy.count_noise.CountNoise.signal_to_noise`; finest: (n,) int64, lattice cells along
-    the longer side of each cell.
+    signal: (n,), N' epsilon_2 / k; finest: (n,), lattice cells along the longer side.
     """
     sizes = np.ceil(np.sqrt(signal / SECOND_GRID_SIGNAL))
     # No grid is finer than the lattice.

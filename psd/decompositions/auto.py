@@ -87,7 +87,6 @@ class Auto:
     paper: ClassVar[str] = "picks; see Hay et al., SIGMOD 2016"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if self.look_share == 0:
             raise ParameterError(

@@ -119,7 +119,6 @@ class Cascade:
     paper: ClassVar[str] = "after Qardaji et al., ICDE 2013, and Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if self.total_share == 0:
             raise ParameterError(
@@ -146,8 +145,7 @@ class Cascade:
     ) -> None:
         """Divide level by level, and count each tier when its level is reached.
 
-        cells: the domain, or disjoint parts of it; totals: (n,) int64, noisy or public numbers of
-        records; loss: for every path below; first_levels: smallest depth of the first tier.
+        totals: (n,) int64, noisy or public records of cells; loss: for every path below them.
         """
         depth, noise = 0, curator.noise
         # Below the smallest cells there is nothing to divide, and a count would be repeated.

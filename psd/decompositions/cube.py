@@ -139,7 +139,6 @@ class Cube:
     paper: ClassVar[str] = "after Qardaji et al., ICDE 2013, over space and time"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if self.total_share == 0:
             raise ParameterError("total_share must be above 0; the trees follow from the total")

@@ -92,7 +92,6 @@ class Grid:
     paper: ClassVar[str] = "UG: Qardaji et al., ICDE 2013"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if self.size is None and self.total_share == 0:
             raise ParameterError("total_share must be above 0 unless the size of the grid is given")

@@ -88,7 +88,6 @@ class HTree:
     paper: ClassVar[str] = "To, Fan, Shahabi, GeoPrivacy 2015"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if self.size is None and self.total_share == 0:
             raise ParameterError(

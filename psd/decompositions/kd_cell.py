@@ -96,7 +96,6 @@ class KDCell:
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
 
     def build(self, curator: Curator) -> Tree:

@@ -81,7 +81,6 @@ class KDStandard:
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if self.height is None and self.total_share == 0:
             raise ParameterError("total_share must be above 0 unless the height is given")

@@ -70,7 +70,6 @@ class PrivTree:
     paper: ClassVar[str] = "Zhang et al., SIGMOD 2016"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
 
     def build(self, curator: Curator) -> Tree:

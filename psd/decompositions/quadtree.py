@@ -84,7 +84,6 @@ class Quadtree:
     paper: ClassVar[str] = "Cormode et al., ICDE 2012"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if (self.budget == "workload") != (self.workload is not None):
             raise ParameterError("budget=workload and workload must be given together")
