@@ -1,7 +1,4 @@
-"""Exact coins of probability exp(-x), x rational, and exact geometric variables.
-
-Those of one public law invert certified thresholds, a word of 63 bits each; others reject.
-"""
+"""Exact coins of probability exp(-x), x rational, and exact geometric variables."""
 
 from __future__ import annotations
 

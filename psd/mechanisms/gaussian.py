@@ -3,8 +3,6 @@
 Of one law, a table of certified thresholds is inverted; rejection [1]_ serves a large sigma and
 many variances.
 
-References
-----------
 .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS
    2020, arXiv:2004.00010, theorem 4 and section 5.3.
 """

@@ -2,8 +2,6 @@
 
 `discrete_laplace` inverts a table for one scale; `discrete_laplace_each` rejects, for many.
 
-References
-----------
 .. [1] Ghosh, Roughgarden, Sundararajan. "Universally Utility-Maximizing Privacy Mechanisms." STOC
    2009. https://doi.org/10.1145/1536414.1536464
 .. [2] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS

@@ -1,8 +1,4 @@
-"""Random words of the operating system, and exact uniform integers from them.
-
-Every random bit is of `os.urandom`: no seed, no state that a fork could copy, no float. Only
-`bytes_from` draws with bytes that were stored first.
-"""
+"""Random words of the operating system, without seed, state or float, and uniform integers."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -49,9 +45,9 @@ def random_bits(size: int) -> NDArray[np.bool_]:
 
 @contextmanager
 def bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
-    """Draw with bytes that were stored first, in this thread, until the block ends.
+    """Draw in this thread, until the block ends, with stored bytes that no other draw has used.
 
-    A killed process repeats the draw. `system_bytes` made the bytes, and no other draw has used
+    A process that is killed after a draw can repeat it with the same bytes. `system_bytes` made
     them.
     """
     token = _SOURCE.set(source)
