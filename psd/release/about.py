@@ -78,7 +78,6 @@ class About:
     justification: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the texts."""
         for name, text in self.texts.items():
             limit = _LENGTHS[name]
             if not isinstance(text, str):

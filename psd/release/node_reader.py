@@ -37,8 +37,7 @@ def read_trees(
 ) -> list[Tree]:
     """Read the tree of a release, or of each slice in order; refuse bad nodes at the first part.
 
-    The sizes of the file were checked; its columns are those of `psd.release.file.schema_of`, after
-    ``slice`` in a series. The number of rows must be that of the footer.
+    The sizes of the file were checked. The number of rows must be that of the footer.
     """
     nodes = _Nodes.empty(file.metadata.num_rows, noise, values)
     return [nodes.tree(*rows) for rows in _read_parts(file, nodes, "slice", slices)]

@@ -59,7 +59,6 @@ class PostProcessing:
     prune: int = 0
 
     def __post_init__(self) -> None:
-        """Check the choices."""
         for name, options in (("estimate", REGION_ESTIMATES), ("density", DENSITIES)):
             check_choice(name, getattr(self, name), options)
         if type(self.prune) is not int or not 0 <= self.prune < 2**53:

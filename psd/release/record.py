@@ -1,8 +1,4 @@
-"""The record of a release: its public fields and their checks.
-
-A local release also states its reports: how many, by which law, level by level. Its counts are
-numbers of reports that support a cell (`psd.estimation.least_squares`).
-"""
+"""The record of a release, or of a local one with its reports: public fields and their checks."""
 
 from __future__ import annotations
 
@@ -50,7 +46,6 @@ class LevelReports:
     outside: int  # number of reports that support the answer *outside*
 
     def __post_init__(self) -> None:
-        """Check the values."""
         if not _PROTOCOL.fullmatch(self.protocol):
             raise ParameterError("protocol of a level must be small letters, digits and hyphens")
         if not (0 <= self.level < 256 and 0 <= self.outside <= self.reports < MAX_REPORTS):
@@ -68,7 +63,6 @@ class LocalReports:
     levels: tuple[LevelReports, ...]
 
     def __post_init__(self) -> None:
-        """Check the levels."""
         if not _DIGEST.fullmatch(self.campaign):
             raise ParameterError("campaign of a local release must be a digest")
         numbers = [level.level for level in self.levels]

@@ -1,7 +1,6 @@
 """The file of a series: the release file with a column ``slice``, and a header of its own.
 
-Footer key ``psd-series``: strict JSON of the slices, one header for all, and the parameters that
-differ. Reading is as strict as for a release.
+Footer key ``psd-series``: strict JSON of the slices, one header for all, and what differs.
 """
 
 from __future__ import annotations
