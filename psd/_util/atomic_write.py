@@ -211,10 +211,9 @@ def check_targets(
 
 @contextmanager
 def temporary_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a temporary path beside the target; move it there when the block succeeds.
+    """Give a temporary path in a hidden folder beside the target; move it there on success.
 
-    It is in a hidden folder that the end of the block or the next write there removes. Without
-    `overwrite`, a target that appears meanwhile is left as it is.
+    Without `overwrite`, a target that appears meanwhile is left as it is.
     """
     target = check_free(path, overwrite=overwrite)
     with _hidden_folder(target) as folder:

@@ -81,10 +81,7 @@ def page(
     style: str = "",
     is_indexed: bool = False,
 ) -> str:
-    """Make a page of sections that can request and run nothing.
-
-    A notice stands in a red bar at the top and the bottom; the title then begins with PRIVATE.
-    """
+    """Make a page that can request and run nothing; with a notice, the title has PRIVATE first."""
     style = _STYLE + style
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     # Forbids browsers to load or run anything, even if the page named it.

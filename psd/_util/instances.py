@@ -44,8 +44,6 @@ def type_text(value: object) -> str:
 def shown(value: object) -> str:
     """A public value in a message: a text or a number; of others the type, as of a column.
 
-    Examples
-    --------
     >>> shown("1e"), shown(2.5), shown([126.98, 37.54])
     ("'1e'", "'2.5'", 'a value of type list')
     """
@@ -58,8 +56,6 @@ def shown(value: object) -> str:
 def number_text(values: Any) -> str:
     """How many values there are, in place of values that may be records.
 
-    Examples
-    --------
     >>> number_text((126.98, 37.54)), number_text(5)
     ('2 values', "'5'")
     """
@@ -75,8 +71,6 @@ def is_table(value: object) -> bool:
 def check_choice(name: str, value: object, choices: Iterable[object], hint: str = "") -> None:
     """Refuse a value that is none of a few choices, and suggest the closest one.
 
-    Examples
-    --------
     >>> check_choice("by", "weak", ("day", "week"))
     Traceback (most recent call last):
     psd.errors.ParameterError: by must be one of day, week, got 'weak'; did you mean 'week'?
