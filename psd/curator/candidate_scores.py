@@ -1,7 +1,4 @@
-"""Candidates to choose one of, and scores of lines that divide a cell. Private side.
-
-Bins are a public grid over the lattice; a cell has those that it intersects. All are integers.
-"""
+"""Candidates to choose one of, and integer scores of lines that divide a cell. Private side."""
 
 from __future__ import annotations
 
@@ -57,11 +54,7 @@ class Entries:
 
 
 class Divisions:
-    """Public candidate lines of cells, (n, 4) int64, and the score of each.
-
-    axis: 0 for lines of constant x, 1 for y. The candidates are the lines of the bins inside the
-    cell, or `max_lines` evenly spaced ones.
-    """
+    """Public lines of bins inside cells, (n, 4), or `max_lines` evenly spaced; their scores."""
 
     def __init__(self, boxes: Integers, axis: int, grid: BinGrid, max_lines: int) -> None:
         self.axis, self.grid = axis, grid

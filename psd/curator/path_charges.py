@@ -2,8 +2,6 @@
 
 Charges hold no points. Only which cells were split leaves the rule. Private side.
 
-References
-----------
 .. [1] Zhang, Xiao, Xie. "PrivTree: A Differentially Private Algorithm for Hierarchical
    Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
 """
@@ -62,10 +60,7 @@ class PathCharges:
         limit: int,
         pay: Callable[[int], None] = lambda increase: None,
     ) -> bool:
-        """Charge nodes if the total stays within a limit, else change nothing; whether it did.
-
-        `pay` is called with the increase before anything changes; if it raises, the charges stay.
-        """
+        """Charge nodes within a limit, else change nothing; `pay` comes first. Whether it did."""
         if int(np.count_nonzero(self._marked(nodes))) < len(nodes):
             raise ParameterError("cells of one question must differ, got one twice")
         if int(loss.max(initial=0)) > limit:  # also keeps the sums below far from overflow

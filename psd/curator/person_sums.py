@@ -66,8 +66,6 @@ class PersonSums:
         adaptive composition. The noise does not depend on how many people there are, and no
         answer is left out where no person added to it.
 
-        References
-        ----------
         .. [1] Canonne, Kamath, Steinke. "The Discrete Gaussian for Differential Privacy."
            NeurIPS 2020. arXiv:2004.00010.
         """

@@ -35,7 +35,7 @@ LatticeCells = Callable[[slice | NDArray[np.int64]], tuple[NDArray[np.integer], 
 
 
 class EntryNodes:
-    """Nodes of entries: the one of each, (n,) int32, not cut, and how many there are. Private."""
+    """Node of each entry, (n,) int32, which has not been cut, and how many there are. Private."""
 
     def __init__(
         self,

@@ -68,7 +68,6 @@ class PrivateBounds:
     )
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_parameters(self)
         if self.share == 0:
             raise ParameterError("share must be above 0, got 0; private bounds cost epsilon")
@@ -155,7 +154,6 @@ class ContributionChoice:
     name: ClassVar[str] = "max_contributions"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         check_parameters(self)
         if self.share == 0:
             raise ParameterError("share must be above 0, got 0; a choice costs epsilon")
