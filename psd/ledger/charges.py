@@ -183,8 +183,6 @@ class Balance:
     If a budget is raised, the proof holds with the new B and R. The cap of an analyst is an
     allowance like a budget, over the charges of the analyst.
 
-    References
-    ----------
     .. [1] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go
        Composition." NeurIPS 2016.
     .. [2] Feldman, Zrnic. "Individual Privacy Accounting via a Rényi Filter." NeurIPS 2021.

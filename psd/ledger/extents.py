@@ -1,10 +1,9 @@
 """Where and when charges count, and the point of space and time at which they add up to the most.
 
-Private side, reads no points. A charge depends on the records of a region, `Region`, and of time
-slices, `ChargedSlices`, both of the request, never those that occur in the data. If a record is the
-unit of privacy, releases of regions without a common point cost each record only the epsilon of the
-region that contains it. All other charges add up, because code cannot check any other reason to
-count less.
+Private side, reads no points. A charge depends on the records of a region, `Region`, and of slices,
+`ChargedSlices`, both of the request, never those in the data. If a record is the unit of privacy,
+releases of regions without a common point cost each record only the epsilon of the region that
+contains it. All other charges add up: code cannot check any other reason.
 """
 
 from __future__ import annotations
@@ -303,8 +302,6 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     Amounts may be epsilons or rhos, since both add up [1]_ and both are 0 for a release that does
     not depend on z.
 
-    References
-    ----------
     .. [1] Bun, Steinke. "Concentrated Differential Privacy: Simplifications, Extensions, and Lower
        Bounds." TCC 2016, lemma 7.
     """
