@@ -44,7 +44,6 @@ class CountNoise:
     factor: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         for name in ("squared_sensitivity", "factor"):
             if getattr(self, name) <= 0:
                 raise ParameterError(f"{name} must be above 0, got {getattr(self, name)}")

@@ -80,7 +80,6 @@ class PrivacyUnit:
     max_per_slice: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the fields."""
         check_choice("unit", self.kind, get_args(Kind))
         bound = integer_between(1, MAX_CONTRIBUTIONS)("max_contributions", self.max_contributions)
         object.__setattr__(self, "max_contributions", bound)

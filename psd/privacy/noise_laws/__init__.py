@@ -110,8 +110,6 @@ class NoiseLaw(Protocol):
 def noise_law(name: str) -> NoiseLaw:
     """Law of a name.
 
-    Examples
-    --------
     >>> noise_law("discrete-laplace").tail_bound(1_000_000_000, 1, outside=0.05)
     3
     """
