@@ -196,7 +196,8 @@ class Account:
 
     def fault_price(self, request: ChargeRequest) -> int:
         """Nano-epsilon that a fault would cost now; 0 if nothing is left."""
-        return self.ledger.state().fault_price(self.dataset, request, self.analyst)
+        state = self.ledger.state()
+        return state.fault_charge(self.dataset, request, self.analyst).loss.epsilon
 
     def charge_fault(self, request: ChargeRequest) -> None:
         """Charge a fault of a build; see `psd.ledger.ledger.Ledger.charge_fault`."""

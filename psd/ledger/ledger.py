@@ -10,7 +10,6 @@ import json
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,7 +40,7 @@ from psd.ledger.registration import (
     input_marks,
 )
 from psd.ledger.state import LedgerState
-from psd.privacy.loss import Loss, delta_text, epsilon_text
+from psd.privacy.loss import delta_text, epsilon_text
 
 __all__ = ["UnitKind"]
 
@@ -347,7 +346,7 @@ class Ledger:
         """Charge what a fault of a build costs beyond its own charge, which was made before.
 
         A fault that depends on where records lie shows a bit that epsilon does not cover, so it has
-        a price that the person who builds cannot choose; see `LedgerState.fault_price`. A fault
+        a price that the person who builds cannot choose; see `LedgerState.fault_charge`. A fault
         of an addition to a stream, which costs nothing itself, is noted where nothing is left.
 
         Raises
@@ -357,11 +356,8 @@ class Ledger:
         """
         with exclusive(self.path) as ledger:
             state = _state_of(ledger)
-            price = state.fault_price(name, request, analyst)
-            if price:
-                fault = replace(
-                    request, loss=Loss.pure(price), what="fault", region=None, slices=None
-                )
+            fault = state.fault_charge(name, request, analyst)
+            if fault.loss.epsilon:
                 _append_charge(ledger, state, name, fault, analyst)
             elif not request.loss.epsilon:
                 _append(ledger, state, "fault", {"name": name})

@@ -250,20 +250,35 @@ class LedgerState:
         _check_left(f"dataset {name!r}", self.balance(name, request.extent), request.loss)
         return request
 
-    def fault_price(self, name: str, request: ChargeRequest, analyst: str | None) -> int:
-        """Nano-epsilon of the pure charge that a fault of a build costs beyond the build."""
+    def fault_charge(self, name: str, request: ChargeRequest, analyst: str | None) -> ChargeRequest:
+        """Pure charge of what a fault of a build costs beyond the build; of 0 if nothing is left.
+
+        It counts everywhere, or where the build counts if more of its price is left there: else
+        faults would be free once the budget is used up anywhere.
+        """
         # Both together are 1 / `MAX_FAULTS` of the budget, or of the cap of the analyst, in epsilon
         # and in rho, unless the build costs more or less is left.
-        balances = [self.balance(name)]
-        if analyst is not None and analyst in self.dataset(name).caps:
-            balances.append(self.balance(name, analyst=analyst))
-        budget = min((each.allowance for each in balances), key=lambda each: each.epsilon)
+        dataset = self.dataset(name)
+        payers = [None, analyst] if analyst in dataset.caps else [None]
+        allowances = [Allowance.of_dataset(dataset, payer) for payer in payers]
+        budget = min(allowances, key=lambda each: each.epsilon)
         price = -(-budget.epsilon // MAX_FAULTS) - request.loss.epsilon
         if budget.delta is not None:
             # One more than what costs too little; the rho of a Gaussian build counts in full.
             rho = -(-budget.rho // MAX_FAULTS) - request.loss.rho - 1
             price = max(price, largest_pure_epsilon(rho) + 1 if rho >= 0 else 0)
-        return max(min(price, *(each.largest_pure for each in balances)), 0)
+
+        def within(extent: Extent) -> ChargeRequest:
+            left = min(self.balance(name, extent, payer).largest_pure for payer in payers)
+            loss = Loss.pure(max(min(price, left), 0))
+            region, slices = extent.region, extent.slices
+            return replace(request, loss=loss, what="fault", region=region, slices=slices)
+
+        charge = within(ALWAYS_AND_EVERYWHERE)
+        if is_placed_alike(dataset.reading, request.readings):
+            here = within(request.extent)
+            charge = max(charge, here, key=lambda each: each.loss.epsilon)
+        return charge
 
     def _check_inputs(self, dataset: Dataset, request: ChargeRequest) -> None:
         """Refuse inputs that are not registered, if any are."""

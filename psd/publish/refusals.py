@@ -17,16 +17,16 @@ every input of the same form, wherever the records lie.
 
 Proof: let D and D' be two inputs that differ in one unit of privacy and have the same form. By 2 no
 refusal of form separates them. By 4 all other ends of a build before its draws are charged like the
-release, and at a price that the request cannot lower (`LedgerState.fault_price`). Such an end shows
-one bit, which is not covered by the guarantee of the release; at most `psd.ledger.state.MAX_FAULTS`
-such ends use up the budget, and additions to streams, which were paid for before, have no more of
-them than that while nothing is left: the ledger counts those that cost nothing, over all streams of
-a dataset, so that no copy of a state forgets them. Inputs of another form are distinguished at no
-cost: the person who builds learns whether every record has an id, a time in range and numbers, and
-no more, since the sentence is fixed: one bit for the input and the columns that a ledger registers,
-for all bounds. A build that reads other columns, or another time zone, is charged before it reads,
-and pays the price of a fault whatever comes of it, so that each of their bits costs as much as any
-other.
+release, and at a price that the request cannot lower (`LedgerState.fault_charge`). Such an end
+shows one bit, which is not covered by the guarantee of the release; at most
+`psd.ledger.state.MAX_FAULTS` such ends use up the budget of a place and time, and additions to
+streams, which were paid for before, have no more of them than that while nothing is left: the
+ledger counts those that cost nothing, over all streams of a dataset, so that no copy of a state
+forgets them. Inputs of another form are distinguished at no cost: the person who builds learns
+whether every record has an id, a time in range and numbers, and no more, since the sentence is
+fixed: one bit for the input and the columns that a ledger registers, for all bounds. A build that
+reads other columns, or another time zone, is charged before it reads, and pays the price of a fault
+whatever comes of it, so that each of their bits costs as much as any other.
 
 Not covered: how long a build takes, and a process that the system ends by a signal, which charges
 nothing because no code runs after it.

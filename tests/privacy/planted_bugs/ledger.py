@@ -30,6 +30,7 @@ UNIT = LEDGER + "test_ledger.py::"
 CURRENCIES = LEDGER + "test_two_currencies.py::"
 BALANCES = LEDGER + "test_balances.py::"
 INPUTS = LEDGER + "test_registered_inputs.py::"
+STATE = LEDGER + "test_state.py::"
 EXTENTS = LEDGER + "test_extents.py::"
 RECEIPTS = LEDGER + "test_receipts.py::"
 TIME = "tests/cli/test_ledger_time.py::"
@@ -100,6 +101,14 @@ def float_balances(self, name, claim, analyst):
     if spent + claim.loss.epsilon / NANO > self.datasets[name].budget / NANO:
         raise BudgetError("too much")
     return claim
+
+
+@planted(test=STATE + "test_a_fault_counts_where_its_build_does_if_too_little_is_left_everywhere")
+@like("a fault of memory that was bought for 1e-9 as often as wanted")
+@around("psd.ledger.state.LedgerState.fault_charge")
+def faults_are_free_once_a_region_is_used_up(original, self, name, claim, analyst):
+    """A fault costs no more than is left of the budget where most of it is spent."""
+    return original(self, name, replace(claim, region=None, slices=None), analyst)
 
 
 @planted(test=PROTOCOL + "test_ledgers_differ_in_nothing_but_the_answers[one-less]")

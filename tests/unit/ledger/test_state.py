@@ -1,11 +1,13 @@
 """State of a ledger without its file: sums of charges, and charges that are refused."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from hashlib import blake2b
 
 import pytest
 
 from psd.errors import BudgetError, LedgerError, ParameterError
+from psd.ingest.columns import Columns, reading_of
 from psd.ledger.charges import Charge, Dataset
 from psd.ledger.extents import BY_FIELDS, Extent, Region
 from psd.ledger.state import LedgerState
@@ -190,8 +192,8 @@ def test_a_fault_costs_a_twentieth_with_its_build_and_no_more_than_is_left(subte
     ):
         state = state_of([PRICED], charge("priced", spent))
         with subtests.test(spent=spent, epsilon=epsilon):
-            assert state.fault_price("priced", request(epsilon), None) == price
-            assert state.fault_price("priced", request(epsilon), "ann") == price
+            assert state.fault_charge("priced", request(epsilon), None).loss.epsilon == price
+            assert state.fault_charge("priced", request(epsilon), "ann").loss.epsilon == price
 
 
 def test_a_fault_of_an_analyst_costs_a_share_of_the_cap_and_is_paid_by_that_alone(subtests):
@@ -205,14 +207,29 @@ def test_a_fault_of_an_analyst_costs_a_share_of_the_cap_and_is_paid_by_that_alon
     ):
         state = state_of([PRICED_WITH_CAPS], charge("priced", spent, analyst=spender))
         with subtests.test(analyst, spender=spender, spent=spent):
-            assert state.fault_price("priced", request(0), analyst) == price
+            assert state.fault_charge("priced", request(0), analyst).loss.epsilon == price
 
 
-def test_charges_of_regions_leave_what_they_leave_everywhere():
-    charges = (charge("priced", 990, bounds=WEST), charge("priced", 3, bounds=EAST))
-    price = state_of([PRICED], *charges).fault_price("priced", request(0, bounds=EAST), None)
-    assert price == 11
-    state = state_of([PRICED_WITH_CAPS], charge("priced", 190, bounds=WEST, analyst="ann"))
-    assert state.fault_price("priced", request(0), "ann") == 11
-    state = state_of([PRICED_WITH_CAPS], charge("priced", 195, bounds=WEST, analyst="ann"))
-    assert state.fault_price("priced", request(0, bounds=EAST), "ann") == 6
+def test_a_fault_counts_where_its_build_does_if_too_little_is_left_everywhere(subtests):
+    """Else builds of one region had faults for nothing once another region's budget was spent."""
+    for spent, analyst, price, bounds in (
+        (950, None, 51, None),
+        (951, None, 51, EAST),
+        (1001, None, 51, EAST),
+        (190, "ann", 11, None),
+        (195, "ann", 11, EAST),
+        (201, "ann", 11, EAST),
+    ):
+        dataset = PRICED if analyst is None else PRICED_WITH_CAPS
+        state = state_of([dataset], charge("priced", spent, bounds=WEST, analyst=analyst))
+        with subtests.test(analyst, spent=spent):
+            fault = state.fault_charge("priced", request(0, bounds=EAST), analyst)
+            assert (fault.loss.epsilon, fault.region) == (price, region(bounds))
+            fault = state.fault_charge("priced", request(0, bounds=WEST), analyst)
+            assert fault.loss.epsilon == min(price, (1001 if analyst is None else 201) - spent)
+    state = state_of([PRICED], *(charge("priced", 998, bounds=each) for each in (WEST, EAST)))
+    assert state.fault_charge("priced", request(0, bounds=EAST), None).loss.epsilon == 3
+    other = replace(request(0, bounds=EAST), readings=(reading_of(Columns(x="home_lon")),))
+    assert state_of([PRICED], charge("priced", 1001, bounds=WEST)).fault_charge(
+        "priced", other, None
+    ).loss == Loss.pure(0)

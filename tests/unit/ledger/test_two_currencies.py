@@ -156,7 +156,7 @@ def test_a_fault_costs_the_smallest_epsilon_that_makes_up_the_twentieth_of_rho(l
     state, share = ledger.state(), -(-RHO // MAX_FAULTS)
     for missing in (-1, 0, 1, 2, 5, 10**6, share - 1):
         built = request(Loss.gaussian(NANO, DELTA, share - missing))
-        price = state.fault_price("people", built, None)
+        price = state.fault_charge("people", built, None).loss.epsilon
         with subtests.test(missing=missing):
             assert Loss.pure(price).rho >= missing
             if price:
