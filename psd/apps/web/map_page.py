@@ -69,7 +69,6 @@ if TYPE_CHECKING:
 
     from psd._util.arrays import Floats
     from psd.space.box_tree import Tree
-    from psd.space.domain import Domain
 
 
 MAX_MAP_CELLS = 200_000
@@ -240,14 +239,20 @@ def _page(
     packed: list[PackedArrays],
 ) -> str:
     """Page of packed arrays, and of facts that depend on what they are."""
-    shapes = pack_arrays(_outlines(first, groups)) if groups else None
+    shapes = None
+    if groups:
+        outlines = outline_arrays(groups)
+        if first.levels and answers_drawn_areas(first):  # all digits, to clip cells
+            outlines |= lowest_outlines(first)
+        shapes = pack_arrays(outlines)
+    regions: Any = first.tree.regions if isinstance(first.tree, RegionTree) else None
     data = {
         **_facts(release, first, title, threshold),
         **of_page,
         "hasCells": not first.levels,
         "outlines": country_outlines(first.domain),
         # Share of a shape above which its part in no region is named; None without such a part.
-        "gaps": SLIVER if _has_gaps(first) else None,
+        "gaps": None if regions is None or regions.gap is None else SLIVER,
         "groups": [group.to_json() for group in groups],
         "view": _view(first, groups),
         "colours": list(SEQUENTIAL),
@@ -330,12 +335,6 @@ def _groups(first: Release, regions: geopandas.GeoDataFrame | None) -> list[Regi
     return [] if regions is None else [given_regions(first, regions)]
 
 
-def _has_gaps(first: Release) -> bool:
-    """Whether a part of the bounds lies in no region of the release."""
-    regions: Any = first.tree.regions if isinstance(first.tree, RegionTree) else None
-    return regions is not None and regions.gap is not None
-
-
 def _view(first: Release, groups: list[RegionGroup]) -> list[float]:
     """What the page shows first: the bounds, or the regions without what lies in no other one."""
     bounds = np.array(first.domain.bounds)
@@ -346,14 +345,6 @@ def _view(first: Release, groups: list[RegionGroup]) -> list[float]:
     sides = shapely.total_bounds(named) if len(named) else bounds
     low, high = np.maximum(sides[:2], bounds[:2]), np.minimum(sides[2:], bounds[2:])
     return [float(side) for side in (*low, *high)]
-
-
-def _outlines(first: Release, groups: list[RegionGroup]) -> dict[str, Any]:
-    """Outlines of regions, and with all digits those that cells are clipped to."""
-    drawn = outline_arrays(groups)
-    if first.levels and answers_drawn_areas(first):
-        return {**drawn, **lowest_outlines(first)}
-    return drawn
 
 
 def _slice_arrays(
@@ -406,18 +397,21 @@ def _facts(
     stated = release.record.about_texts.get("title", "Differentially private counts of locations")
     record = release.record.cube if isinstance(release.record, WindowRecord) else release.record
     slices = getattr(record, "slices", None)
+    counted = "users" if first.unit.weight else "records"
+    middle = (domain.bounds[1] + domain.bounds[3]) / 2
     return {
         "title": stated if title is None else title,
         "guarantee": release.record.guarantee_text,
         "unit": first.unit.kind,
-        "counted": _counted(first),
+        "counted": "devices" if first.unit.kind == "report" else counted,
         "method": first.method,
         "zone": None if slices is None else slices.time_zone,
         "digest": release.digest,
         "publisher": release.record.about_texts.get("publisher", ""),
         "version": __version__,
         "bounds": list(domain.bounds),
-        "stretch": _stretch(domain),
+        # Width of a unit of x on the map over that of y: less than 1 for longitudes.
+        "stretch": max(float(east_west_scale(domain, middle)), 0.2),
         "areaUnit": {"km2": "km²"}.get(area_unit(domain), area_unit(domain)),
         "z": two_sided_quantile(_CONFIDENCE),
         "values": [
@@ -427,19 +421,6 @@ def _facts(
         "good": limits.good,
         "reliable": limits.reliable,
     }
-
-
-def _counted(release: Release) -> str:
-    """Which word names what is counted."""
-    if release.unit.kind == "report":
-        return "devices"
-    return "users" if release.unit.weight else "records"
-
-
-def _stretch(domain: Domain) -> float:
-    """Width of a unit of x on the map over that of y: less than 1 for longitudes."""
-    middle = (domain.bounds[1] + domain.bounds[3]) / 2
-    return max(float(east_west_scale(domain, middle)), 0.2)
 
 
 # --- document -----------------------------------------------------------------------------------

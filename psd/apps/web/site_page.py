@@ -207,7 +207,8 @@ def index_page(releases: Sequence[Published], language: Language, other: str) ->
     lead = publishers.pop() if len(publishers) == 1 else None
     names = {"stac": "catalog.json", "package": "datapackage.json", "sums": "SHA256SUMS"}
     links = {key: _link(name, name) for key, name in names.items()}
-    contents = "" if alone else _contents(releases)
+    sections = "".join(f"<li>{_link(f'#{each.name}', _title(each))}</li>" for each in releases)
+    contents = "" if alone else f'<ul class="contents">{sections}</ul>'
     body = [
         f'<p class="top">{_link(other, words["other"])}</p>\n{contents}',
         *(_release_section(each, language, is_alone=alone is not None) for each in releases),
@@ -227,12 +228,6 @@ def index_page(releases: Sequence[Published], language: Language, other: str) ->
         style=_STYLE,
         is_indexed=True,
     )
-
-
-def _contents(releases: Sequence[Published]) -> str:
-    """List of several releases, each a link to its section."""
-    links = (f"<li>{_link(f'#{each.name}', _title(each))}</li>" for each in releases)
-    return f'<ul class="contents">{"".join(links)}</ul>'
 
 
 def _title(each: Published) -> str:
