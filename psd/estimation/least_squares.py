@@ -307,21 +307,16 @@ def project_non_negative(
     count[0] = max(count[0], 0.0)
     least = np.full(len(tree), LEAST_SLOPE)
     if empty is not None:
-        least[_all_leaves_empty(tree, empty)] = 0.0
+        occupied = tree.is_leaf & ~empty
+        for level in reversed(tree.levels[1:]):
+            occupied[tree.parent[level][occupied[level]]] = True
+        least[~occupied] = 0.0
     slope = np.maximum(slope, least)
     for level in tree.levels[:-1]:
         kids = _children_of(tree, level)
         owner = tree.parent[kids] - level.start
         count[kids] = project_families(signed[kids], slope[kids], owner, count[level])
     return count
-
-
-def _all_leaves_empty(tree: Hierarchy, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mask of the nodes whose leaves are all empty."""
-    occupied = tree.is_leaf & ~empty
-    for level in reversed(tree.levels[1:]):
-        occupied[tree.parent[level][occupied[level]]] = True
-    return ~occupied
 
 
 def project_families(

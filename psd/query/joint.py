@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -619,7 +618,10 @@ def joint_answers(
     """
     if columns_at is None:
         together = concatenate(totals)
-        columns_at = partial(_count_columns, together, record, threshold)
+
+        def columns_at(confidence: float) -> dict[str, Any]:
+            return answer_columns(together, record, confidence=confidence, threshold=threshold)
+
     level = simultaneous_level(correlation(parts[0] + parts[1]), confidence)
     columns, jointly = columns_at(confidence), columns_at(level)
     ends = "" if column == "estimate" else f"{column}_"
@@ -719,13 +721,6 @@ def with_deviation(covariance: Floats, deviation: Floats) -> Floats:
     matrix: Floats = covariance * scale * scale[:, None]
     np.einsum("ii->i", matrix)[alone == 0] = deviation[alone == 0] ** 2
     return matrix
-
-
-def _count_columns(
-    totals: QueryTotals, record: ReleaseRecord, threshold: Threshold, confidence: float
-) -> dict[str, Any]:
-    """Columns of counts at a confidence."""
-    return answer_columns(totals, record, confidence=confidence, threshold=threshold)
 
 
 def _overlap(windows: Sequence[Integers], areas: int, pairs: Integers) -> tuple[int, int] | None:

@@ -58,7 +58,7 @@ def find_named_regions(
     return NamedQueries(
         tier=tier,
         rows=tuple(tuple(index[name] for name in row) for row in parts),
-        labels=tuple(map(_label, rows)),
+        labels=tuple(row if isinstance(row, str) else " + ".join(row) for row in rows),
     )
 
 
@@ -128,11 +128,6 @@ def _refuse_id(name: Any, levels: Sequence[NamedLevel], tier: int) -> NoReturn:
     raise ParameterError(
         f"ids must be those of level {level.name}, got {text!r}; {hint}", name="ids"
     )
-
-
-def _label(row: Any) -> str:
-    """Id of an answer: that of its region, or those of a union with plus signs between them."""
-    return row if isinstance(row, str) else " + ".join(row)
 
 
 TOLERANCE = 0.001
