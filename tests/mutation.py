@@ -1,9 +1,10 @@
 """Mutation testing: each guarding module is changed in one place at a time, and tests must fail.
 
-Run as ``python tests/mutation.py [GROUP]...``, with the extra ``mutation``; `mutation.toml` says
-which modules and tests, and which changes have no effect, by function and operator. It ends with 1
-if more changes of an operator survive in a function than are listed there, or fewer. Messages are
-not changed, nor are the examples that mechanisms give to tests.
+Run as ``python tests/mutation.py [K/N] [GROUP]...``, with the extra ``mutation``; `mutation.toml`
+says which modules and tests, and which changes have no effect, by function and operator. ``K/N``
+changes every N-th function alone, from the K-th of each group: shares 0 to N - 1 change all. It
+ends with 1 if more changes of an operator survive in a function than are listed there, or fewer.
+Messages are not changed, nor are the examples that mechanisms give to tests.
 """
 
 import ast
@@ -327,15 +328,16 @@ class GroupResult:
     number: int
     alive: list[Change]  # no test noticed them
     late: list[Change]  # the clock noticed them
+    left_out: set[str]  # functions of other shares
 
 
-def run_group(group: str) -> GroupResult:
+def run_group(group: str, share: str) -> GroupResult:
     """Make every change of a group and run its tests, in a copy of the project."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder, "psd")
         copy_project(work)
         ran = subprocess.run(
-            [sys.executable, "tests/mutation.py", HERE, group],
+            [sys.executable, "tests/mutation.py", HERE, group, share],
             cwd=work,
             env=os.environ | {"TMPDIR": folder},
             stdout=subprocess.PIPE,
@@ -345,13 +347,13 @@ def run_group(group: str) -> GroupResult:
         results = work / RESULTS
         if not results.exists():
             raise NotTriedError(f"{group}: the changes could not be tried\n{ran.stdout[-5000:]}")
-        tried = [
-            (how, Change(*change)) for _, how, *change in json.loads(results.read_text("utf-8"))
-        ]
+        left_out, rows = json.loads(results.read_text("utf-8"))
+        tried = [(how, Change(*change)) for _, how, *change in rows]
         return GroupResult(
             number=len(tried),
             alive=[change for outcome, change in tried if outcome not in (KILLED, CLOCK)],
             late=[change for outcome, change in tried if outcome == CLOCK],
+            left_out=set(left_out),
         )
 
 
@@ -359,11 +361,16 @@ def run_group(group: str) -> GroupResult:
 HERE, RESULTS = "--here", "outcomes.json"
 
 
-def try_here(group: str) -> int:
-    """Make the changes of a group in this folder, which is a copy; run its tests."""
+def try_here(group: str, share: str) -> int:
+    """Make the changes of a group in this folder, which is a copy; run its tests for a share."""
     plan = PLAN["groups"][group]
     sys.path.insert(0, os.getcwd())
-    trials = Trials(make_changes(plan["mutate"]))
+    places = make_changes(plan["mutate"])
+    # Whole functions, since survivors are listed by function.
+    functions = list(dict.fromkeys(place.change.function for place in places.values()))
+    first, step = map(int, share.split("/"))
+    chosen = set(functions[first::step])
+    trials = Trials({name: at for name, at in places.items() if at.change.function in chosen})
     # Both tiers, and no further test after one that fails.
     options = [
         "-x",
@@ -377,13 +384,15 @@ def try_here(group: str) -> int:
         "-k",
         "not polars",
     ]
-    code = pytest.main([*options, *plan["tests"]], plugins=[trials])
+    # A small group may have no function of a share.
+    code = pytest.main([*options, *plan["tests"]], plugins=[trials]) if chosen else 0
     if code == 0:
         rows = [
             (name, outcome, *astuple(trials.places[name].change))
             for name, outcome in trials.outcomes.items()
         ]
-        Path(RESULTS).write_text(json.dumps(rows), "utf-8")
+        left_out = [function for function in functions if function not in chosen]
+        Path(RESULTS).write_text(json.dumps([left_out, rows]), "utf-8")
     return int(code)
 
 
@@ -402,11 +411,11 @@ def listed_equivalents(group: str) -> Counter[tuple[str, str]]:
     )
 
 
-def try_group(group: str) -> tuple[GroupResult | NotTriedError, float]:
-    """Run a group; also return its seconds."""
+def try_group(group: str, share: str) -> tuple[GroupResult | NotTriedError, float]:
+    """Run a share of a group; also return its seconds."""
     started = time.monotonic()
     try:
-        result: GroupResult | NotTriedError = run_group(group)
+        result: GroupResult | NotTriedError = run_group(group, share)
     except NotTriedError as error:
         result = error
     return result, time.monotonic() - started
@@ -414,7 +423,13 @@ def try_group(group: str) -> tuple[GroupResult | NotTriedError, float]:
 
 def report_group(group: str, result: GroupResult) -> tuple[int, int]:
     """Print what is left to do in a group; return the equivalent changes and those to look at."""
-    listed = listed_equivalents(group)
+    listed = Counter(
+        {
+            key: times
+            for key, times in listed_equivalents(group).items()
+            if key[0] not in result.left_out
+        }
+    )
     alive = Counter((change.function, change.operator) for change in result.alive)
     late = Counter((change.function, change.operator) for change in result.late)
     left, gone = alive - listed, listed - (alive + late)
@@ -436,11 +451,13 @@ def report_group(group: str, result: GroupResult) -> tuple[int, int]:
 def main(groups: list[str]) -> int:
     """Run groups side by side; print figures and what is left to do."""
     if groups[:1] == [HERE]:
-        return try_here(groups[1])
+        return try_here(*groups[1:])
+    share = groups.pop(0) if groups and "/" in groups[0] else "0/1"
     groups = groups or list(PLAN["groups"])
     wrong = total = equivalents = 0
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for group, (result, seconds) in zip(groups, pool.map(try_group, groups), strict=True):
+        outcomes = pool.map(try_group, groups, [share] * len(groups))
+        for group, (result, seconds) in zip(groups, outcomes, strict=True):
             if isinstance(result, NotTriedError):
                 print(result, flush=True)
                 wrong += 1
