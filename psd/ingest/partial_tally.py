@@ -18,7 +18,7 @@ from psd.space.domain import Domain
 from psd.space.time_slices import TimeSlices
 
 EMPTY = "empty"
-"""Name of a part in which no record was read; several such parts may be merged."""
+"""Name of a part in which no record was read; several such files may be merged."""
 
 PART = "part "
 """Begins the name that the caller gave a part; other names are digests of its files."""
@@ -240,7 +240,13 @@ def _check_parts(origins: Sequence[PartOrigin], on_copy: OnCopy) -> None:
             "a tally is repeated, or part of a merged one; its records would count twice, so give "
             "it once"
         )
-    names = [name for origin in origins if EMPTY not in origin.names for name in {*origin.names}]
+    # Empty files have equal contents. Names of parts must differ, whether or not they have records.
+    names = [
+        name
+        for origin in origins
+        for name in {*origin.names}
+        if name.startswith(PART) or EMPTY not in origin.names
+    ]
     repeated = {name for name, number in Counter(names).items() if number > 1}
     if any(name.startswith(PART) for name in repeated):
         raise InputDataError(

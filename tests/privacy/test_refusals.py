@@ -525,15 +525,16 @@ def test_engines_say_the_same_sentence(room, error, charged):
     assert sum(epsilon for epsilon, _ in room.charges()) == charged
 
 
-def test_a_part_is_empty_if_no_record_was_read(room):
-    """Whether two parts of one name are merged does not depend on where records lie."""
-    for rows, is_merged in (([], True), ([LONE], False), (BASE, False)):
+def test_parts_of_one_name_are_refused_whether_or_not_they_have_records(room):
+    """A build of a ledger is refused for nothing, so it would tell whether there is a record."""
+    account = room.account()
+    for rows in ([], [LONE], BASE):
         parts = [psd.tally(frame(rows), domain=BOX, part="a") for _ in range(2)]
-        if is_merged:
-            assert len(psd.merge(parts).tally.counts) == 0
-        else:
-            with pytest.raises(InputDataError, match="same name"):
-                psd.merge(parts)
+        with pytest.raises(InputDataError, match="same name"):
+            psd.merge(parts)
+        with pytest.raises(InputDataError, match=UNREADABLE):
+            psd.build(parts, epsilon=1, account=account)
+    assert room.charges() == []
 
 
 # A column of ids, one of times that is not registered, and one that does not exist.

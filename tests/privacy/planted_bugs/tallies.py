@@ -6,12 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from privacy.planted_bugs.bug import around, instead, like, planted, replaced
+from psd.ingest.partial_tally import EMPTY
 
 USERS = "tests/privacy/test_merge_replay.py::test_a_user_of_several_parts_costs_epsilon"
 VALUES = "tests/privacy/test_merge_replay.py::"
 VALUES += "test_a_record_of_a_part_costs_epsilon_whatever_its_value_is"
 COUNTING = "tests/privacy/test_counting_replay.py::"
 UNIT = "tests/unit/ingest/test_partial_tally.py::"
+REFUSALS = "tests/privacy/test_refusals.py::"
 
 
 @planted(test=USERS + "[8-add-2]", like="bounds per part where users are in several")
@@ -49,6 +51,16 @@ def second_query_of_all_rows(self):
 def part_merged_twice():
     """A part is merged twice, and its rows count double."""
     return replaced("psd.ingest.partial_tally._check_parts", lambda origins, on_copy: None)
+
+
+@planted(test=REFUSALS + "test_parts_of_one_name_are_refused_whether_or_not_they_have_records")
+@like("a free refusal that tells whether a file has a record")
+@around("psd.ingest.partial_tally._check_parts")
+def empty_parts_lose_their_name(original, origins, on_copy):
+    """Two parts of one name are merged if neither has a record, and refused otherwise."""
+    names = [(EMPTY,) if EMPTY in each.names else each.names for each in origins]
+    pairs = zip(origins, names, strict=True)
+    original([dataclasses.replace(each, names=own) for each, own in pairs], on_copy)
 
 
 @planted(test=UNIT + "test_tallies_that_do_not_join")
