@@ -20,7 +20,7 @@ from psd.ingest.points import (
     srid_of,
     stated_crs,
 )
-from psd.ingest.selection import selected_values
+from psd.ingest.selection import selected_values, typed_parts
 from psd.ingest.sources._arrow import MAX_BATCH_ROWS, check_names
 from psd.ingest.sources._point_text import decode_point_text
 from psd.ingest.tally import Batch
@@ -106,9 +106,7 @@ def _batch(data: Any, columns: Columns, geometry: str | None, domain: Domain) ->
         x=x,
         y=y,
         user=None if columns.user is None else _ids(data[columns.user]),
-        time=None
-        if columns.time is None
-        else wall_clock(data[columns.time], columns.time_zone, column=columns.time),
+        time=None if columns.time is None else _times(data[columns.time], columns),
         bid=None if columns.bid is None else _bids(data[columns.bid]),
         **selected_values(columns, {name: data[name] for name in columns.filtered}),
     )
@@ -122,6 +120,17 @@ def _numbers(data: Any, name: str) -> NDArray[np.float64]:
             f"column {name!r} must be numeric, got type {column.dtype}; convert it first"
         )
     return check_finite(name, column.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _times(column: Any, columns: Columns) -> NDArray[np.datetime64]:
+    """Convert a column of times to local ones, (n,) datetime64[us], each object by its own type.
+
+    Arrow would give all objects the type of the first one: after a date, all times would be days.
+    """
+    times = np.full(len(column), np.datetime64("NaT", "us"))
+    for index, array in typed_parts(column):
+        times[index] = wall_clock(array, columns.time_zone, column=str(columns.time))
+    return times
 
 
 def _bids(column: Any) -> NDArray[np.float64]:

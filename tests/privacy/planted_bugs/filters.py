@@ -7,6 +7,7 @@ import numpy as np
 import pyogrio
 
 from privacy.planted_bugs.bug import around, instead, planted, replaced
+from psd._util.wall_clock import wall_clock
 from psd.errors import InputDataError
 
 SELECTION = "tests/unit/ingest/test_selection.py::"
@@ -15,6 +16,8 @@ UNDECIDED = SELECTION + "test_what_cannot_be_decided_is_left_out_with_not_too[ag
 GEOJSON = SELECTION + "test_properties_of_geojson_do_not_change_with_features_beside_them"
 LAYERS = "tests/unit/ingest/sources/test_vector.py::"
 OTHERS = LAYERS + "test_no_feature_of_geojson_changes_what_is_read_of_others"
+BESIDE = "tests/unit/ingest/sources/test_frame.py::"
+BESIDE += "test_the_time_of_a_record_does_not_depend_on_those_beside_it"
 CLAIMS = "tests/unit/ledger/test_account.py::"
 EVERYWHERE = CLAIMS + "test_places_are_known_of_rows_of_text_and_all_others_are_everywhere"
 
@@ -25,6 +28,13 @@ def a_column_is_of_numbers_if_all_values_are(original, self):
     """One record with a word in a column changes how the filter compares all others."""
     values = original(self)
     return np.full_like(values, np.nan) if np.isnan(values).any() else values
+
+
+@planted(test=BESIDE, like="readers that find the type of a column by its values")
+@instead("psd.ingest.sources.frame._times")
+def times_are_of_the_type_of_the_first_one(column, columns):
+    """One record with a date moves the times of all others to their day."""
+    return wall_clock(column, columns.time_zone, column=columns.time)
 
 
 @planted(test=UNDECIDED, like="a cast that fails, as WHERE age::int > 18 does")

@@ -138,6 +138,19 @@ def test_times(subtests):
             assert "'seen'" in refused(frame_of(seen=values), time="seen")
 
 
+def test_the_time_of_a_record_does_not_depend_on_those_beside_it(subtests):
+    """Neighbouring tables: Arrow gives all objects the type of the first one."""
+    wall = dt.datetime(2024, 1, 31, 10, 30)
+    aware = dt.datetime(2024, 1, 31, 1, 30, tzinfo=dt.UTC)
+    kept = [wall, aware, pd.Timestamp(aware), np.datetime64(wall), "2024-01-31T10:30", wall]
+    for more in (dt.date(2024, 1, 30), aware, wall, pd.Timestamp(wall), "2024-01-30", None):
+        seen = pd.Series([more, *kept], dtype=object)
+        frame = frame_of([127.0] * len(seen), seen=seen)
+        with subtests.test(repr(more)):
+            batch = one(frame, time="seen", time_zone="Asia/Seoul")
+            assert batch.time[1:].tolist() == [wall] * len(kept)
+
+
 def test_long_inputs_come_in_parts_with_ids_of_one_kind(subtests, tmp_path, monkeypatch):
     for module, name in ((source, "MAX_BATCH_ROWS"), (_arrow, "MAX_BATCH_ROWS"), (vector, "_ROWS")):
         monkeypatch.setattr(module, name, 100)
