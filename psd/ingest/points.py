@@ -282,7 +282,7 @@ def number_rule(columns: Columns, srid: int | None = None) -> str:
     if columns.wkt is not None:
         return point_rule(srid)
     sign = (
-        'such as 127,01, with the decimal comma that is stated by decimal=",", without'
+        'such as 127,01, as decimal="," holds for all columns, without'
         if columns.decimal == ","
         else 'such as 127.01, without decimal comma (unless decimal="," states it),'
     )

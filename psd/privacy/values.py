@@ -80,13 +80,14 @@ class Value:
             object.__setattr__(self, side, bound)
         if not (all(map(math.isfinite, bounds)) and max(map(abs, bounds)) <= _LARGEST):
             raise ParameterError(
-                f"value {self.name!r} must have bounds of at most {_LARGEST:g} in magnitude, got "
-                f"{self.lower:g} and {self.upper:g}"
+                f"value {self.name!r} must have finite bounds, of at most {_LARGEST:g} in size, "
+                f"got {self.lower:g} and {self.upper:g}"
             )
         if not self.upper - self.lower > _LEAST_WIDTH * max(map(abs, bounds)):
+            cause = "were they exchanged?" if self.lower > self.upper else "all values would be one"
             raise ParameterError(
                 f"value {self.name!r} must have a lower and a larger upper bound, got "
-                f"{self.lower:g} and {self.upper:g}; were they exchanged?"
+                f"{self.lower:g} and {self.upper:g}; {cause}"
             )
 
     @property

@@ -72,14 +72,13 @@ class CategoryAxis:
         for label in self.labels:
             if label in listed:
                 raise ParameterError(
-                    f"labels must be listed once each, with at most one parent, got {label!r} "
-                    "twice",
+                    f"labels must be different, each with at most one parent, got {label!r} twice",
                     name="labels",
                 )
             listed.add(label)
         if self.has_other and OTHER in listed:
             raise ParameterError(
-                f"labels must not list {OTHER!r}, as which labels that are not listed count; leave "
+                f"labels must not list {OTHER!r}, which counts labels that are not listed; leave "
                 "it out of the list, or drop those records",
                 name="labels",
             )
@@ -205,6 +204,8 @@ class CategoryAxis:
         listed = names if len(names) <= _LISTED else [*names[:2], f"{len(names) - 2} more"]
         close = get_close_matches(label[:80], names, n=3)
         more = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+        if "=" in label and label.split("=", 1)[1] in self.spans:
+            more = f"; the column is {self.column}"
         raise ParameterError(
             f"category must be a label of {self.column} ({', '.join(listed)}), got {label[:80]!r}"
             + ("; several are a list, or one --category each" if "," in label else more),

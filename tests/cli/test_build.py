@@ -275,7 +275,7 @@ def test_values_that_cannot_be_built_are_refused_in_one_sentence_each(here, subt
     finite = "must hold finite numbers such as 12.5"
     table = [
         (2, "--value fare 60 0", "were they exchanged?"),
-        (2, "--value fare nan 1", "must have bounds of at most 1e+15"),
+        (2, "--value fare nan 1", "must have finite bounds, of at most 1e+15"),
         (2, "--value fare low high", "must have two numbers as bounds, got 'low' and 'high'"),
         (2, "--value fare 0", "--value"),
         (2, "--value fare 0 1 --value fare 0 2", "must have different names"),

@@ -160,7 +160,7 @@ def test_refusals(subtests):
         (2, f"{LABELS} --method grid", "--category must be left out with method grid"),
         (2, f"{LABELS} --value lon 0 16", "--value must be left out with a category"),
         (2, "--category lon --labels a", "x, y, user, time, bid and category must be different"),
-        (2, "--category purpose --labels a,a", "labels must be listed once each"),
+        (2, "--category purpose --labels a,a", "labels must be different"),
         (8, "--category purpose --labels none.csv", "labels cannot be read from"),
         (2, f"{LABELS} --keep-tally t", "keep-tally must be left out with"),
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COLUMNS_NOTE = (
     "Each range is from the smallest to the largest value over the assumed densities. Mean, median "
-    "and 90th percentile are for queries centred on people; the last column is the mean for "
+    "and 90th percentile are for queries centred on people; mean error at random is the mean for "
     "queries at random locations."
 )
 """Explanation of the columns of `range_columns`."""

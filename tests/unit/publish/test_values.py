@@ -180,8 +180,8 @@ def test_values_are_numbers_wherever_the_records_lie(column, is_read):
     [
         ({"fare": (60, 0)}, "value 'fare' must have a lower and a larger upper bound"),
         ({"fare": (0, 0)}, "value 'fare' must have a lower and a larger upper bound"),
-        ({"fare": (0, float("inf"))}, "value 'fare' must have bounds of at most"),
-        ({"fare": (0, 10**300)}, "value 'fare' must have bounds of at most"),
+        ({"fare": (0, float("inf"))}, "value 'fare' must have finite bounds, of at most"),
+        ({"fare": (0, 10**300)}, "value 'fare' must have finite bounds, of at most"),
         ({"fare": 60}, "values must have two bounds for each column"),
         ({"fare": ("low", "high")}, "values must have two numbers as bounds"),
         (["fare", 0, 60], "values must"),
