@@ -369,7 +369,7 @@ def try_here(group: str, share: str) -> int:
     # Whole functions, since survivors are listed by function.
     functions = list(dict.fromkeys(place.change.function for place in places.values()))
     first, step = map(int, share.split("/"))
-    chosen = set(functions[first::step])
+    chosen = set(functions[first % step :: step])
     trials = Trials({name: at for name, at in places.items() if at.change.function in chosen})
     # Both tiers, and no further test after one that fails.
     options = [
