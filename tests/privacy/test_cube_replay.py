@@ -20,7 +20,7 @@ from psd.curator.points import SlicedNodes
 from psd.errors import BudgetError, ParameterError
 from psd.privacy.budget import Budget
 from psd.privacy.count_noise import CountNoise
-from psd.privacy.loss import NANO
+from psd.privacy.loss import NANO, PICO
 from psd.privacy.unit import PrivacyUnit
 from psd.publish.drawing import cube_terms, draw_cube
 from psd.space.box_tree import check_tree
@@ -379,6 +379,17 @@ def test_noise_of_all_records_of_a_unit_is_taken_without_a_cap():
     space = Space(2, 4, user(4, 1), "series", LOSS)
     curator = space.curator([(0, 0)], RecordingSampler(), cap=None, squared_sensitivity=16)
     assert curator.noise.squared_sensitivity == 16
+
+
+def test_the_variance_of_a_count_is_that_of_the_noise_of_its_slices():
+    """Half of the squared sensitivity over rho, k min(k, M t) = 4 t for t slices."""
+    curator = Space(2, 4, user(4, 1), "series", LOSS).curator([], RecordingSampler())
+    short, long = curator.cut(curator.root(["time"]), {"time": [1]}), curator.root()
+    rho = np.array([LOSS.rho // 2, LOSS.rho // 4])
+    expected = np.array([4, 12]) * PICO / (2 * rho)
+    assert curator.noise_variance(short, rho) == pytest.approx(expected)
+    assert curator.noise_variance(short, rho[0]) == pytest.approx([1, 3] * expected[:1])
+    assert curator.noise_variance(long, rho[0]) == pytest.approx(4 * expected[:1])
 
 
 @pytest.mark.parametrize(("bound", "slices"), [(1, 3), (2, 4)])

@@ -9,7 +9,7 @@ import pytest
 from psd.errors import BudgetError, LedgerError, ParameterError
 from psd.ingest.columns import Columns, reading_of
 from psd.ledger.charges import Charge, Dataset
-from psd.ledger.extents import BY_FIELDS, Extent, Region
+from psd.ledger.extents import BY_FIELDS, ChargedSlices, Extent, Region
 from psd.ledger.state import LedgerState
 from psd.privacy.loss import Loss
 from psd.privacy.unit import PrivacyUnit
@@ -233,3 +233,11 @@ def test_a_fault_counts_where_its_build_does_if_too_little_is_left_everywhere(su
     assert state_of([PRICED], charge("priced", 1001, bounds=WEST)).fault_charge(
         "priced", other, None
     ).loss == Loss.pure(0)
+    # Slices of a stream are disjoint as well.
+    first, second = (
+        ChargedSlices(column="t", time_zone="UTC", rules="a", by="hour", spans=(span,))
+        for span in ((0, 3), (4, 7))
+    )
+    state = state_of([PRICED], charge("priced", 1001, slices=first))
+    fault = state.fault_charge("priced", request(0, slices=second), None)
+    assert (fault.loss.epsilon, fault.slices) == (51, second)
