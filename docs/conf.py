@@ -1,4 +1,4 @@
-"""The site: `sphinx-build -W docs build/site`, with the extra ``docs``; nothing is downloaded.
+"""The site: `sphinx-build -W -j auto docs build/site`, with the extra ``docs``; offline.
 
 Pages are those that the repository shows as well. Links that leave docs/ lead to their page of the
 site where there is one (``ROOT_PAGES``), else to the source.

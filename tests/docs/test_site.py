@@ -30,8 +30,8 @@ def site(tmp_path_factory):
     """Folder of a site that is built once, and what the build printed."""
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "work",
-         DOCS, folder / "html"],
+        [sys.executable, "-m", "sphinx", "-q", "-W", "-j", "auto", "--keep-going",
+         "-d", folder / "work", DOCS, folder / "html"],
         cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )  # fmt: skip
     # A kernel says that it is reached on this machine alone.
