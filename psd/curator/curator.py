@@ -409,8 +409,10 @@ class Curator:
         with self._lock:
             growing, points = self._layer_of(cells)
             # Outside the boundary there is nothing to ask: 0, without a draw and without a charge.
-            inside, counts = self._inside_boundary(growing, cells), np.zeros(len(cells), np.int64)
-            cells, loss = cells[inside], loss[inside]
+            inside = self._inside_boundary(growing, cells)
+            is_all = bool(inside.all())
+            if not is_all:
+                cells, loss = cells[inside], loss[inside]
             if growing.loss[cells.nodes].any():
                 raise ParameterError("a cell is counted twice; measure once with the sum")
             self._charge("count", cells, loss)
@@ -426,7 +428,7 @@ class Curator:
                 # Each noisy pair sums to the count. Rounding reads noisy sums alone; rounded down,
                 # each count would be half a record too small.
                 sums, whole = drawn.reshape(parts.shape), weight * values
-                noisy = (sums.sum(axis=(1, 2)) + whole // 2) // whole
+                noisy: NDArray[np.int64] = (sums.sum(axis=(1, 2)) + whole // 2) // whole
             else:
                 noisy = np.empty(len(cells), np.int64)
                 # Cells of few slices need less noise than those of many, see `noises_by`.
@@ -434,6 +436,9 @@ class Curator:
                     drawn = self._sampler.draw(count_mechanism(noise, true[at], loss[at]))
                     noisy[at] = drawn
             growing.measure(cells.nodes, noisy, loss, sums)
+            if is_all:
+                return noisy
+            counts = np.zeros(len(inside), np.int64)
             counts[inside] = noisy
             return counts
 
@@ -547,10 +552,10 @@ class Curator:
 
     def _noises(
         self, growing: GrowingTree, nodes: Integers
-    ) -> Iterator[tuple[CountNoise, Integers]]:
+    ) -> Iterator[tuple[CountNoise, Integers | slice]]:
         """Noise of nodes of equally many slices, and the places of these nodes. Public."""
         # With a cap time is the first axis.
-        slices = np.full(len(nodes), self.axes[0].size if self.axes else 1)
+        slices = np.broadcast_to(self.axes[0].size if self.axes else 1, nodes.shape)
         if growing.axes and growing.axes[0] is self.axes[0]:
             slices = growing.spans[nodes, 1] - growing.spans[nodes, 0]
         yield from noises_by(self.noise, self._cap, slices)

@@ -119,7 +119,7 @@ class CubeTree(Tree):
         volume: Floats = places.astype(np.float64) * self.lengths.prod(axis=1)
         return volume
 
-    def _noises(self) -> Iterator[tuple[CountNoise, Integers]]:
+    def _noises(self) -> Iterator[tuple[CountNoise, Integers | slice]]:
         """Noise of nodes of equally many slices, which the first axis has if there is a cap."""
         yield from noises_by(self.noise, self.cap, self.lengths[:, 0])
 
@@ -140,10 +140,10 @@ class CubeTree(Tree):
 
 def noises_by(
     noise: CountNoise, cap: SliceCap | None, slices: Integers
-) -> Iterator[tuple[CountNoise, Integers]]:
+) -> Iterator[tuple[CountNoise, Integers | slice]]:
     """Noise of cells of each number of slices (n,), with their places; `noise`: of all slices."""
     if cap is None:
-        yield noise, np.arange(len(slices))
+        yield noise, slice(None)  # a view: a fixed grid has millions of cells
         return
     for number in np.unique(slices).tolist():
         of_cell = replace(noise, squared_sensitivity=cap.squared_sensitivity(number))
