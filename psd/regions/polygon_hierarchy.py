@@ -191,8 +191,8 @@ def hierarchy_from_polygons(
     area = shapely.box(*domain.bounds)  # what regions must cover
     if boundary is not None:
         area = boundary.shape.intersection(area)
-    overlaps = check_overlaps(polygons, levels[-1].ids, tolerance)
-    gap = gap_between(polygons, area, tolerance)
+    overlaps, overlap = check_overlaps(polygons, levels[-1].ids, tolerance)
+    gap = gap_between(polygons, area, tolerance, overlap)
     if gap is not None and gaps == "refuse":
         raise ParameterError(
             f"regions must cover the {'bounds' if boundary is None else 'boundary'}, got "
@@ -212,6 +212,8 @@ def hierarchy_from_polygons(
         elsewhere=elsewhere,
         overlaps=overlaps,
     )
+    if not elsewhere:
+        vars(geometry)["_sides"] = sides
     return RegionHierarchy(domain=domain, levels=levels, geometry=geometry)
 
 

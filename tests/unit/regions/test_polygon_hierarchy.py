@@ -113,6 +113,26 @@ def test_levels_nest_by_area_or_by_the_one_parent_of_each_region(subtests):
     refused(subtests, ParameterError, tables, lambda low: hierarchy([table(), low], ids=ids))
 
 
+def test_a_gap_is_found_beside_overlaps_of_a_larger_area():
+    """Sums of areas alone would say that nothing is missing."""
+    with_hole = shapely.box(4, 0, 8, 8) - shapely.box(6, 6, 6.5, 6.5)
+    beyond = shapely.box(0, 0, 4, 9)
+    for west, east, gap in (
+        (HALVES[0], HALVES[1], False),
+        (shapely.box(0, 0, 4.05, 8), HALVES[1], False),
+        (shapely.box(0, 0, 4.05, 8), with_hole, True),
+        (HALVES[0], with_hole, True),
+        (beyond, with_hole, True),
+        (beyond, HALVES[1], False),
+        (shapely.box(0, 0, 3.95, 8), HALVES[1], False),
+    ):
+        if gap:
+            with pytest.raises(ParameterError, match=r"cover the bounds, got 0\.39% of"):
+                hierarchy(table([west, east]), tolerance=0.1)
+        else:
+            assert len(hierarchy(table([west, east]), tolerance=0.1).levels[-1]) == 2
+
+
 def test_gaps_are_judged_inside_the_boundary_or_are_a_region_of_each_level():
     outline = gpd.GeoSeries([shapely.box(0, 0, 7, 8)], crs="EPSG:3857")
     boundary = Boundary.from_polygons(outline, PLANE)
