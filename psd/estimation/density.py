@@ -129,12 +129,15 @@ def raster_mesh(
         boxes = tree.boxes[leaves[chunk]] * scale
         for axis, of_axis in enumerate(used):
             for end in _strip_ends(boxes, axis, strips):
+                # The line at or before each end, and the next one unless the end lies on a line.
                 place = np.clip(end - window[axis], 0, len(of_axis) - 1)
                 line = place.astype(np.int64)
                 of_axis[line] = True
                 of_axis[line + (place > line)] = True
+        # Once all lines are used, further leaves add none.
         if all(of_axis.all() for of_axis in used):
             break
+    # The sides of the window are lines of every mesh.
     for of_axis in used:
         of_axis[[0, -1]] = True
     x, y = (window[axis] + np.flatnonzero(of_axis) for axis, of_axis in enumerate(used))
@@ -203,6 +206,7 @@ class SmoothDensity:
         boxes = self.tree.boxes[leaf]
         sides, middle = boxes * self.scale, (np.arange(PARTS) + 0.5) / PARTS
         width = sides[:, 2:] - sides[:, :2]
+        # A window as large as the leaf around the middle of each part, (n, PARTS) along each axis.
         low, high = (
             [
                 np.clip(sides[:, axis, None] + width[:, axis, None] * place, 0, DENSITY_RASTER)
@@ -220,6 +224,7 @@ class SmoothDensity:
         area = (high[1] - low[1])[:, :, None] * (high[0] - low[0])[:, None, :]
         density = np.where(mass > self.least, mass, 0.0) / area
         total = density.sum(axis=(1, 2), keepdims=True)
+        # Without records around, all parts are equal; and some share is spread evenly in any leaf.
         even = 1 / PARTS**2
         smooth = np.where(total > 0, density / np.where(total > 0, total, 1.0), even)
         shares: Floats = (1 - EVEN_SHARE) * smooth + EVEN_SHARE * even
@@ -242,6 +247,7 @@ class SmoothDensity:
             for part in range(1, PARTS):
                 inside += strips[:, part] * covered[part]
             corner = np.flatnonzero(~(through[0] | through[1]))
+        # Boxes with a corner inside their leaf: overlaps with its rows and its columns, (n, PARTS).
         wide, tall = (
             np.ascontiguousarray(_overlap(low[corner, axis], high[corner, axis]).T)
             for axis in (0, 1)
@@ -258,6 +264,8 @@ class SmoothDensity:
         from_lattice: CoordinateTransform,
     ) -> Floats:
         """Share of each leaf's count in a polygon, by its parts; see `Density`."""
+        # Rows of each leaf, (n PARTS,), then the parts of each row, (n PARTS^2,), row by row from
+        # the south.
         rows = _strip_boxes(tree.boxes[node].astype(np.float64), 1)
         parts = _strip_boxes(rows, 0)
         in_rows = divide_outlines(outlines, np.repeat(which, PARTS), from_lattice(rows))
@@ -366,6 +374,7 @@ def _summed_mass(batches: Iterable[tuple[Floats, Floats]], mesh: RasterMesh) -> 
     lines around it; adding up twice along each axis makes the ramps, whatever the batches.
     """
     corners, columns = np.zeros(mesh.shape), mesh.shape[1]
+    # Slopes that begin at each line: sums along both axes are the slopes that hold there.
     for boxes, mass in batches:
         (column, across), (row, along) = (
             _ramps(mesh, axis, boxes, mass.shape[1]) for axis in (0, 1)
@@ -410,6 +419,7 @@ def _strip_ends(boxes: Floats, axis: int, strips: int) -> tuple[Floats, Floats]:
     else:
         edges = _strip_edges(boxes, axis)
         low, high = edges[:, :-1], edges[:, 1:]
+    # Thinner strips become the raster cell in which they begin.
     is_thin = high - low < 1
     cell = np.minimum(np.floor(low), DENSITY_RASTER - 1)
     return np.where(is_thin, cell, low), np.where(is_thin, cell + 1, high)
@@ -438,6 +448,7 @@ def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
     # By area first, which stays where the covariate says that nobody is.
     share[1:] = area[1:] / area[tree.parent[1:]]
     if covariate is not None:
+        # Where the parent has mass, by mass.
         mass = covariate.mass(tree.boxes)
         parent_mass = mass[tree.parent[1:]]
         share[1:] = np.where(
@@ -498,6 +509,7 @@ class CovariateDensity:
             mass += np.bincount(part.owner, inside, len(node))
             size = (part.boxes[:, 2:] - part.boxes[:, :2]).prod(axis=1) * part.fraction
             covered += np.bincount(part.owner, size, len(node))
+        # Where a leaf has no mass, the share of its area answers.
         return _share(mass, covariate.mass(leaf), covered / area)
 
 
@@ -530,6 +542,7 @@ def covariate_error(tree: Tree, estimates: Estimates, share: Floats, even: Float
         _Products,
         [_products_of(tree, estimates, share, even, parents) for parents in family_batches(tree)],
     )
+    # Sums of products by level, (levels,).
     levels = len(tree.levels)
     along = sum_by(products.level, products.along, levels)
     square = sum_by(products.level, products.square, levels)

@@ -421,6 +421,7 @@ def _medians(
         counts = medians()
         recall(cache, ("top",), (first.stop,), lambda: [counts[first]])
         return counts
+    # Inner nodes whose children stand in the first levels.
     above = np.unique(tree.parent[1 : first.stop]).astype(np.int64)
     [top] = recall(cache, ("top",), (first.stop,), lambda: [medians(above)[first]])
     return medians(zone.opened, top)
@@ -503,6 +504,7 @@ def _cut_cells(tree: Tree, boxes: Floats) -> tuple[Integers, Integers]:
         # Level by level, pairs of a box and a node that it may cut.
         cell, query = tree.boxes[node], boxes[box]
         low, high = cell[:, :2], cell[:, 2:]
+        # Cells that a box meets are cut if a side of the box lies inside them.
         met = ((low < query[:, 2:]) & (high > query[:, :2])).all(axis=1)
         cut = np.flatnonzero(met & ((query[:, :2] > low) | (query[:, 2:] < high)).any(axis=1))
         box, node = box[cut], node[cut]
@@ -535,6 +537,7 @@ def _cells_on(tree: Tree, scale: Floats, around: Integers) -> tuple[Integers, In
             np.clip(line - south, 0, rows).astype(np.int64)
             for line in (np.floor(cell[:, 1]) - 1, np.ceil(cell[:, 3]) + 1)
         )
+        # Covered raster cells of each widened box, by the corners of the summed cover.
         met = sums[y1, x1] - sums[y0, x1] - sums[y1, x0] + sums[y0, x0] > 0
         node = node[met]
         is_leaf = tree.is_leaf[node]
@@ -554,6 +557,7 @@ def _summed_cover(around: Integers) -> NDArray[np.int32]:
         np.add.at(cover, (row, column), np.int32(sign))
     for axis in (0, 1):
         np.cumsum(cover, axis=axis, out=cover)
+    # Sums from the south-west corner, with a row and a column of zeros before the first.
     sums = np.zeros_like(cover)
     sums[1:, 1:] = cover[:-1, :-1] > 0
     for axis in (0, 1):

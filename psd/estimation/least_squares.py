@@ -177,6 +177,7 @@ def published_covariance(
     # What a family lacks is shared in proportion to these variances.
     slope = np.divide(variance, np.maximum(total, _TINY, out=part), out=measured)
     slope = np.where(total > 0, slope, estimates.slope)
+    # Families with a cell that was not measured keep the slopes of least squares.
     if unknown.any():
         beside = _family_total(tree, unknown.astype(np.float64)) > 0
         slope = np.where(beside, estimates.slope, slope)
@@ -189,6 +190,7 @@ def published_covariance(
         np.maximum(total, 0.0, out=total)
         total *= np.square(slope, out=part)
         of_node += total
+    # From the root down, since each level adds to the variances of the one above.
     of_node[0] = estimates.variance[0]
     for level in tree.levels[1:] if of_nodes else ():
         of_node[level] += slope[level] ** 2 * of_node[tree.parent[level]]
@@ -265,6 +267,7 @@ def settled_variance(
     settled = below_variance.copy()
     usable = np.isfinite(variance) & np.isfinite(below_variance)
     usable &= (variance > 0) & (below_variance > 0)
+    # Cells whose counts have equal variances are compared among themselves.
     values = variance[usable]
     for level_variance in values[distinct_values(values)[0]]:
         group = np.flatnonzero(usable & (variance == level_variance))
@@ -305,6 +308,7 @@ def project_non_negative(
     """Project families onto counts not below 0 from the root: clipping would add up to a bias."""
     count = signed.copy()
     count[0] = max(count[0], 0.0)
+    # Every cell may give and take a little, but for those without an occupied leaf.
     least = np.full(len(tree), LEAST_SLOPE)
     if empty is not None:
         occupied = tree.is_leaf & ~empty
@@ -312,6 +316,7 @@ def project_non_negative(
             occupied[tree.parent[level][occupied[level]]] = True
         least[~occupied] = 0.0
     slope = np.maximum(slope, least)
+    # From the root down: each family gets the settled count of its parent.
     for level in tree.levels[:-1]:
         kids = _children_of(tree, level)
         owner = tree.parent[kids] - level.start
@@ -330,6 +335,7 @@ def project_families(
     while True:
         # Who would fall below 0 stays there, and the others share what is missing, again.
         open_slopes = np.where(left, slopes, 0.0)
+        # What each family lacks, (families,), is shared by the slopes of those that are left.
         missing = totals - sum_by(owner, np.where(left, values, 0.0), len(totals))
         room = sum_by(owner, open_slopes, len(totals))
         step = missing / np.where(room > 0, room, 1.0)
@@ -373,6 +379,7 @@ def round_counts(tree: Hierarchy, count: Floats, uniform: float) -> Floats:
         start[level] = start[parent] + before - before[first]
     start, stop = start, start + size
     leaves = np.flatnonzero(tree.is_leaf)
+    # Counts of leaves in the order of that line, in which every subtree is a range.
     length = np.zeros(len(leaves))
     length[start[leaves]] = count[leaves]
     # One line of leaves, cut at whole numbers: sums of neighbours are off by less than 1.

@@ -100,6 +100,7 @@ def normalise(low: Floats, step: Floats, value: Floats) -> Likelihood:
     value = value / np.maximum(value.max(axis=0), TINY)
     # Floats of whole numbers: integers would be converted again and again.
     number = np.arange(len(value), dtype=np.float64)[:, None]
+    # Moments in points of the grid; a deviation is at least half a point.
     total = np.maximum(_sum(value), TINY)
     position = _sum(value * number) / total
     spread = np.maximum(_sum(value * number**2) / total - position**2, 0.25)
@@ -115,6 +116,7 @@ def normalise(low: Floats, step: Floats, value: Floats) -> Likelihood:
 
 def _sum(values: Floats) -> Floats:
     """Sum over points, (n,), in numpy's order of a row, so that releases keep their bits."""
+    # Full groups of rows lane by lane, the lanes in pairs, and at last the rows that are left.
     even = len(values) - len(values) % _LANES
     lane = values[:_LANES].copy()
     for start in range(_LANES, even, _LANES):
@@ -129,12 +131,14 @@ def _sum(values: Floats) -> Floats:
 
 def join_pair(a: Likelihood, b: Likelihood) -> Likelihood:
     """Likelihood of the sum of two parts under the prior of a division."""
+    # Both on the coarser of their steps, so that their sums lie on one grid.
     step = np.maximum(a.step, b.step)
     of_a, of_b = _resample(a, step), _resample(b, step)
     low = a.low + b.low
     sums = points(low, step, 2 * LIKELIHOOD_POINTS - 1)
     scale = np.minimum(sums, scale_free(a, b), out=sums)
     np.maximum(scale, step / 2, out=scale)
+    # What is likely if one part holds nothing and the other one all.
     zero_a = np.where(a.low == 0, of_a[0], 0.0)
     zero_b = np.where(b.low == 0, of_b[0], 0.0)
     one_sided = zero_a * of_b + zero_b * of_a
@@ -162,11 +166,13 @@ def _resample(message: Likelihood, step: Floats) -> Floats:
     """Values on a coarser step from the same low end: means, so that nothing slips through."""
     size = len(step)
     sums = np.zeros((LIKELIHOOD_POINTS + 1, size))
+    # Running sums, so that a mean over any interval is one difference.
     sums[1:] = np.cumsum(message.value.T, axis=0)
     if np.array_equal(step, message.step):
         # As below where edges are the points themselves.
         sums[-1] = sums[-2] + (sums[-1] - sums[-2])
         return np.asarray(np.diff(sums, axis=0))
+    # Edges half a coarse step around each coarse point, in fine points; the first begins at 0.
     edges = (np.arange(LIKELIHOOD_POINTS + 1) - 0.5)[:, None] * (step / message.step) + 0.5
     edges[0] = 0.0
     below = _interpolate(sums, np.minimum(edges, LIKELIHOOD_POINTS), np.arange(size), size)
@@ -184,6 +190,7 @@ def _interpolate(
     np.floor(base, out=base)
     at *= stride
     at += start
+    # A straight line between the two points around each position.
     flat = values.ravel()
     left = flat.take(at)
     at += stride
@@ -226,6 +233,7 @@ class Shared:
         starts = np.cumsum(sizes) - sizes
         for part, start, size in zip(parts, starts.tolist(), sizes.tolist(), strict=True):
             joined.put(slice(start, start + size), part.distinct)
+        # Numbers of a part move behind those of the parts before.
         kinds = [part.kind + start for part, start in zip(parts, starts, strict=True)]
         return cls(distinct=joined, kind=np.concatenate([np.empty(0, np.int64), *kinds]))
 
@@ -265,6 +273,7 @@ def subtree_likelihoods(
     last: LevelLikelihoods | None = None,
 ) -> list[LevelLikelihoods]:
     """Likelihood of every node's count given its subtree, by level; last: of the last level."""
+    # From the leaves up: each level is made of the likelihoods of the level below.
     result = [] if last is None else [last]
     below = levels[-1]
     for level in reversed(levels[: len(levels) - len(result)]):
@@ -284,6 +293,7 @@ def subtree_likelihoods(
             families.append(
                 Family(nodes=nodes, kids=kids, halves=halves if len(kids) > 2 else None)
             )
+        # Groups one after another, put back in the order of the nodes.
         together = Shared.concatenate(parts)
         order = np.empty(len(together.kind), np.int64)
         order[np.concatenate(groups) - level.start] = together.kind
@@ -305,6 +315,7 @@ def join_halves(parts: list[Shared]) -> Halves:
 
 def _join_two(a: Shared, b: Shared) -> Shared:
     """Likelihood of the sum of two parts of some nodes."""
+    # Pairs of likelihoods that occur, each joined once.
     size = len(b.distinct.low)
     first, kind = _distinct(a.kind * size + b.kind, len(a.distinct.low) * size)
     # Those whose first part has the finer points come first: whole batches then keep the points of
@@ -327,6 +338,7 @@ def _leaf_likelihoods(estimates: Estimates, noisy: NoisyCounts, leaves: Integers
     variance = np.where(is_measured, estimates.upward_variance[leaves], estimates.variance[leaves])
     # A leaf that was not measured has what the other counts say of it.
     center = np.where(is_measured, noisy.count[leaves], estimates.signed[leaves])
+    # Leaves with equal numbers share one likelihood.
     first, kind = _distinct_rows(center, rate, variance)
     distinct = Likelihood.empty(len(first))
     for rows in batches(len(first)):
@@ -363,6 +375,7 @@ def _include_noisy_counts(joined: Shared, noisy: NoisyCounts, nodes: Integers) -
 
 def _distinct_rows(*columns: NDArray[np.float64 | np.int64]) -> tuple[Integers, Integers]:
     """Index of an example of each distinct row, and which of them each row is."""
+    # Columns one by one: a code of the rows so far, and of the next column.
     first, kind = np.zeros(1, np.int64), np.zeros(len(columns[0]), np.int64)
     for column in columns:
         # Numbers that are equal where values are, below a limit: differences if they are few.
@@ -380,6 +393,7 @@ def _distinct_rows(*columns: NDArray[np.float64 | np.int64]) -> tuple[Integers, 
 def _distinct(code: Integers, limit: int) -> tuple[Integers, Integers]:
     """Index of an example of each distinct code below a limit, and which of them each is."""
     if limit <= _TABLE * len(code):
+        # A table by code holds one place of each, which takes less time than a sort.
         example = np.full(limit, -1)
         example[code] = np.arange(len(code))
         used = np.flatnonzero(example >= 0)

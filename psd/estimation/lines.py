@@ -78,6 +78,7 @@ def common_variance_by_width(
     gradually. A width whose own mean is well above 0 has that mean if it is larger.
     """
     halved = levels_halved(tree, divisions.node, axis, lattice)
+    # Sums over pairs of cells on one line, by how often their width was halved; (WIDTHS,).
     product, counts, square, pairs = np.zeros((4, WIDTHS))
     for first, second in _pairs(tree, divisions, axis, lattice):
         value = divisions.deviation[first] * divisions.deviation[second]
@@ -108,6 +109,7 @@ def common_variance_by_width(
                 share, best, strength = along / length, pattern, along
     if share < SEEN_SHARES[0]:
         return np.zeros(WIDTHS)
+    # A width whose own mean is far above its error keeps that mean if it is larger.
     result = min(share, 1.0) * best
     seen = mean > SEEN_ERRORS * deviation
     result[usable] = np.maximum(result[usable], np.where(seen, mean, 0.0))
@@ -118,6 +120,7 @@ def has_unshared_lines(tree: Tree, along: tuple[Divisions, Divisions]) -> bool:
     """Whether few cells share lines, as at quantiles: less than half of them cut in the middle."""
     number = sum(len(divided.node) for divided in along)
     middle = 0
+    # A line counts as in the middle within a small part of the width, or half a lattice cell.
     for axis, divided in enumerate(along):
         low, high = (tree.boxes[divided.node, side].astype(np.int64) for side in (axis, axis + 2))
         off = np.abs(2 * divided.line - low - high)
@@ -130,6 +133,7 @@ def _pairs(
 ) -> Iterator[tuple[Integers, Integers]]:
     """Indices of divisions of one size on one line, some cells apart."""
     across, along = (levels_halved(tree, divisions.node, a, lattice) for a in (axis, 1 - axis))
+    # Place of each cell along its line, in cells of its own size.
     low = tree.boxes[divisions.node, 1 - axis].astype(np.float64)
     rank = np.rint(low / lattice[1 - axis] * 2.0**along).astype(np.int64)
     if not len(rank):
@@ -154,6 +158,7 @@ def _pairs(
                 hit = np.flatnonzero(later)
                 yield order[hit], order[hit + later[hit]]
             return
+    # Equal codes, or numbers that do not fit into one word: each lag by a search.
     code = distinct_values(key)[1] * apart + rank
     order = np.argsort(code)
     code = code[order]
@@ -182,13 +187,16 @@ def line_squares(
     """
     result, is_divided = np.zeros(len(tree)), np.zeros((2, len(tree)), bool)
     parts = np.ones((2, len(tree)))
+    # Sum of the squared shares of both halves along each axis; 1 where it is not divided.
     for axis, divided in enumerate(along):
         is_divided[axis, divided.node] = True
         parts[axis, divided.node] = divided.share**2 + (1 - divided.share) ** 2
+    # A move over the line changes both of its halves, each divided along the other axis.
     for axis, divided in enumerate(along):
         variance = common[axis][levels_halved(tree, divided.node, axis, lattice)]
         variance = 4 * divided.share * (1 - divided.share) * variance
         result[divided.node] += 2 * parts[1 - axis, divided.node] * variance
+    # Only of cells with as many children as their divisions make.
     halved = tree.children == 2 ** is_divided.sum(axis=0)
     return np.where(halved, result, 0.0)
 
@@ -240,6 +248,7 @@ def _agreement(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, 
     total, of_counts, square = (
         np.bincount(width, values, WIDTHS)[:WIDTHS] for values in (products, counts, products**2)
     )
+    # Less some errors, so that noise alone shows no agreement.
     least = np.maximum(np.abs(total) - SEEN_ERRORS * np.sqrt(square), 0.0)
     mean = np.where(of_counts > 0, least, 0.0) / np.where(of_counts > 0, of_counts, 1.0)
     return np.copysign(np.minimum(mean, 1.0), total)
@@ -328,6 +337,7 @@ def line_deviation(
     """
     if not pattern.is_seen and not _has_own_lattice(domain):
         return None
+    # NaN stays where a node has no count; inner nodes stay 0.
     deviation = np.where(np.isnan(count), np.nan, np.zeros((2, 1)))
     leaves = np.flatnonzero(tree.is_leaf & ~np.isnan(count))
     for start in range(0, len(leaves), _LEAVES_PER_BATCH):
@@ -371,6 +381,7 @@ def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Flo
     leaves = np.flatnonzero(tree.is_leaf)
     if not step.step and not _has_own_lattice(domain):
         return result
+    # Both axes must show the step, so what they show is multiplied.
     for start in range(0, len(leaves), _LEAVES_PER_BATCH):
         leaf = leaves[start : start + _LEAVES_PER_BATCH]
         product = np.ones(len(leaf))
@@ -507,8 +518,10 @@ def _regress(families: _Families, step: float) -> tuple[float, float, float]:
         density, above = (
             (np.ceil(high / step) - np.ceil(low / step)) / (high - low) for low, high in ends
         )
+        # How much denser in multiples a child is than its cell; 0 for a cell without any.
         excess = np.where(above > 0, density / np.where(above > 0, above, 1.0) - 1, 0.0)
         pattern = families.share * excess * families.weight
+        # Sums of each family, and of the families in one column or row, which may deviate together.
         terms.append(sum_by(families.family, families.deviation * pattern, families.number))
         by_column.append(sum_by(families.columns[axis], terms[-1], families.number))
         square += float((families.share * excess * pattern * families.count).sum())

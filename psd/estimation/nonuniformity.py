@@ -210,6 +210,7 @@ def fit_dispersion(
         [family_moments(tree, estimates, share, parents) for parents in family_batches(tree)],
     )
     cluster_size = _fit_cluster_size(moments, len(tree.levels))
+    # What clusters and lines explain is taken from the squares before the rest is estimated.
     excess = moments.excess - cluster_size * moments.parts * moments.count
     parts, levels = moments.parts, len(tree.levels)
     if by_lines is not None:
@@ -219,6 +220,7 @@ def fit_dispersion(
         parts = np.maximum(parts - lines, parts / 3)
     squares = parts * moments.square
     phi = np.zeros(levels)
+    # Families that are divided along x, then those along y; the larger value holds.
     for axis in (1, 2):
         divided = np.flatnonzero(moments.across & axis)
         level, of_families = moments.level[divided], squares[divided]
@@ -230,6 +232,7 @@ def fit_dispersion(
         part, limit = np.maximum(LARGEST_FAMILY, FEW_FAMILIES / families), size
         for _ in range(_ROUNDS // 2):
             limit = (part * sum_by(level, np.minimum(size, limit), levels))[level]
+        # A family above the limit counts as one at the limit.
         weight = np.where(size > limit, limit / np.where(size > limit, size, 1.0), 1.0)
         values = (weight * excess[divided], weight * of_families, np.ones(len(level)))
         of_levels = [sum_by(level, value, levels) for value in values]
@@ -247,6 +250,8 @@ def family_moments(tree: Tree, estimates: Estimates, share: Floats, parents: Int
 
     size, parts = len(parents), sum_by(owner, g * (1 - g), len(parents))
     count, noise = sum_by(owner, value, size), sum_by(owner, variance, size)
+    # Families drop out if a child was not measured or one is expected to have all; 0 for
+    # infinities.
     used = np.flatnonzero(np.isfinite(noise) & (parts > 0))
     variance = np.where(np.isfinite(variance), variance, 0.0)
     noise = np.where(np.isfinite(noise), noise, 0.0)
@@ -254,6 +259,7 @@ def family_moments(tree: Tree, estimates: Estimates, share: Floats, parents: Int
     # add to the squares is that of e - g E: v - 2 g v + g^2 V.
     added = sum_by(owner, variance * (1 - 2 * g), size) + sum_by(owner, g**2, size) * noise
     squares = sum_by(owner, (value - g * count[owner]) ** 2, size)
+    # Axes along which the children are narrower than their parent: 1 for x, 2 for y.
     first = tree.boxes[tree.first_child[parents]]
     narrower = (first[:, 2:] - first[:, :2]) < (tree.boxes[parents, 2:] - tree.boxes[parents, :2])
     return Moments(

@@ -118,16 +118,19 @@ def posterior_counts(
     """
     noisy = _noisy_counts(tree, scale, empty)
     count = np.zeros(len(tree))
+    # In a zone only the children of opened nodes get a count, and others stay NaN.
     if opened is not None:
         count.fill(np.nan)
         first, children = tree.first_child[opened], tree.children[opened]
         count[first.repeat(children) + ranges(0 * opened, children)] = 0.0
     count[0] = max(float(estimates.signed[0]), 0.0)
     linear = _Linear(mean=estimates.upward, variance=estimates.upward_variance)
+    # Likelihoods of a whole large tree do not fit in memory: a top and parts below it.
     depth, parts = subtree_parts(tree, _MOST_KEPT if top is None else PART_NODES)
     if top is not None:
         count[: len(top)] = top
     elif depth:
+        # In the top the roots of the parts stand for all that is below them.
         above = tree.levels[: depth + 1]
         roots = [subtree_likelihoods(tree, estimates, noisy, part)[0] for part in parts]
         last = LevelLikelihoods(
@@ -136,6 +139,7 @@ def posterior_counts(
         joined = subtree_likelihoods(tree, estimates, noisy, above, last)
         _hand_down(joined, above, count, linear, reach)
     for part in parts:
+        # A part of which nothing is asked is left out.
         if len(part) > 1 and np.isnan(count[part[1]]).all():
             continue
         of_part = subtree_likelihoods(tree, estimates, noisy, part)
@@ -200,6 +204,7 @@ def _forest(trees: Sequence[Hierarchy]) -> tuple[Hierarchy, Integers]:
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(1, len(order) + 1)
     starts = np.cumsum([0, *(len(tree) for tree in trees[:-1])])
+    # Parents by their place; roots of trees are children of the common root.
     parent = np.concatenate(
         [
             np.append(0, place[start + tree.parent[1:]])
@@ -280,6 +285,7 @@ def _median_part(total: Floats, a: Likelihood, b: Likelihood) -> Floats:
     low, high = np.clip(low, 0.0, total), np.clip(high, 0.0, total)
     low, high = np.minimum(low, high), np.maximum(low, high)
     shares = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, SHARES_TRIED)
+    # Weights of the shares between are densities times the step; both ends weigh by themselves.
     weight = np.empty((len(total), SHARES_TRIED + 2))
     scale = np.maximum(np.minimum(total, scale_free(a, b)), TINY)
     weight[:, 1:-1] = a.at(shares) * b.at(total[:, None] - shares)
@@ -299,6 +305,7 @@ def _median(values: Floats, weights: Floats) -> Floats:
     rows = np.arange(len(values))
     sums = np.cumsum(weights, axis=1)
     half = sums[:, -1] / 2
+    # The value at which the running weight passes half, and how far into its interval.
     index = np.minimum((sums < half[:, None]).sum(axis=1), values.shape[1] - 1)
     before = np.where(index > 0, sums[rows, index - 1], 0.0)
     part = (half - before) / np.maximum(sums[rows, index] - before, TINY)
@@ -324,6 +331,7 @@ def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice
     size = _subtree_sizes(tree)
     depth = _halfway(tree, size)
     roots = tree.levels[depth]
+    # As many roots in a row as fit into one part, and at least one.
     ends = np.cumsum(size[roots])
     edges = [0]
     while edges[-1] < len(ends):

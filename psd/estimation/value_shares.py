@@ -205,6 +205,7 @@ def _likelihood(
         families = np.split(cells, np.flatnonzero(np.diff(owner[cells])) + 1)
         # Many families say no more than some of them, evenly taken.
         families = families[:: 1 + len(cells) // _LEARNT_FROM]
+        # Families one after another, each from its start, for sums by `reduceat`.
         starts = np.cumsum([0, *map(len, families[:-1])])
         cells = np.concatenate(families)
         e, n, v, unit = (each[cells] for each in (excess, records, noise, largest))
@@ -222,6 +223,7 @@ def _shrinkage(
     excess: Floats, noise: Floats, records: Floats, largest: Floats, posterior: Floats
 ) -> tuple[Floats, Floats]:
     """Part of each excess that is kept, and its variance; posterior: (pairs,), logarithm."""
+    # Pairs that matter, with weights of sum 1.
     weight = np.exp(posterior - posterior.max())
     likely = np.flatnonzero(weight > _LIKELY)
     weight = weight[likely] / weight[likely].sum()
@@ -234,5 +236,6 @@ def _shrinkage(
         spread = largest[some] * (within * n + between * n**2)
         part = spread / (spread + noise[some])
         kept[some] = weight @ part
+        # The kept part is itself uncertain: its variance over the pairs, by the squared excess.
         doubt[some] = (weight @ (part - kept[some]) ** 2) * excess[some] ** 2
     return kept, doubt
