@@ -118,6 +118,7 @@ class _Schedule:
         A slice with nearly enough records for the next level of regions is divided to it.
         """
         first, stop, slices = _spans(cells)
+        # Halvings that the records of a cell pay for.
         signal = curator.signal_to_noise(cells, counts, left)
         bits = np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         bits = np.maximum(bits, least)
@@ -133,8 +134,10 @@ class _Schedule:
         by_level = is_one & (reached > 0)
         is_first = ~is_one & (signal >= CUBE_TIME_FIRST * slices)
 
+        # Time first: all of its halvings, or half of them if they are many.
         halvings = np.ceil(of_time)
         halvings = np.where(halvings > CUBE_TIME_BITS, np.ceil(halvings / 2), halvings)
+        # No tier comes after this one if few halvings are left, or if these reach single cells.
         last = (bits <= CUBE_LAST_BITS) | (bits >= of_time + of_regions)
         wanted = np.minimum(np.where(last, bits, np.ceil(bits / 2)), _MOST_BITS)
         time, region = self._allocate(slices, stop - first, wanted)
@@ -164,10 +167,12 @@ class _Schedule:
         self, slices: NDArray[np.int64], regions: NDArray[np.int64], bits: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Halvings of time, which is ahead by some, and of regions, one by one to the longer."""
+        # Lengths, (n, 2), of time and of regions, beside those of both whole axes.
         length = np.stack([slices, regions], axis=1).astype(np.float64)
         whole = np.array([self.slices / 2.0**CUBE_TIME_OFFSET, self.axis.size])
         halves, left = np.zeros(length.shape, np.int64), bits.copy()
         while True:
+            # The axis that is longer in parts of its whole is halved, unless its length is 1.
             relative = np.where(length > 1, np.log2(length / whole), -np.inf)
             made = (relative.max(axis=1) > -np.inf) & (left >= 0.5)
             if not made.any():
@@ -181,6 +186,7 @@ class _Schedule:
         """Divide cells down to their next tier: time first. One cell stays one child."""
         time, axis = curator.axes[0], self.axis
         done, is_new = [], True
+        # In rounds: each cell is halved in time or in regions until nothing of its plan is left.
         while len(cells):
             first, stop, slices = _spans(cells)
             by_time = (plan.time > 0) & (slices > 1)
@@ -188,6 +194,7 @@ class _Schedule:
             by_region &= stop - first > 1
             is_due = ~by_time & ~by_region
             due = cells[is_due]
+            # A cell that was not divided gets one child in its stead, for the next count.
             done.append((curator.cut(due) if is_new else due, plan[is_due]))
             parts = []
             if by_time.any():

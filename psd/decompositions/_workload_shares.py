@@ -75,11 +75,13 @@ def class_boxes(name: str) -> Floats:
     steps = _SPREAD ** -np.arange(1.0, 5.0)
     # Fractional parts of the multiples of powers of one number fill a cube of four sides evenly.
     size, shape, *position = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]
+    # Sides between the two of the class, evenly, and ratios from 1 / aspect to aspect by their log.
     smallest, largest = np.sqrt(_AREAS[name])
     side = smallest + (largest - smallest) * size
     aspect = _ASPECT.get(name, _USUAL_ASPECT) ** (2 * shape - 1)
     width = np.minimum(side * np.sqrt(aspect), 1.0)
     sides = np.stack([width, side**2 / width], axis=1)
+    # Corners that leave room for the box, so that none is cut off.
     corner = np.stack(position, axis=1) * (1 - sides)
     return np.concatenate([corner, corner + sides], axis=1)
 
@@ -126,12 +128,14 @@ def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
         moved = np.maximum(shares * gain**_EXPONENT, _LEAST)
         shares = np.asarray(moved / moved.sum(axis=-1, keepdims=True), np.float64)
     best = shares[mean_variance(energies, shares).argmin()]
+    # Integers as a release has them; leaves keep some weight.
     *inner, last = np.rint(best * _WEIGHT_UNIT).astype(int).tolist()
     return (*inner, max(last, 1))
 
 
 def _start_shares(levels: int) -> Floats:
     """Shares on the leaves and on every set of one or two other levels; the rest near 0."""
+    # A level with itself is a set of one.
     inner = np.eye(levels)[:-1]
     pairs = (inner[:, None] + inner[None]).reshape(-1, levels)
     chosen = np.unique(np.minimum(pairs, 1.0), axis=0)

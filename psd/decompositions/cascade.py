@@ -269,11 +269,13 @@ def family_roughness(
     weight: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Factor on the signal of each cell, by how far its family's counts are from expected."""
+    # Number, total and mass of each family, (families,).
     _, family, size = np.unique(owner, return_inverse=True, return_counts=True)
     total, mass = np.bincount(family, counts), np.bincount(family, weight)
     # Of even density the counts of a family differ from their shares of its total by noise alone.
     mean, expected = total / size, total[family] * weight / mass[family]
     spread = np.bincount(family, (counts - expected) ** 2) / np.maximum(size - 1, 1)
+    # Variance beyond the noise: the more of it, the rougher the family and the lower its factor.
     excess = spread[family] - variance
     is_comparable = (size > 1)[family] & (mean[family] > 0)
     with np.errstate(divide="ignore", invalid="ignore"):

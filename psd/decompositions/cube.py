@@ -190,6 +190,7 @@ class Cube:
         """Divide space for each category if it pays; the loss left, and noisy counts or None."""
         labels = next((axis.size for axis in curator.axes if axis.name == "category"), 0)
         loss = int(left * Fraction(CUBE_LABEL_SHARE))
+        # Only if the records suffice for a division of space for each label.
         is_known = curator.noise.signal_to_noise(total, loss) >= CUBE_LABEL_SIGNAL * labels
         if not (len(curator.axes) > 1 and 1 < labels <= CUBE_LABELS and is_known and loss > 1):
             return left, None
@@ -272,6 +273,7 @@ class _Schedule:
     ) -> _Plan:
         """Halvings of axes and of space to the next tier of each cell, its loss, and the rest."""
         signal, lengths = curator.signal_to_noise(cells, counts, left), _lengths(cells)
+        # Halvings that the records of a cell pay for.
         bits = np.log2(np.maximum(signal / (self.signal * rough), 0.25))
         bits = np.maximum(bits, least)
 
@@ -315,6 +317,7 @@ class _Schedule:
         """Halvings of A further axes, (n, A), and both sides, (n,); time first where `is_first`."""
         assert cells.spans is not None  # of a layer over further axes
         step = np.array(curator.domain.cell_step)
+        # Sides and lengths of the cells, as they become by the halvings so far.
         sides = (cells.boxes[:, 2:] - cells.boxes[:, :2]).astype(np.float64)
         lengths = (cells.spans[:, 1::2] - cells.spans[:, 0::2]).astype(np.float64)
         whole = np.array(curator.domain.lattice)
@@ -325,6 +328,7 @@ class _Schedule:
         halves, quads = np.zeros(lengths.shape, np.int64), np.zeros(len(cells), np.int64)
         offset = np.where(is_first, np.inf, CUBE_TIME_OFFSET)[:, None]
         while True:
+            # The axis that is longest in parts of its whole is next; time wins where it is first.
             ahead = np.where(lengths > 1, np.log2(lengths / sizes) + offset, -np.inf)
             is_wide = (sides >= 2 * step).any(axis=1)
             of_space = np.where(is_wide, np.log2((sides / whole).max(axis=1)), -np.inf)
@@ -355,10 +359,12 @@ class _Plan(Rows):
 def _divide_tier(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, _Plan]:
     """Divide cells to their next tier, further axes first; a cell without records ends at once."""
     step = 2 * np.array(curator.domain.cell_step)
+    # Cells with no step in their plan get one child in their stead.
     stays = ~plan.halves.any(axis=1) & (plan.quads == 0)
     done = [(curator.cut(cells[stays]), plan[stays])]
     cells, plan = cells[~stays], plan[~stays]
     while len(cells):
+        # A round: the first axis that some cell is to be halved along, or space if there is none.
         axis = next((a for a in range(len(curator.axes)) if plan.halves[:, a].any()), None)
         which = plan.quads > 0 if axis is None else plan.halves[:, axis] > 0
         cut, above = cells[which], plan[which]
@@ -375,11 +381,13 @@ def _divide_tier(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, _P
             x, y = (np.where(wide[:, a], cut.middle(a), low[:, a]) for a in (0, 1))
             parts = np.where(x > low[:, 0], 2, 1) * np.where(y > low[:, 1], 2, 1)
             made = curator.cut(cut, x=x, y=y)
+        # Children have the plan of their parent, less the step that was just made.
         below = above[np.repeat(np.arange(len(cut)), parts)]
         halved = np.arange(len(curator.axes)) == (-1 if axis is None else axis)
         below = replace(
             below, halves=below.halves - halved, quads=below.quads - (1 if axis is None else 0)
         )
+        # A child without mass (which is public) is not divided: it is counted with all its loss.
         empty = curator.mass(made) == 0
         below = replace(
             below,
