@@ -67,6 +67,7 @@ class Divisions:
         self.lines = np.minimum(inside, max_lines)
         self.first = np.cumsum(self.lines) - self.lines
         self.node = np.repeat(np.arange(len(boxes)), self.lines)
+        # Lines of a cell are spread evenly over the bins inside it.
         step = np.arange(len(self.node)) - self.first[self.node] + 1
         self.bin = (
             self.low[self.node] + step * (inside + 1)[self.node] // (self.lines + 1)[self.node]
@@ -123,6 +124,7 @@ class Divisions:
             node, slot, count, times = (array[has_line] for array in (node, slot, count, times))
             nodes = np.flatnonzero(self.lines > step)
             line = self.first[nodes] + step
+            # Number of bins in both parts of each line, occupied or not.
             west, east = self.bin[line] - self.low[nodes], self.high[nodes] - self.bin[line]
             bins = np.stack([west, east], axis=1).ravel() * np.repeat(self.across[nodes], 2)
             # Parts: twice the number of the cell among these, plus 1 above the line.

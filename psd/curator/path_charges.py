@@ -181,6 +181,7 @@ def grow(
         if len(nodes) == 0:
             break
         splits = sampler.draw(rule.test(points.count(nodes), depth, family))
+        # Splits are drawn, so a stop by how many they are tells no more than they do.
         if len(growing.parent) + MAX_CHILDREN * int(splits.sum()) > MAX_SHAPE_NODES:
             break
         leaves.append(nodes[~splits])

@@ -107,10 +107,12 @@ def _further_axes(cut: Cut) -> tuple[int, ...]:
 
 def _cut_nodes(cuts: Sequence[Cut], nodes: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Which older node each node lies in, -1 if not cut, and which are not cut again."""
+    # Only nodes that were there before the cuts have entries by their number.
     old = np.concatenate([cut.nodes[cut.nodes < nodes] for cut in cuts])
     size = nodes + sum(cut.children for cut in cuts)
     owner, is_part = np.full(size, -1, np.int32), np.ones(size, bool)
     owner[old] = np.arange(len(old))
+    # Children of a node that is cut again have its older node, since cuts come in order.
     for cut in cuts:
         is_part[cut.nodes] = False
         for child in cut.child.T:
@@ -123,6 +125,7 @@ class _Quadrants:
 
     def __init__(self, cut: Cut, nodes: int) -> None:
         self.children = cut.children
+        # Lines and children by node, so that an entry finds its part by two look-ups.
         self.is_cut = np.zeros(nodes, bool)
         self.is_cut[cut.nodes] = True
         self._lines = np.zeros((cut.lines.shape[1], nodes), np.int32)
@@ -214,6 +217,7 @@ class _Spans:
         self._owner, self.is_cut = owner[:nodes], owner[:nodes] >= 0
         side = slice(2 * (axis - 2), 2 * (axis - 1))
         spans = [c.spans[c.nodes < nodes, side] for c in cuts if c.spans is not None]
+        # One table for all nodes: the part that each of their cells along the axis lies in.
         first, stop = np.concatenate(spans).T
         # Places in the table less the first cell, so that a cell is added to them.
         self._start = np.cumsum(stop - first) - (stop - first) - first
@@ -273,6 +277,7 @@ class HalvedNodes:
         # Numbers of a cell's quarters follow each other, so ranks of their first ones divide it.
         quarter = self._order.size(np.minimum(level + 1, self._order.levels))
         first = self._first[cut.nodes, None] + quarter[:, None] * np.arange(4)
+        # Ends of four ranges, (n, 5); all is in the first one if a cell is not halved.
         ends = np.repeat(stop[:, None], 5, axis=1)
         ends[:, 0] = start
         ends[divided, 1:4] = self._entries.ranks(first[divided, 1:].ravel()).reshape(-1, 3)
@@ -316,6 +321,7 @@ class SlicedNodes:
         nodes, line, divided = len(self._first), cut.lines[:, 2], _are_halved(cut)
         if divided is None or (divided & (line < cut.spans[:, 1])).any():
             return None
+        # Which cut node each range lies in, -1 if none.
         place = np.full(nodes, -1, np.int32)
         place[cut.nodes] = np.arange(len(cut.nodes))
         owner = place.take(self._node)
@@ -328,6 +334,7 @@ class SlicedNodes:
         first = self._first[cut.nodes, None] + quarter[:, None] * np.arange(4)
         halved = divided[owner]
         if halved.any():
+            # A range of a halved node becomes up to four: the quarters in which it has entries.
             moved, owner = moved[halved], owner[halved]
             ends = np.empty((len(moved), 5), np.int64)
             ends[:, 0], ends[:, 4] = self._start[moved], self._stop[moved]
@@ -360,6 +367,7 @@ class SlicedNodes:
         new = np.flatnonzero(self._node >= nodes)
         start, stop = self._start[new], self._stop[new]
         if self._total is not None:
+            # Of counted entries, records before each.
             start, stop = self._total[start], self._total[stop]
         number = np.zeros(len(self._first) - nodes, np.int64)
         np.add.at(number, self._node[new] - nodes, stop - start)
@@ -508,6 +516,7 @@ class Points:
 
     def count(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """True number of records in each node."""
+        # Cuts are counted when they are asked for, all that wait in one pass.
         if self._nodes is not None and (waiting := self._cuts[self._counted :]):
             self._number = np.append(self._number, self._nodes.cut(waiting))
             self._counted = len(self._cuts)
@@ -586,6 +595,7 @@ class Points:
         quadrant, parts = np.zeros(len(index), np.int16), cut.child.shape[1]
         for axis, cells in enumerate((self._columns, self._rows, *self._others)):
             quadrant += (cells[index] >= lines[:, axis]).astype(np.int16) << axis
+        # Entries by node and part, (nodes, parts); their running sums are the ends of children.
         owner = np.repeat(np.arange(len(cut.nodes)), lengths)
         sizes = np.bincount(owner * parts + quadrant, minlength=parts * len(cut.nodes))
         sizes = sizes.reshape(-1, parts)
@@ -604,6 +614,7 @@ class Points:
         target = np.empty_like(index)
         for number in range(sizes.shape[1]):
             entries, size = np.flatnonzero(quadrant == number), sizes[:, number]
+            # Entries of one part keep their order, and move to where their node has this part.
             shift = first[:, number] - (np.cumsum(size) - size)
             target[entries] = np.arange(len(entries)) + np.repeat(shift, size)
         target = index[target]

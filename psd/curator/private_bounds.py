@@ -124,6 +124,7 @@ def find_bounds(counts: Tally, request: PrivateBounds, budget: Budget, sampler: 
         ((0, 1), (1, 1), (0, request.beyond - 1), (1, request.beyond - 1))
     ):
         sides[side] = curator.quantile(root, axis=axis, loss=each, p=p, q=request.beyond)[0]
+    # Opposite sides that noise put in the wrong order say nothing: the whole axis is taken.
     for axis in (0, 1):
         if sides[axis] >= sides[axis + 2]:
             sides[axis], sides[axis + 2] = 0, outer.lattice[axis]
