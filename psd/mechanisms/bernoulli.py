@@ -107,12 +107,14 @@ def bernoulli_exp_of_parts(
 
 def bernoulli_exp_of_any(numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[np.bool_]:
     """Coins as `bernoulli_exp` of Python integers, (n,) object; quotients are below 2**62."""
+    # Quotients below 2^62 fit in 64 bits; rests and denominators may be longer.
     integer = (numerators // denominators).astype(np.int64)
     rest = numerators % denominators
     # First 63 bits of each rest over its denominator; ties with a word are settled by more bits.
     prefixes = ((rest << WORD_BITS) // denominators).astype(np.uint64)
 
     def coin(going: NDArray[np.intp]) -> NDArray[np.bool_]:
+        # 63 random bits against the first 63 of the probability.
         words = random_words(going.size) >> np.uint64(1)
         coins: NDArray[np.bool_] = words < prefixes[going]
         for tie in np.flatnonzero(words == prefixes[going]):

@@ -312,6 +312,7 @@ def _zone_laws(scores: Integers, layout: Layout, rate: float) -> dict[Span, MapL
         # Scores of zones at each price: differences of running sums over bins, (zones, prices).
         table = below[part[:, 1]] - below[part[:, 0]]
         best = table.max(axis=1)
+        # Less the best score, so that no exponential overflows.
         weights = np.exp(-rate * (best[:, None] - table))
         sums = weights.sum(axis=1)
         logs, means = rate * best + np.log(sums), (weights * table).sum(axis=1) / sums

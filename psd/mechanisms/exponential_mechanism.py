@@ -180,6 +180,7 @@ def _depths(
     best = np.maximum.reduceat(score, starts)[candidates.group]
     gap = np.where(candidates.length > 0, best - candidates.score, 0)
     rate = _rates(epsilon, sensitivity)
+    # Gaps are cut where rate times gap passes the deepest: P2 of `exponential`.
     deepest = np.maximum((_DEEPEST << _RATE_BITS) // np.maximum(rate, 1), 1)
     depth = rate[candidates.group] * np.minimum(gap, deepest[candidates.group])
     return depth >> _RATE_BITS, depth & ((1 << _RATE_BITS) - 1), starts
@@ -235,6 +236,7 @@ def _coins(depth: Integers, bits: int) -> NDArray[np.bool_]:
     floors = np.array(
         [0, *(_coin_floor(t, bits, _WORD_BITS) for t in range(1, _DEEPEST + 1))], np.uint64
     )
+    # A word below the floor is a success for certain; an equal one is settled exactly.
     words = random_words(depth.size)
     coins: NDArray[np.bool_] = (words < floors[depth]) | (depth == 0)
     for tie in np.flatnonzero((words == floors[depth]) & (depth > 0)):

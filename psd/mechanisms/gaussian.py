@@ -78,6 +78,7 @@ class GaussianMechanism:
     def approximate(self, uniform: Uniform) -> Integers:
         """Counts plus rounded normal noise of the variance of the law."""
         noise = CountNoise.gaussian(self.squared_sensitivity)
+        # Normal numbers of Box and Muller.
         radius, angle = uniform(2 * len(self.rho)).reshape(2, -1)
         normal = np.sqrt(-2 * np.log(radius)) * np.cos(2 * np.pi * angle)
         deviation = np.sqrt(noise.variance(self.rho))
@@ -171,6 +172,7 @@ def _by_table(numerator: int, denominator: int, size: int) -> Integers:
 
 def _by_rejection(numerator: int, denominators: NDArray[Any]) -> Integers:
     """Draw discrete Laplace noise of about the same width, and keep it with a probability."""
+    # Scales t = floor(sigma) + 1.
     scales = np.array([math.isqrt(numerator // d) + 1 for d in denominators.tolist()], object)
     noise = np.empty(scales.size, dtype=np.int64)
     pending = np.arange(scales.size)

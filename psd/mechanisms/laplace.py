@@ -161,6 +161,7 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
     noise = np.empty(numerators.size, dtype=np.int64)
     # First as they come, since a level has one scale; sorted only if that has many runs.
     for order in (np.arange(noise.size), np.lexsort((denominators, numerators))):
+        # Runs of equal scales are drawn together, and put back in their places.
         by_scale = numerators[order], denominators[order]
         differ = (np.diff(by_scale[0]) != 0) | (np.diff(by_scale[1]) != 0)
         starts = [0, *(np.flatnonzero(differ) + 1).tolist()]
