@@ -210,6 +210,7 @@ def are_places(crs: str, x: Floats, y: Floats) -> NDArray[np.bool_]:
     again = move.transform(*move.transform(x, y, direction=TransformDirection.INVERSE))
     # A cylinder goes on beyond its seam, a whole width of the world further.
     width = world_width(crs)
+    # Points without a place come back as infinite or NaN, which are not near.
     with np.errstate(invalid="ignore"):
         across = again[0] - x
         if width:

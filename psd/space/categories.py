@@ -156,6 +156,7 @@ class CategoryAxis:
         It is a line between the highest labels inside, the nearest to the middle. So a family of
         many labels has parts in between, and each part is two of these or more.
         """
+        # Equal spans have one line: a number for each pair of ends.
         keys, at = np.unique(
             np.asarray(first, np.int64) * (self.size + 1) + stop, return_inverse=True
         )
@@ -163,6 +164,7 @@ class CategoryAxis:
         for number, (low, high) in enumerate(
             zip(*(each.tolist() for each in np.divmod(keys, self.size + 1)), strict=True)
         ):
+            # Of the lines inside that divide the highest labels, the one nearest to the middle.
             inside = np.arange(low + 1, high)
             if not len(inside):
                 found[number] = low

@@ -66,6 +66,7 @@ def divide_cells(
     active = np.flatnonzero(divided.any(axis=0)).tolist()
     edges = np.empty((size, 2 ** len(active), 2 * axes), low.dtype)
     parts = []
+    # Part `number` is above the lines of the active axes whose bits are set, and below the others.
     for number in range(2 ** len(active)):
         above = [axis for bit, axis in enumerate(active) if number >> bit & 1]
         parts.append(sum(1 << axis for axis in above))
@@ -182,6 +183,7 @@ def _children_tile(tree: CubeTree) -> bool:
     high = np.concatenate([tree.boxes[:, 2:], tree.spans[:, 1::2]], axis=1)
     first = np.flatnonzero(np.diff(parent, prepend=-1))  # of each family, its place in `parent`
     family = np.cumsum(np.diff(parent, prepend=-1) != 0) - 1
+    # Parent of each family; low and high ends of its children.
     up, below, above = parent[first], low[1:], high[1:]
     # The line of each axis in a family is where its first child ends.
     line = above[first][family]

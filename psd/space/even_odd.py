@@ -66,6 +66,7 @@ class EdgeIndex:
         rise = sum_by(owner, np.abs(sides[3] - sides[1]), len(shapes))
         number = np.bincount(owner, minlength=len(shapes))
         height = north - south
+        # As many strips of equal height as give a side a few entries; a flat polygon has one.
         strips = np.ones(len(shapes), np.int64)
         tall = (rise > 0) & (height > 0)
         strips[tall] = np.maximum(
@@ -99,6 +100,7 @@ class EdgeIndex:
         strip = self._strips(y, polygon)
         inside = np.zeros(len(x), bool)
         for part, point, side in self._pairs(strip, strip):
+            # Inside if an odd number of sides lies to the east.
             crossed = self._crosses_east(side, x[point], y[point])
             odd = np.bincount(point[crossed] - part.start, minlength=part.stop - part.start) & 1
             inside[part] = odd.astype(bool)
@@ -128,6 +130,7 @@ class EdgeIndex:
         is_cut = np.zeros(len(boxes), bool)
         low, high = (self._strips(boxes[:, side], polygon) for side in (1, 3))
         for part, box, side in self._pairs(low, high):
+            # Boxes that a side comes near to have the exact share of their clipped sides.
             is_cut[box[self._is_near(side, box, boxes)]] = True
             cut = part.start + np.flatnonzero(is_cut[part])
             pairs = np.flatnonzero(is_cut[box])
@@ -225,6 +228,7 @@ def _strip_of(
 
 def _turns(x0: Floats, y0: Floats, x1: Floats, y1: Floats, x: Floats, y: Floats) -> Floats:
     """Sign of the side of a line on which each point is: 1 to the left, -1 to the right, or 0."""
+    # Twice the signed area, as a difference of products, and the size that bounds its rounding.
     run, rise, up, along = x1 - x0, y1 - y0, y - y0, x - x0
     left, right = run * up, along * rise
     difference, size = left - right, np.abs(left) + np.abs(right)

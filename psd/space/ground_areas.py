@@ -68,12 +68,14 @@ def _box_areas(domain: Domain, boxes: Floats) -> Floats:
     extent = (sides / pieces)[owner]
     low = low[owner] + place * extent
 
+    # Points of the quadrature along each axis: more for large parts, most at the projection's edge.
     points = np.where((extent <= plane.radius * _SMALL).all(axis=1), 1, 2)
     points[plane.cuts(domain, low, extent)] = _EDGE_POINTS
     areas = np.empty(len(owner))
     for order in np.unique(points):
         of_order = np.flatnonzero(points == order)
         nodes, weights = np.polynomial.legendre.leggauss(order)
+        # Gauss-Legendre points of the unit square, and weights of sum 1.
         at = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2) / 2 + 0.5
         each = np.outer(weights, weights).ravel() / 4
         for part in np.split(of_order, range(_BATCH, len(of_order), _BATCH)):
@@ -100,6 +102,7 @@ def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
             return areas
         bounds = shapely.bounds(parts)
         sides = bounds[:, 2:] - bounds[:, :2]
+        # Boxes by quadrature, small parts by the scale at one point; others are halved.
         is_box = shapely.area(parts) > sides.prod(axis=1) * (1 - 1e-9)
         is_large = ~is_box & (sides > _SMALL * plane.radius).any(axis=1)
         areas += sum_by(owner[is_box], _box_areas(domain, bounds[is_box]), len(areas))
@@ -111,6 +114,7 @@ def shape_ground_areas(domain: Domain, shapes: NDArray[np.object_]) -> Floats:
         scale = plane.scales(np.column_stack([shapely.get_x(middle), shapely.get_y(middle)]))
         areas += sum_by(owner[is_small], shapely.area(small) * scale / 1e6, len(areas))
 
+        # Across the longer side of the bounds.
         parts, bounds, owner = parts[is_large], bounds[is_large], np.repeat(owner[is_large], 2)
         half, rows = bounds.copy(), np.arange(len(parts))
         axis = sides[is_large].argmax(axis=1)
@@ -194,6 +198,7 @@ class _Plane:
         sides = np.linspace(west, east, _PROBES), np.linspace(south, north, _PROBES)
         if on_ground(np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)).all():
             return np.zeros(len(low), bool)
+        # Corners and middle: some on the ground and some not.
         places = ((0, 0), (0, 1), (1, 0), (1, 1), (0.5, 0.5))
         inside = np.stack([on_ground(low + np.array(place) * extent) for place in places])
         return np.asarray(inside.any(axis=0) & ~inside.all(axis=0))

@@ -111,6 +111,7 @@ class Cut:
     @property
     def cells(self) -> Cells:
         """The children, family by family, within a family by y then x; new arrays."""
+        # With further axes a cell is one box of all axes: x and y, then the others.
         if self.spans is not None:
             low = np.concatenate([self.boxes[:, :2], self.spans[:, 0::2]], axis=1)
             high = np.concatenate([self.boxes[:, 2:], self.spans[:, 1::2]], axis=1)
@@ -231,6 +232,7 @@ class GrowingTree:
         unknown = (lines or {}).keys() - {axis.name for axis in self.axes}
         if unknown:
             raise ParameterError(f"lines must be those of an axis of the layer, got {min(unknown)}")
+        # Lines, (n, axes); an axis without a line keeps its low end, which divides nothing.
         at = np.stack(
             [low[:, a] if line is None else line for a, line in enumerate(given)], axis=1
         ).astype(np.int64)
@@ -272,6 +274,7 @@ class GrowingTree:
                 "only the root can be cut into regions, before any other cut; start another layer, "
                 "which is charged on top"
             )
+        # Nodes of the frame, each with its range of lowest regions.
         spans = np.stack([frame.first, frame.stop], axis=1)
         self._append(frame.parent[1:], frame.boxes[1:], frame.level[1:])
         self.spans = spans[:1]
@@ -438,6 +441,7 @@ def refine_plane(joint: CubeTree, plane: Tree) -> tuple[Tree, NDArray[np.int64],
             child = np.concatenate([child, np.full((made.children, 4), -1)])
             deepest = np.append(deepest, np.arange(len(deepest), len(child)))
             child[cut] = made.child
+        # The child of the plane's node that has the box of the joint node.
         above = at[smaller]
         found = np.full(len(smaller), -1)
         for each in child[above].T:

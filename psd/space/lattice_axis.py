@@ -224,6 +224,7 @@ class SteppedAxis(LatticeAxis):
 
     def edges(self, lines: NDArray[Any]) -> Floats:
         """Coordinates of lattice lines; between lines, of that part of the cell."""
+        # Whole lines first; places between two lines by a part of the cell's width.
         below = np.floor(lines)
         edge = LatticeAxis.edges(self, below)
         if (below == lines).all():
@@ -236,6 +237,7 @@ class SteppedAxis(LatticeAxis):
 
         So a box holds the values on its west and south edge, not those on its east and north edge.
         """
+        # In steps of the resolution; a value within rounding of an edge counts as on it.
         inside = np.clip(edges, self.low, self.high)
         steps = inside * float(self.denominator) / float(self.numerator)
         nearest, above = np.rint(steps), np.ceil(steps)

@@ -148,6 +148,7 @@ def _clip(
     sides, owner = _clip_to_rows(sides, owner, edges)
     west, east = edges[0][owner], edges[2][owner]
     x0, _, x1, y1, sign = sides
+    # Heights at the west and the east line of the box, or at the nearer end of a side.
     enter, leave = _height_at(sides, west), _height_at(sides, east)
     is_inner = (x0 < east) & (x1 > west) & (enter != leave)
     # The part of a side east of the box: all that counts are the heights where it begins and ends.
@@ -170,6 +171,7 @@ def _clip(
 
 def _clip_to_rows(sides: Floats, owner: Integers, edges: Floats) -> tuple[Floats, Integers]:
     """Clip sides to the range between south and north of their boxes."""
+    # Only sides that reach beyond their box change.
     south, north = edges[1][owner], edges[3][owner]
     low, high = np.minimum(sides[1], sides[3]), np.maximum(sides[1], sides[3])
     reaching = np.flatnonzero((low < south) | (high > north))
@@ -210,6 +212,7 @@ def _merge_steps(
     y, change, owner = y[order], change[order], owner[order]
     first = np.ones(len(y), bool)
     first[1:] = (y[1:] != y[:-1]) | (owner[1:] != owner[:-1])
+    # Steps of one height are one step; those that cancel are none.
     total = np.add.reduceat(change, np.flatnonzero(first)) if len(y) else change
     changing = total != 0
     steps = np.stack([y[first], total])[:, changing]

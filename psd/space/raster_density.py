@@ -223,6 +223,7 @@ def world_density(domain: Domain, size: int) -> Floats:
     x, y = (domain.edges(axis, np.linspace(0, domain.lattice[axis], size + 1)) for axis in (0, 1))
     grid = np.meshgrid(x, y)
     inside = are_places(domain.crs, grid[0].ravel(), grid[1].ravel()).reshape(size + 1, size + 1)
+    # How many corners of each cell are on earth, 0 to 4.
     corners = sum(
         inside[rows, columns].astype(np.int64)
         for rows in (slice(None, -1), slice(1, None))

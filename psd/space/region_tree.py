@@ -133,6 +133,7 @@ def region_frame(
         if (size == 0).any():
             raise ParameterError(f"every region above level {level.name!r} must have a part in it")
 
+        # Steps down to the members of the families: nodes of no region, and at last the regions.
         steps, child = _virtual_steps(size, above, nodes, fan)
         for owner in steps:
             parents.append(owner)
@@ -144,6 +145,7 @@ def region_frame(
         above = child
     if len(above) != regions.size or len(regions.boxes) != regions.size:
         raise ParameterError("the lowest level must have as many regions as boxes")
+    # Each step is one level of the tree.
     depth = [np.full(len(part), number) for number, part in enumerate(parents)]
     parent = np.concatenate(parents)
     boxes, first, stop = _extents(parent, regions.boxes.astype(np.int64))
