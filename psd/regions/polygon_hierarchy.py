@@ -45,6 +45,7 @@ def parents_by_columns(
                 f"parents must be another column of the regions, got {str(name)[:80]!r}"
             )
         above = id_texts(table[name], name)
+        # Regions above, in the order in which the table first names them.
         unique = list(dict.fromkeys(above))
         check_ids(unique, name)
         position = {text: index for index, text in enumerate(unique)}

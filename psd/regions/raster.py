@@ -95,6 +95,7 @@ class RegionRaster:
         cell = -2 - region[point].astype(np.int64)
         region[point] = NO_REGION
         candidate, last = self.begin[cell], self.begin[cell + 1]
+        # In rounds: the next candidate of each point, in ascending order, until one contains it.
         while len(point):
             polygon = self.candidates[candidate]
             inside = self.sides.contains(polygon, x[point], y[point])
@@ -107,6 +108,7 @@ class RegionRaster:
         """Cells without an outline, those of a raster of few enough cells for a table to join."""
         parts = max(self.state.shape[0] // _MAX_TABLE_SIDE, 1)
         side = self.state.shape[0] // parts
+        # Blocks of cells, (side, side, cells of a block): certain if all have one state.
         blocks = self.state.reshape(side, parts, side, parts).swapaxes(1, 2).reshape(side, side, -1)
         first = blocks[:, :, 0]
         certain = np.flatnonzero((first >= NO_REGION) & (blocks == first[:, :, None]).all(axis=2))
@@ -132,6 +134,7 @@ class RegionRaster:
             slope = np.divide(y1 - y0, x1 - x0, out=np.zeros(len(x0)), where=x1 > x0)
             enter = y0 + np.maximum(column - room[0] - x0, 0) * slope
             leave = y1 - np.maximum(x1 - (column + 1 + room[0]), 0) * slope
+            # Room for the margin, and for the rounding of the slope.
             slack = room[1] + _SLOPE_MARGIN * np.abs(y1 - y0)
             upright = x1 == x0
             low = np.where(upright, np.minimum(y0, y1), np.minimum(enter, leave)) - slack
@@ -143,9 +146,11 @@ class RegionRaster:
         """Add polygons that cover a cell in which only others have outlines."""
         if not len(overlaps):
             return keys
+        # Overlapping pairs both ways; those of polygon p begin at `first[p]`.
         both = np.concatenate([overlaps, overlaps[:, ::-1]])
         both = both[np.argsort(both[:, 0], kind="stable")]
         first = np.searchsorted(both[:, 0], np.arange(polygons + 1))
+        # Polygons that overlap one with an outline in the cell, by whether they contain its middle.
         cell, polygon = np.divmod(keys, polygons)
         number = (first[1:] - first[:-1])[polygon]
         cell = np.repeat(cell, number)
@@ -170,6 +175,7 @@ class RegionRaster:
         # Cells side by side without an outline between them are in the same polygon.
         label, groups = ndimage.label(is_free.reshape(self.state.shape))
         first = np.zeros(groups + 1, np.int64)
+        # Written last to first, the first cell of each group stays.
         first[label.ravel()[::-1]] = np.arange(self.state.size)[::-1]
         state = self._first_containing(first, shapes)[label.ravel()].astype(np.int32)
         state[cut] = -2 - np.arange(len(cut))
@@ -187,6 +193,7 @@ class RegionRaster:
         import shapely
 
         x, y = self._centres(cell)
+        # The index gives pairs by bounding boxes; the sides decide.
         point, polygon = shapely.STRtree(shapes).query(shapely.points(x, y))
         inside = self.sides.contains(polygon, x[point], y[point])
         first = np.full(len(cell), len(shapes))

@@ -147,6 +147,7 @@ class AlignedCells(RegionGeometry):
 
     def clipped_area(self, region: Integers, boxes: Integers) -> Floats:
         """See `RegionHierarchy.clipped_area`."""
+        # Product of the overlaps along both axes.
         area = np.ones(len(boxes))
         for axis, number in ((0, self.columns[region]), (1, self.rows[region])):
             lines = self._lattice_lines[axis]
@@ -335,6 +336,7 @@ def read_cells(grid: AlignedGrid, table: pa.Table | None) -> tuple[Integers, Int
     if table is None:
         cell = np.arange(across * up)
     else:
+        # Cells that were kept, ascending, so none is there twice.
         cell = cell_column(table)
         if cell[0] < 0 or cell[-1] >= across * up or (np.diff(cell) <= 0).any():
             raise ReleaseFormatError("cells of regions must be in the bounds and in their order")

@@ -100,6 +100,7 @@ def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
 
     boundary = h3_library().cell_to_boundary
     rings = [boundary(cell) for cell in cells.tolist()]
+    # Vertices of all cells in a row, as longitude and latitude, and the first of each.
     number = np.array([len(ring) for ring in rings], np.int64)
     vertices = np.array([vertex[::-1] for ring in rings for vertex in ring]).reshape(-1, 2)
     owner = np.repeat(np.arange(len(cells)), number)
@@ -110,6 +111,7 @@ def cell_polygons(cells: Integers) -> tuple[NDArray[np.object_], Floats]:
         ends = (ends.reduceat(vertices[:, 0], first) for ends in (np.maximum, np.minimum))
         is_across = np.subtract(*ends) > 180
         vertices[is_across[owner] & (vertices[:, 0] < 0), 0] += 360
+    # Next vertex of each, around its ring.
     following = np.arange(1, len(vertices) + 1)
     following[first + number - 1] = first
     # Sides are arcs of great circles. The bound is twice the distance of the middle of the arc from

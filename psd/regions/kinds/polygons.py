@@ -253,6 +253,7 @@ class PolygonRegions(RegionGeometry):
         boxes = np.empty((len(self), 4), np.int64)
         for axis in (0, 1):
             line = self.domain.axes[axis]
+            # Ends are widened by the reach, and kept in the bounds.
             low = np.clip(bounds[:, axis] - reach, line.low, line.high)
             far = np.clip(bounds[:, axis + 2] + reach, line.low, line.high)
             boxes[:, axis] = line.find_cells(low)
