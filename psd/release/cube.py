@@ -342,6 +342,7 @@ class WindowRecord(ReleaseRecord):
             return
         spans = {} if cube.category is None else cube.category.spans
         first, stop = spans.get(self.category, (0, 0))
+        # The cells of the category in every slice of time that the window has.
         size = cube.sizes[-1]
         slices = np.unique(self.window.numbers // size)[:, None]
         if not np.array_equal(
