@@ -268,6 +268,7 @@ def _sort(
     # Unit and hash in one word: one sort of numbers in place of a sort by two keys.
     order = np.argsort(key)
     key = key[order]
+    # Both of two neighbours that are equal are ties.
     same = np.zeros(len(key), bool)
     same[1:] = key[1:] == key[:-1]
     same[:-1] |= same[1:].copy()

@@ -212,6 +212,7 @@ def _decode_uniform_wkb(array: Any) -> Coordinates | None:
     _, offsets, data = array.buffers()
     # A slice shares the buffers of the whole array, and begins at its offset.
     edges = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    # The first length decides on a layout, which all values must have.
     layout, kind = _PLAIN.get(int(edges[1] - edges[0]), (None, 0))
     if layout is None or (np.diff(edges) != layout.itemsize).any():
         return None

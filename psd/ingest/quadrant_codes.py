@@ -286,6 +286,7 @@ class QuadrantCodes:
 
     def of_the_plane(self) -> QuadrantCodes:
         """Codes without their slices."""
+        # Without the bits of the slice, and in 32 bits where they fit.
         size = 4**self.order.levels
         codes: NDArray[np.integer] = np.empty(
             len(self.entries), np.uint32 if size <= 2**32 else np.int64
@@ -294,6 +295,7 @@ class QuadrantCodes:
         if self.counts is None:
             entries = CodeRanks(codes, self.order.levels, is_sorted=False)
             return replace(self, entries=entries, slices=None)
+        # Counts of one cell in several slices become one count.
         codes, counts = _sum_by_code([(codes.astype(np.int64), self.counts)])
         return replace(QuadrantCodes.of_ascending(self.order, codes, counts), step=self.step)
 
@@ -418,6 +420,7 @@ class _Sparse:
         """Copy codes to the buffer."""
         end = self._rows + len(codes)
         if end > len(self._buffer):
+            # Fourfold up to about the limit, so that few copies are made.
             larger = max(_FIRST_BUFFER, 4 * len(self._buffer), end)
             buffer = np.empty(min(larger, max(self._limit, 2 * end)), self._buffer.dtype)
             buffer[: self._rows] = self._buffer[: self._rows]

@@ -450,6 +450,7 @@ def _check(tally: PartialTally) -> None:
     columns, rows = rules.domain.lattice
     if isinstance(counts, UserRows) and rules.regions is not None:
         columns *= rules.regions.size
+    # Cells of the lattice, at the lower lines of steps.
     for cells, size, width in zip(
         (counts.columns, counts.rows), (columns, rows), rules.step, strict=True
     ):
@@ -464,6 +465,7 @@ def _check(tally: PartialTally) -> None:
     slices = _slices_of(counts)
     number = 1 if rules.slices is None else len(rules.slices)
     expect(bool(((slices >= 0) & (slices < number)).all()))
+    # In the order of a tally, and no cell twice.
     region = _regions_of(counts)
     order = np.lexsort((counts.columns, counts.rows, region, slices))
     expect(bool((order == np.arange(len(order))).all()))

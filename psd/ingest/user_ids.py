@@ -58,6 +58,7 @@ def _may_be_missing(ids: Any) -> bool:
     length = np.diff(edges)
     if length.min() > _LONGEST_MARK or (length.min() > 0 and letters.max() < min(_STARTS)):
         return False
+    # An empty id at the end has no letter: `clip` gives it any, since its length decides.
     first = letters.take(edges[:-1], mode="clip")
     is_start = np.zeros(256, bool)
     is_start[_STARTS] = True

@@ -79,6 +79,7 @@ def short_names(numbers: Any) -> Any:
     import pyarrow as pa
 
     values = from_arrow(numbers).astype("<u8")
+    # The last byte that is not 0 tells the length.
     length = np.searchsorted(_LEAST[1:], values, side="right")
     letters = values.view(np.uint8).reshape(-1, _LONGEST)
     data = letters[np.arange(_LONGEST) < length[:, None]]
@@ -165,6 +166,7 @@ class UserPartitions:
         columns = {"code": codes} | ({} if time is None else {"time": time})
         if values is not None:
             columns |= {f"value{number}": column for number, column in enumerate(values.T)}
+        # Ids that are short in all records need no choice of rows.
         if is_short.all():
             self._add(0, to_arrow(numbers), columns)
         else:
@@ -211,6 +213,7 @@ class UserPartitions:
         import pyarrow as pa
 
         end = self._used + len(order)
+        # Batches before keep the old block alive as long as they need it.
         if rows.num_columns != len(self._block) or end > self._block.shape[1]:
             size = (rows.num_columns, max(_ROWS_PER_BLOCK, len(order)))
             self._block, self._used, end = np.empty(size, np.int64), 0, len(order)
@@ -379,6 +382,7 @@ def merge_user_rows(
 
 def _hash_records(partition: UserPartition, width: int, key: bytes) -> UserRows:
     """Hash all records of a partition; equal records are numbered."""
+    # Equal records become neighbours, so that they can be numbered.
     order = np.lexsort((partition.time, partition.codes, partition.users))
     users, codes, time = (v[order] for v in (partition.users, partition.codes, partition.time))
     rows, columns = np.divmod(codes, width)
