@@ -189,6 +189,7 @@ def _traversals(
         fraction = box_fraction(fit, batch)
         traversal = traverse_within(fit.tree, len(batch), fraction, _PAIRS_PER_BATCH, is_end)
         if traversal is None:
+            # More pairs than there is room for: both halves by themselves, the first one next.
             half = len(batch) // 2
             batches += [batch[half:], batch[:half]]
         else:

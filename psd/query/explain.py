@@ -327,6 +327,7 @@ def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
     west, south, east, north = tree.boxes[leaves].T
     x, y = (west + east) // 2, (south + north) // 2
     parts = [(west, south, x, y), (x, south, east, y), (west, y, x, north), (x, y, east, north)]
+    # (4 m, 4), the four quarters of a leaf after each other; owner: (4 m,), their leaf.
     quarters = np.stack([np.stack(part, axis=1) for part in parts], axis=1).reshape(-1, 4)
     owner = np.repeat(leaves, 4)
     loss = tree.loss.copy()

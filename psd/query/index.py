@@ -106,7 +106,9 @@ def flatten_tree(fit: Fit) -> FlatTree:
     # Nodes that the walk goes on to from each node if it need not stop at every level.
     start, stop = children
     inner = np.concatenate([[0], np.cumsum(~tree.is_leaf)])
+    # `inner` counts inner nodes before each node: here all children of a node have children.
     divided = ~tree.is_leaf & (inner[stop] - inner[start] == tree.children)
+    # First grandchild, and the one after the last; clamped for leaves, which take neither.
     first = start[np.minimum(start, len(tree) - 1)]
     last = np.maximum(stop[np.maximum(stop, 1) - 1], first)
     skip = divided & (last - first <= MAX_CHILDREN)

@@ -78,6 +78,7 @@ def row_products(first: sparse.csr_array, second: sparse.csr_array) -> Floats:
     """Products of the rows of two matrices of m rows, shape (m, m)."""
     across = second.T.tocsr()
     found = np.empty((first.shape[0], second.shape[0]))
+    # In batches of rows: of the sparse products, only one batch is held beside the result.
     for start in range(0, len(found), _ROWS):
         batch = slice(start, start + _ROWS)
         found[batch] = (first[batch] @ across).toarray()
@@ -118,8 +119,10 @@ def _edge_coefficients(traversal: Traversal, estimates: Estimates) -> sparse.csr
     """Coefficients Y of the cells in each answer, shape (queries, nodes)."""
     taken, queries = [], traversal.queries
     for level, part in innovations(traversal, estimates):
+        # What a query takes of a cell beyond its family's mean; where it takes less, 0.
         inward = np.maximum(part, 0.0)
         total, squares = (sum_by(level.query, each, queries) for each in (inward, inward**2))
+        # The parts of a query get one factor, after which their squares sum to `gained`.
         gained = np.maximum(total**2 - squares, 0.0)
         length = np.sqrt(gained / np.where(squares > 0, squares, 1.0))
         taken.append((level.query, level.node, length[level.query] * inward))
@@ -145,8 +148,10 @@ def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
     What neighbours say of leaves is off in all regions alike
     (`psd.query.totals.QueryTotals.shift`); for lines that two boxes share see `psd.query.lines`.
     """
+    # Entries (n,) of a region and a leaf that it cuts, leaf by leaf; shares of points and area.
     query, node, part = cut_leaves(regions.traversals())
     covariance = np.zeros((len(regions), len(regions)))
+    # The diagonal: what each region has of its own leaves. Pairs of regions in a leaf follow.
     np.add.at(np.einsum("ii->i", covariance), query, part_variance(fit, node, part))
     for first, second in _pairs_in_leaves(node):
         leaf, a, b = node[first], query[first], query[second]
@@ -190,6 +195,7 @@ def _part_covariance(
 def _pairs_in_leaves(node: Integers) -> Iterator[tuple[Integers, Integers]]:
     """Indices of all pairs of entries of one leaf, the earlier first, a batch at a time."""
     index = np.arange(len(node))
+    # Entries of one leaf stand in a row: how many come after each of them.
     later = np.searchsorted(node, node, side="right") - index - 1
     # Leaves that many regions cut have very many pairs: a batch has a number of them in all.
     turn = np.cumsum(later) // _PAIRS
@@ -307,6 +313,7 @@ def fieller_interval(
        B 16(2), 1954.
     """
     square = two_sided_quantile(confidence) ** 2
+    # Coefficients of the quadratic of P1, (n,) each.
     a, b, q = y**2 - square * var_y, x * y - square * cov, x**2 - square * var_x
     root = np.sqrt(np.maximum(b**2 - a * q, 0.0))
     # Where a is 0 or less, the denominator may be 0 and the interval has no upper end.
@@ -350,6 +357,7 @@ def simultaneous_level(correlation: Floats, confidence: float) -> float:
         return confidence
     longest = _largest_components(correlation)
 
+    # All |z_i| are below c if the length of z is below c over the largest one in its direction.
     def beyond(c: float) -> float:
         return float(stats.chi.cdf(c / longest, size).mean()) - confidence
 
@@ -376,7 +384,9 @@ def _largest_components(correlation: Floats) -> Floats:
     sequence = qmc.Sobol(size, scramble=True, seed=_SEED)
     directions = min(_DIRECTIONS, max(1 << 10, _COORDINATES // size))
     reached = []
+    # 1,024 at a time: parts of a Sobol sequence are balanced at powers of 2.
     for _ in range(max(1, directions >> 10)):
+        # 0 and 1 have infinite quantiles.
         inside = np.clip(sequence.random(1 << 10), 1e-12, 1 - 1e-12)
         normal = special.ndtri(inside)
         length = np.linalg.norm(normal, axis=1)
@@ -578,8 +588,10 @@ def answer_windows_jointly(
     for number, (in_windows, index) in enumerate(
         zip(windows_by_slice(windows), fitted(slices), strict=True)
     ):
+        # A window of one slice has its published answers, one of several the sum of signed ones.
         are_sums = {window: len(windows[window]) > 1 for window, _ in in_windows}
         regions = areas.overlaps(index.fit)
+        # Which areas overlap is public geometry, and the same in all slices.
         if not number:
             pairs = regions.overlapping_pairs()
         counts.add(are_sums, index.fit, areas.totals(index), regions)
@@ -625,7 +637,9 @@ def joint_answers(
     level = simultaneous_level(correlation(parts[0] + parts[1]), confidence)
     columns, jointly = columns_at(confidence), columns_at(level)
     ends = "" if column == "estimate" else f"{column}_"
+    # Joint intervals are those of single answers at the higher level.
     columns |= {f"joint_{end}": jointly[f"{ends}{end}"] for end in ("lower", "upper")}
+    # Back from all answers in a row to one block of columns for each window.
     each = len(areas)
     of_windows = [slice(n * each, (n + 1) * each) for n in range(len(windows))]
     blocks = [{name: of_all[one] for name, of_all in columns.items()} for one in of_windows]
@@ -687,8 +701,10 @@ class WindowSums:
         self.uneven.add(are_sums, nonuniformity_covariance(fit, regions))
         if fit.edge_factor:
             self.edges.add(are_sums, edge_covariance(fit, regions))
+        # See P1 of `answer_windows_jointly`: sums are of signed counts (True), others published.
         predicting = {True: fit.estimates, False: fit.noise_covariance}
         of_noise = {kind: _coefficients(predicting[kind], regions) for kind in {*are_sums.values()}}
+        # Windows that have this slice share its noise, also a sum with a window of it alone.
         products = {
             (a, b): row_products(of_noise[a], of_noise[b]) for a in of_noise for b in of_noise
         }
@@ -719,6 +735,7 @@ def with_deviation(covariance: Floats, deviation: Floats) -> Floats:
     alone = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     scale = np.divide(deviation, alone, out=np.zeros_like(deviation), where=alone > 0)
     matrix: Floats = covariance * scale * scale[:, None]
+    # What had no error has no correlation either: only its own deviation is set.
     np.einsum("ii->i", matrix)[alone == 0] = deviation[alone == 0] ** 2
     return matrix
 

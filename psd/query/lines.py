@@ -194,11 +194,13 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
         total = np.maximum(np.bincount(run, size), np.finfo(float).tiny)
         middle = (outlines.ends[:, axis] + outlines.ends[:, 2 + axis]) / 2
         position: Floats = (np.bincount(run, size * middle) / total)[run]
+        # Straight sides at one position are one line, also of several regions; others by run.
         key = np.where(straight, np.round(position, LINE_PLACES), run)
         _, numbers = np.unique(np.stack([kind, key]), axis=1, return_inverse=True)
         line.append(number + numbers.ravel())
         weight.append(sign * np.choose(kind, [0.0, 1.0, SLANTING_SHIFT]))
         straight_on.append(straight)
+        # Lines of the other axis get the numbers after these.
         number = int(line[-1].max(initial=number - 1)) + 1
     return Sides(
         region=outlines.region,
@@ -243,6 +245,8 @@ def side_matrix(
     parts = _parts_inside(sides.ends[side], cells[pair])
     rows, columns, values = [], [], []
     for axis in (0, 1):
+        # A side cuts its cell at the middle of its part inside, and errs in proportion to its
+        # length.
         share, other = (parts[:, axis] + parts[:, 2 + axis]) / 2, 1 - axis
         along = np.abs(parts[:, 2 + other] - parts[:, other])
         # A side that slants cuts columns at all places, wrong in either direction.
@@ -273,6 +277,7 @@ def _parts_inside(ends: Floats, cells: Floats) -> Floats:
     steps = np.where(still, 1.0, change)
     first, last = -start / steps, (1 - start) / steps
     outside = still & ((start < 0) | (start > 1))
+    # A side that stands still on an axis is inside the cell there all along, or nowhere.
     low = np.where(still, np.where(outside, 1.0, 0.0), np.minimum(first, last)).max(axis=1)
     high = np.where(still, np.where(outside, 0.0, 1.0), np.maximum(first, last)).min(axis=1)
     low = np.clip(low, 0.0, 1.0)

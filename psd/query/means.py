@@ -135,10 +135,12 @@ def sum_columns(totals: ValueTotals, confidence: float) -> dict[str, Floats]:
         np.maximum((mean * counts["perturbation_error"]) ** 2 + noise, 0.0),
         (mean * counts["nonuniformity_error"]) ** 2 + shape,
     )
+    # The interval of N times the mean, widened by what A - p N adds.
     beyond = two_sided_quantile(confidence) ** 2 * (noise + shape)
     down, up = (
         np.abs(mean) * np.abs(counts[end] - counts["estimate"]) for end in ("lower", "upper")
     )
+    # A mean below 0 turns the interval of N around.
     down, up = np.where(mean < 0, up, down), np.where(mean < 0, down, up)
     least = total - np.sqrt(np.maximum(down**2 + beyond, 0.0))
     most = total + np.sqrt(np.maximum(up**2 + beyond, 0.0))
@@ -180,6 +182,7 @@ def value_columns(
 def _quality(totals: ValueTotals, mean: dict[str, Floats], threshold: Threshold) -> Any:
     """Class of each mean, (areas,) object."""
     low, limits = totals.bounds[0], reliability_limits(threshold)
+    # Relative to the distance from the lower bound; without enough records there is none.
     relative = relative_to(mean[""] - low, mean["_error"])
     of_records = relative_to(totals.records, totals.counts["perturbation_error"])
     relative = np.where(of_records <= limits.reliable, relative, np.inf)
@@ -241,6 +244,7 @@ def _fieller(totals: ValueTotals, confidence: float) -> tuple[Floats, Floats]:
     # Independent noise of A and of B of which A - p N has the variance.
     of_each = _stretch(totals, confidence) * totals.given + totals.edges + totals.uneven
     of_each /= (1 - p) ** 2 + p**2
+    # A over A + B, where both have the variance v: var(A + B) is 2 v, the covariance v.
     low, high = fieller_interval(totals.upper, records, of_each, 2 * of_each, of_each, confidence)
     none = np.isinf(high) | (totals.counts["lower"] <= 0)
     return np.where(none, 0.0, low), np.where(none, 1.0, np.minimum(high, 1.0))

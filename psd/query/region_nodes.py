@@ -82,6 +82,7 @@ def union_traversal(tree: RegionTree, queries: NamedQueries) -> Traversal:
 def member_fraction(tree: RegionTree, query: Integers, region: Integers) -> Fraction:
     """Share of the lowest regions of each node in each query; query, region: (n,) int64, pairs."""
     frame, lowest = tree.frame, tree.regions.size
+    # One key for each pair, ascending: the query first, then the lowest region.
     members = np.unique(query * lowest + region)
 
     def fraction(query: Integers, node: Integers) -> tuple[Floats, Floats]:
@@ -168,10 +169,12 @@ def find_unions(
     import shapely
 
     shapely.prepare(shapes)
+    # Pairs of a polygon and a region that meet; covered regions need no measuring.
     query, region = tree.region_index.query(shapes, predicate="intersects")
     inside = shapely.covers(shapes[query], tree.region_shapes[region])
     differs, is_union = np.zeros(len(shapes)), np.ones(len(shapes), bool)
     limit = TOLERANCE * shapely.area(shapes)
+    # A few regions across each outline first: most polygons are no unions by these alone.
     for pairs in _rounds(query, np.flatnonzero(~inside)):
         pairs = pairs[is_union[query[pairs]]]
         area = shapely.area(tree.region_shapes[region[pairs]])
@@ -192,6 +195,7 @@ def _rounds(query: Integers, pairs: Integers) -> tuple[Integers, Integers]:
     """A few pairs of each query, and the other ones."""
     pairs = pairs[np.argsort(query[pairs], kind="stable")]
     ordered = query[pairs]
+    # Number of each pair among those of its query.
     number = np.arange(len(pairs)) - np.searchsorted(ordered, ordered)
     return pairs[number < _FIRST_PAIRS], pairs[number >= _FIRST_PAIRS]
 
@@ -222,6 +226,7 @@ class NamedUnions:
         from scipy import sparse
 
         member = self._members()
+        # Numbers of regions that two unions have in common, above the diagonal.
         common = sparse.triu(member @ member.T, k=1).tocoo()
         return np.stack([common.row, common.col], axis=1).astype(np.int64)
 

@@ -97,6 +97,7 @@ def query_totals(
             part = fraction**2 * fit.rounding_variance[node]
             rounding = rounding + sum_by(query, part, number)
 
+        # Of these, the cells that are cut: where in them their records lie is not known.
         cut = np.flatnonzero(level.area[met] < 1)
         area, query, node = level.area.take(met.take(cut)), query.take(cut), node.take(cut)
         fraction, records = fraction.take(cut), records.take(cut)

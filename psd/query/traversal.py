@@ -159,6 +159,8 @@ def innovations(
     for level in reversed(traversal.levels):
         answer_slope = level.fraction
         if below is not None:
+            # What the query takes of each parent through its children; of a child, what differs
+            # from it.
             mean = sum_by(below.parent, estimates.slope[below.node] * slope, len(level.node))
             variance = estimates.upward_variance[below.node]
             deviation = np.sqrt(np.where(np.isinf(variance), 0.0, variance))
@@ -203,6 +205,7 @@ class Mesh:
         rows, columns, parts, _ = self.share.shape
         cells = values[self.leaf][:, :, None, None] * self.share
         sums = np.zeros((rows * parts + 1, columns * parts + 1))
+        # From (rows, columns, parts, parts) to one raster of parts, summed north and east.
         inner = cells.transpose(0, 2, 1, 3).reshape(rows * parts, columns * parts)
         sums[1:, 1:] = inner.cumsum(axis=0).cumsum(axis=1)
         return sums
@@ -252,6 +255,7 @@ def leaf_mesh(tree: Tree, density: Density | None) -> Mesh | None:
 def _table_position(lines: Floats, edges: Floats, size: int) -> tuple[NDArray[np.int64], Floats]:
     """Last line of a table at or below each place, and how far on to the next one it is."""
     parts = (size - 1) / (len(edges) - 1)
+    # Lines of the table divide each leaf evenly into its parts.
     position = np.interp(lines, edges, np.arange(len(edges)) * parts)
     line = np.minimum(position.astype(np.int64), size - 2)
     return line, position - line
@@ -263,6 +267,7 @@ def _sum_south_west(
     """Sum south and west of places between the lines of a table."""
     (j, up), (i, across) = row, column
     flat, corner = table.ravel(), j * table.shape[1] + i
+    # The density is even between lines, so sums are linear along each axis.
     south = flat[corner] * (1 - across) + flat[corner + 1] * across
     corner += table.shape[1]
     north = flat[corner] * (1 - across) + flat[corner + 1] * across

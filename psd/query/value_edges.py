@@ -39,10 +39,12 @@ def learn_edge_factor(fits: Sequence[Fit], plain: Sequence[Estimates]) -> float:
     tree, count = fits[0].tree, [each.estimates.count for each in fits]
     boxes = _squares_around(tree, count[0] + count[1])
     traversal = traverse(tree, len(boxes), box_fraction(fits[0], boxes))
+    # Shares p of the squares by the estimates, and their excess T by least squares.
     upper, lower = (np.maximum(weighted_total(traversal, each), 0.0) for each in count)
     p = upper / np.maximum(upper + lower, _LEAST_RECORDS)
     of_upper, of_lower = (weighted_total(traversal, each.signed) for each in plain)
     excess = (1 - p) * of_upper - p * of_lower
+    # V by the noise of both weights, U of the estimates, and the squares X of the edge.
     own = ((1 - p) ** 2 + p**2) * perturbation_variance(traversal, plain[0])
     left = perturbation_variance(traversal, fits[0].estimates)
     squares = edge_squares(traversal, fits[0].estimates)
@@ -50,6 +52,7 @@ def learn_edge_factor(fits: Sequence[Fit], plain: Sequence[Estimates]) -> float:
     of_edge, beyond = (
         each[known] / own[known] for each in (squares, excess**2 - np.abs(own - left))
     )
+    # Least squares of c through the origin, each square in units of its own noise V.
     total = float(of_edge @ of_edge)
     return max(float(of_edge @ beyond) / total, 0.0) if total > 0 else 0.0
 
@@ -59,6 +62,7 @@ def _squares_around(tree: Tree, count: Floats) -> Floats:
     leaves = np.flatnonzero(tree.is_leaf)
     records = np.maximum(count[leaves], 0.0).cumsum()
     step = np.arange(_SQUARES)
+    # Leaves at even steps of the running sum of records: squares stand where people are.
     place = np.searchsorted(records, (step + 0.5) / _SQUARES * records[-1])
     sides = tree.boxes[leaves[np.minimum(place, len(leaves) - 1)]].astype(np.float64)
     centre = (sides[:, :2] + sides[:, 2:]) / 2
@@ -67,5 +71,6 @@ def _squares_around(tree: Tree, count: Floats) -> Floats:
     bits = (step[:, None] >> np.arange(_SQUARES.bit_length() - 1)) & 1
     size = (bits / 2.0 ** np.arange(1, bits.shape[1] + 1)).sum(axis=1)
     low, high = np.split(tree.boxes[0].astype(np.float64), 2)
+    # Sides from the whole domain down to about one leaf, evenly in their logarithm.
     half = (high - low) / 2 / np.sqrt(len(leaves)) ** size[:, None]
     return np.hstack([np.maximum(centre - half, low), np.minimum(centre + half, high)])
