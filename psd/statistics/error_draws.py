@@ -99,6 +99,8 @@ def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats
     """
     random, fit = np.random.default_rng(seed), overlay.fit
     tree = innovation_tree(fit.tree, fit.noise_covariance, overlay.node)
+    # Shares of the drawn nodes in cells, (cells, nodes): they turn errors of nodes into errors of
+    # cells.
     index = np.searchsorted(tree.nodes, overlay.node)
     shape = (overlay.cells, len(tree.nodes))
     matrix = sparse.csr_array((overlay.share, (overlay.cell, index)), shape=shape)
@@ -129,6 +131,7 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
     for start in range(0, draws, step):
         size = min(step, draws - start)
         noisy = fit.estimates.count[:, None] + draw_node_errors(tree, random, size)
+        # Each draw is published again by itself, so that none of its cells is negative.
         for column in range(size):
             noisy[:, column] = project_non_negative(fit.tree, noisy[:, column], fit.estimates.slope)
         yield np.maximum(matrix @ noisy + uneven(random, size), 0.0)

@@ -67,6 +67,7 @@ def point_generator(seed: int | None) -> np.random.Generator:
 def share_out(number: int, weights: Floats, generator: np.random.Generator) -> Integers:
     """Whole numbers in the proportions of weights, up to one each, that sum to a number."""
     sums = np.cumsum(weights)
+    # Whole numbers that the running sum has passed, from one random start.
     marks = np.minimum(np.floor(sums / sums[-1] * number + generator.random()), number)
     marks[-1] = number
     shares: Integers = np.diff(marks, prepend=0.0).astype(np.int64)
@@ -211,6 +212,7 @@ def _halved_on_raster(
         has_line = (np.floor(boxes[:, :2]) + 1 < boxes[:, 2:]).any(axis=1)
         return np.asarray(~has_line | (mass == 0))
 
+    # In cells of the raster its lines are whole numbers; then back to lattice units.
     for pieces in _halve(
         leaf,
         covariate.to_raster(boxes),
@@ -238,6 +240,7 @@ def _halved_in_regions(
         return axis, (boxes[rows, axis] + boxes[rows, axis + 2]) / 2
 
     def is_done(boxes: Floats, mass: Floats) -> NDArray[np.bool_]:
+        # Enough of the piece lies in its region, or nothing does.
         area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
         return np.asarray((mass >= _ENOUGH * area) | (mass == 0))
 

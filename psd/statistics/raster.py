@@ -55,6 +55,7 @@ class Overlay:
 
     def select(self, cells: Integers) -> Overlay:
         """Overlay of selected cells, in their order."""
+        # New number of each selected cell, -1 of the others.
         number = np.full(self.cells, -1)
         number[cells] = np.arange(len(cells))
         selected = number[self.cell] >= 0

@@ -117,6 +117,7 @@ def _cube_pair(
         answer_columns(totals, record.plane, confidence=confidence, threshold=0.3)
         for totals in found.totals
     ]
+    # Answers are window by window, so those of one area stand len(areas) apart.
     shared = np.stack([np.diagonal(each, len(areas)) for each in (found.noise, found.uneven)])
     return answers, shared
 
@@ -127,6 +128,7 @@ def differences(pair: CountPair) -> pandas.DataFrame:
     P2. Variances of the two releases are added, because their noise is independent; twice the
     covariance of two windows of a cube is subtracted.
     """
+    # var(a - b) = var(a) + var(b) - 2 cov(a, b); below 0 by rounding alone.
     noise = np.maximum(pair.noise.sum(axis=0) - 2 * pair.shared[0], 0.0)
     nonuniformity = np.maximum(pair.nonuniformity.sum(axis=0) - 2 * pair.shared[1], 0.0)
     value, error = pair.first - pair.second, np.sqrt(noise + nonuniformity)
@@ -271,6 +273,7 @@ def _parent_numbers(regions: Any, parents: ArrayLike | None, size: int) -> Integ
 def _check_nesting(parent: Integers, prepared: Any) -> None:
     """Refuse circles of parents, regions outside their parent, and siblings that overlap."""
     above = parent
+    # Up a generation at a time: only in a circle, or below one, is there still a parent.
     for _ in range(len(parent)):
         if (above < 0).all():
             break
