@@ -119,10 +119,12 @@ def _locate(tree: CubeTree, counts: Tally, numbers: Sequence[NDArray[Any]]) -> I
     """Leaf of each count in a tree over space and axes; numbers: (n,) int64, cells of each axis."""
     node = np.zeros(len(counts.counts), np.int64)
     moving = np.flatnonzero(~tree.is_leaf[node])
+    # Down a level at a time, those that are not in a leaf yet.
     while len(moving):
         above = node[moving]
         column, row = counts.columns[moving], counts.rows[moving]
         for part in range(MAX_CHILDREN):
+            # Nodes with fewer children look at their last one again.
             child = tree.first_child[above] + np.minimum(part, tree.children[above] - 1)
             box, span = tree.boxes[child], tree.spans[child]
             inside = (column >= box[:, 0]) & (column < box[:, 2])

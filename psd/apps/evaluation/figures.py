@@ -278,8 +278,10 @@ def draw_error_parts(summary: pandas.DataFrame) -> Figure:
     position = np.arange(len(summary))
     drawn = [part for part in PARTS if summary[f"true_relative_{part}_error"].any()]
     width = 0.75 / max(len(drawn), 1)
+    # A logarithmic axis has no 0: smaller errors are drawn at this one.
     floor = _largest_error(100 * summary["true_relative_error"]) / _SPAN
     for number, part in enumerate(drawn):
+        # Bars of the parts stand side by side, around the place of their class.
         left = position + (number - (len(drawn) - 1) / 2) * width
         values = (100 * summary[f"true_relative_{part}_error"]).clip(lower=floor)
         axes.bar(

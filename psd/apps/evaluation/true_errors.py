@@ -372,6 +372,7 @@ def _error_table(
 
     true, in_tally = truth.true, truth.bounded
     estimate = predicted["estimate"]
+    # The true error is the sum of its parts: by noise, by uneven cells, and by bounding.
     parts = {
         "true_error": estimate - true,
         "true_perturbation_error": estimate - exact,

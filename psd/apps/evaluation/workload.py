@@ -83,7 +83,6 @@ def draw_workload(
             else:
                 centre_x, centre_y = (random.uniform(0, 1, per_class) for _ in range(2))
             # A rectangle that leaves the unit square is moved into it.
-            # A rectangle that leaves the unit square is moved into it.
             right, up = width / 2, height / 2
             x_in, y_in = np.clip(centre_x, right, 1 - right), np.clip(centre_y, up, 1 - up)
             boxes.append(np.stack([x_in - right, y_in - up, x_in + right, y_in + up], axis=1))

@@ -71,6 +71,7 @@ def count_support(campaign: Campaign, folder: Path) -> SupportCounts:
     tables: dict[int, NDArray[np.int64]] = {}
     reports = dict.fromkeys(protocols, 0)
     repeated = 0
+    # By ranges of nonces, so that all copies of a report are in one batch.
     for low, high in _ranges(files):
         batch, dropped = _drop_repeated([_read_range(file, low, high) for file in files])
         repeated += dropped
@@ -166,6 +167,7 @@ def _codes(protocol: ReportProtocol, table: pa.Table) -> NDArray[Any]:
     sets = table.column("mask").combine_chunks()
     sizes = pc.binary_length(sets)
     _check(sets.null_count == 0 and pc.all(pc.equal(sizes, width)).as_py())
+    # All sets as rows of bytes, without a copy; a slice of a table begins at an offset.
     fixed = sets.cast(pa.binary(width))
     masks = np.frombuffer(fixed.buffers()[1], np.uint8)[fixed.offset * width :]
     rows: NDArray[np.uint8] = masks[: len(fixed) * width].reshape(-1, width)

@@ -355,6 +355,7 @@ def _factor(normal: Floats, bits: int) -> Floats:
             "design a campaign with more bits or cohorts",
             name="words",
         )
+    # With a diagonal of 1, a small pivot says that a word is nearly a sum of others.
     scale = np.sqrt(normal.diagonal())
     try:
         factor: Floats = cho_factor(normal / np.outer(scale, scale))[0]
@@ -367,6 +368,7 @@ def _factor(normal: Floats, bits: int) -> Floats:
             "campaign with more bits or cohorts",
             name="words",
         )
+    # `cho_factor` leaves other numbers below the diagonal; columns are scaled back.
     return np.triu(factor) * scale
 
 
@@ -485,6 +487,7 @@ def tabulate_words(
         raise InputDataError("campaign must have reports; collect more lines")
     assert isinstance(counts.protocol, Rappor)
     decoded = decode_words(counts.protocol, counts.support, listed)
+    # Bonferroni over all words: that any absent one is called present has at most `level`.
     least = float(norm.isf(level / len(listed)))
     columns = (decoded.shares, decoded.unbiased, decoded.errors)
     values = ((column * counts.reports).tolist() for column in columns)

@@ -290,6 +290,7 @@ def design_regions(
     shares = split_shares([_GROWTH**i for i in range(len(regions.levels))])
     groups = []
     for number, (share, level) in enumerate(zip(shares, regions.levels, strict=True)):
+        # One answer more than there are regions: outside.
         content = protocol_content(best_protocol(nano, len(level) + 1, protocol), stated)
         heads = [f"{level.ids[index]}|{level.name}" for index in regions.ancestors(number).tolist()]
         cells = ["|".join(pair) for pair in zip(heads, rings, strict=True)]
@@ -404,6 +405,7 @@ def _rings(regions: RegionHierarchy) -> list[str]:
                 is_hole = number > 0
                 if bool(shapely.is_ccw(ring)) == is_hole:
                     vertices = vertices[::-1]
+                # Adding 0 turns -0 into 0, so that a number has one text.
                 texts = (np.format_float_positional(k + 0.0, trim="-") for k in vertices.ravel())
                 rings.append(" ".join(texts))
         outlines.append("|".join(rings))
@@ -420,6 +422,7 @@ def _polygon(text: str) -> Any:
         if (vertices[0] != vertices[-1]).any():
             raise ParameterError(_DAMAGED)
         line = shapely.linearrings(vertices)
+        # A counterclockwise ring is an outer one, and the next ones are its holes.
         if shapely.is_ccw(line):
             parts.append((line, []))
         elif parts:

@@ -107,6 +107,7 @@ def _blocks(file: BinaryIO, refused: dict[str, int]) -> Iterator[bytes]:
     """Blocks of full lines; a line that is longer than a block is refused and skipped."""
     rest, skipping = b"", False
     while content := file.read(_BLOCK):
+        # Of a line that is too long, all up to its end is skipped.
         start = content.find(b"\n") + 1 if skipping else 0
         skipping = skipping and not start
         end = content.rfind(b"\n") + 1
@@ -279,6 +280,7 @@ def _table(reports: Reports) -> pa.Table:
     mask = pa.nulls(rows, pa.binary())
     if is_mask:
         width = reports.codes.shape[1]
+        # Sets of one width from one buffer, without a loop over rows.
         fixed = pa.Array.from_buffers(
             pa.binary(width), rows, [None, pa.py_buffer(np.ascontiguousarray(reports.codes))]
         )

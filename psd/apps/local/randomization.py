@@ -270,10 +270,12 @@ def format_reports(campaign: Campaign, reports: Reports) -> list[str]:
     if reports.codes.ndim == 2:
         texts = [f'"{row.tobytes().hex()}"' for row in reports.codes]
     elif isinstance(draw, HashingDraw):
+        # A code of hashing is function x modulus + value.
         pairs = (column.tolist() for column in np.divmod(reports.codes, draw.modulus))
         texts = [f"[{function},{value}]" for function, value in zip(*pairs, strict=True)]
     else:
         texts = [f"[{code}]" for code in reports.codes.tolist()]
+    # A nonce is two words of 64 bits, 32 digits.
     high, low = (column.tolist() for column in reports.nonce.T)
     nonces = (f"{a:016x}{b:016x}" for a, b in zip(high, low, strict=True))
     return [
@@ -335,6 +337,7 @@ class RowStore:
         }
         content = canonical_json({**value, "digest": campaign_digest(value)}).encode()
         write_file(self._path, content, overwrite=not is_new, mode=0o600)
+        # Rows whose group answered an earlier campaign are in no group, and answer nothing.
         return np.where(np.isin(groups, earlier), -1, groups)
 
     def _read(

@@ -254,15 +254,18 @@ def spread_in_time(
     block: (cells,), place of each cell; None if all slices are alike. Shares of halves of time are
     random, of all places alike and beside this of each one, as mornings are where people live.
     """
+    # Records of a cell go in groups that share a slice, which bounds the rows of the tally.
     group = -(-number // MAX_GROUPS)
     parts = -(-people.counts // group)
     cell = np.repeat(np.arange(len(parts)), parts)
     last = np.cumsum(parts) - 1
     counts = np.full(len(cell), group)
+    # The last group of a cell has what is left, from 1 to a whole group.
     counts[last] = people.counts - group * (parts - 1)
     if block is None:
         when = random.integers(0, slices, len(cell))
     else:
+        # A profile of time for all places, times one of each block of cells.
         common, place = _time_shares(slices, random), block[cell]
         when = np.empty(len(cell), np.int64)
         for each in np.unique(place).tolist():

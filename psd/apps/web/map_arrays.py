@@ -173,6 +173,7 @@ def _cut_arrays(release: Release, level: int) -> Arrays:
     if isinstance(fit, WindowFit):
         return _window_arrays(fit, level)
     estimates, upper = fit.estimates, slice(0, tree.levels[level].stop)
+    # Nodes of the last level that the page gets are its leaves.
     children = np.where(tree.level[upper] < level, tree.children[upper], 0)
     arrays: Arrays = {
         "children": children.astype(np.uint8),
@@ -205,6 +206,7 @@ def _window_arrays(fit: WindowFit, level: int) -> Arrays:
         "noise": totals.perturbation_variance,
         "uneven": totals.nonuniformity_variance,
     }
+    # What is left out is the same as another array, or 0.
     if not np.array_equal(totals.signed, totals.estimate):
         arrays["signed"] = totals.signed
     if not np.array_equal(totals.published_variance, totals.perturbation_variance):
