@@ -386,6 +386,7 @@ def draw_series(
         )
     from matplotlib import pyplot
 
+    # Rows from half to twice the columns; otherwise a grid 1.4 times as wide as high.
     if not 4 * columns**2 >= 2 * len(cells) >= columns**2:
         columns = min(len(cells), ceil(sqrt(1.4 * len(cells))))
     rows = ceil(len(cells) / columns)
@@ -398,6 +399,7 @@ def draw_series(
     )
     tables = [table[named_rows(table)] for table in cells.values()]
     view = view_of(record.domain, tables[0], next(iter(cells.values())))
+    # One classification of all slices, so that a colour means the same on each map.
     values = np.concatenate([shown_values(table, kind) for table in tables])
     areas = np.concatenate([shapely.area(table.geometry.to_numpy()) for table in tables])
     quality = [list(table.get(f"{kind}_quality", ())) for table in tables]

@@ -319,6 +319,7 @@ def to_xarray(
         )
     names = ("count", "density", "perturbation_error", "nonuniformity_error", "error")
     bands: dict[str, Floats] = {}
+    # Each band is (labels, rows, columns); which bands there are the first raster says.
     for number, fit in enumerate(fits):
         raster = density_raster(fit, columns, rows)
         for name in (*names, *raster.values):
@@ -330,6 +331,7 @@ def to_xarray(
     units = dict.fromkeys(names, counted) | {"density": f"{counted} per {raster.unit}"}
     dimensions = ["time" if name == "slice" else name for name in texts]
     west, south, east, north = raster.bounds
+    # Centres of pixels; rows run from the north.
     coordinates: dict[str, Any] = {
         **{name: each for name, each in texts.items() if name != "slice"},
         "x": west + (np.arange(columns) + 0.5) * (east - west) / columns,
