@@ -56,11 +56,13 @@ def even_breaks(values: Floats, areas: Floats) -> list[float]:
         return []
     order = np.argsort(values[finite], kind="stable")
     rising, weight = values[finite][order], areas[finite][order]
+    # Share of the area below the middle of each value, and the values at some shares.
     share = (np.cumsum(weight) - weight / 2) / weight.sum()
     limits = np.interp(_SHARES, share, rising)
     span = limits[-1] - limits[0]
     if not span > 0:
         return []
+    # The round number that is nearest, as a ratio, to a tenth of the span.
     decade = 10.0 ** np.floor(np.log10(span / 10))
     step = decade * _ROUND[np.abs(np.log(span / 10 / decade / _ROUND)).argmin()]
     breaks = sorted({float(f"{each:.12g}") for each in np.rint(limits / step) * step})

@@ -95,6 +95,7 @@ def _table(size: int) -> pd.DataFrame:
         }
     )
     table["seen"] = table["seen"].astype("datetime64[us, UTC]")
+    # Missing positions, ids and values are of different rows, none of the first.
     gaps = np.arange(1, size, 31)
     table.loc[gaps, ["lon", "lat"]] = np.nan
     table.loc[gaps + 1 if size > 1 else gaps, "id"] = None
