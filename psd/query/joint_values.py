@@ -114,10 +114,12 @@ def joint_parts(
     totals = value_totals(record, number, found[number, 0], found[number, 1], columns)
     (low, high), p = totals.bounds, totals.share
     width, mean = high - low, low + (high - low) * p
+    # cov(N, A - p N) is (1 - 2 p) var(A), and `given` is ((1 - p)^2 + p^2) var(A).
     scale = 1 / np.sqrt((1 - p) ** 2 + p**2)
     with_records = np.outer(mean * scale, (1 - 2 * p) * scale)
     noise = np.outer(mean, mean) * of_counts[0] + width**2 * (given + edges)
     noise += width * (with_records + with_records.T) * given
+    # Single answers state the diagonal; only what lies beside it is new.
     np.fill_diagonal(noise, stated[0] ** 2)
     shape = np.outer(mean, mean) * of_counts[1] + width**2 * uneven
     return nearest_covariance(noise), with_deviation(shape, stated[1])

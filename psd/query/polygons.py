@@ -105,6 +105,7 @@ def polygon_totals(
     batch = np.cumsum(shapely.get_num_coordinates(shapes) + cuts) // _SIDES
     part = batch + np.arange(len(shapes)) // _POLYGONS_PER_BATCH
     chunks = [chunk for chunk in np.split(shapes, np.flatnonzero(np.diff(part)) + 1) if len(chunk)]
+    # All polygons are checked before the first one is answered.
     outside = np.concatenate([np.empty(0, bool), *(are_outside(c, fit.domain) for c in chunks)])
     if outside.any():
         raise ParameterError(

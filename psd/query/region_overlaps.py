@@ -133,6 +133,7 @@ class Polygons:
         """Shares of each leaf that lie in both of two polygons; see `Regions`."""
         import shapely
 
+        # Each pair of polygons once, and the number of its pair for each entry.
         pair, pair_number = np.unique(
             np.stack([first, second], axis=1), axis=0, return_inverse=True
         )
@@ -145,6 +146,7 @@ class Polygons:
         which, leaf, parts = cut_leaves([(0, traverse_polygons(self.fit, shapes))])
         cut_key = number[which] * len(self.fit.tree) + leaf
         order = np.argsort(cut_key)
+        # Entries look up their pair and leaf among those that the intersections cut.
         key = pair_number.ravel() * len(self.fit.tree) + node
         at = np.searchsorted(cut_key, key, sorter=order)
         at = order[np.minimum(at, len(cut_key) - 1)] if len(cut_key) else at

@@ -99,6 +99,7 @@ def traverse_within(
         opener = node.take(pair)
         size = tree.children.take(opener)
         family = np.repeat(np.arange(len(pair)), size)
+        # Children before each family: a child is the first of its family plus its place there.
         before = np.cumsum(size) - size
         parent, query = pair.take(family), query.take(pair).take(family)
         node = (tree.first_child.take(opener) - before).take(family)
