@@ -385,6 +385,7 @@ def _mean_answer(value: Value, counts: Sequence[float], rate: float, outside: fl
         distance = abs((1 - p) * upper - p * lower) / rate
         return laplace_tail([1 - p, p], distance) >= outside
 
+    # Bisection from the estimate towards each bound: `near` is possible, `far` is not.
     ends = []
     for end in (0.0, 1.0):
         near, far = share, end
