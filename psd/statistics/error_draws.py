@@ -60,7 +60,9 @@ def innovation_tree(tree: Hierarchy, estimates: Estimates, leaves: Integers) -> 
     needed[1:] = above[tree.parent[1:]]
     nodes = np.flatnonzero(needed)
     variance = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    # The root has no parent that explains a part of its error.
     variance[0] = estimates.variance[0]
+    # Where each level begins among the chosen nodes, which are still in order.
     ends = np.searchsorted(nodes, [level.start for level in tree.levels] + [len(tree)])
     return InnovationTree(
         nodes=nodes,

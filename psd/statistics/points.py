@@ -124,6 +124,7 @@ def draw_points(fit: Fit, whole: Integers, generator: np.random.Generator) -> It
     for start in range(0, len(leaves), _LEAVES):
         leaf = leaves[start : start + _LEAVES]
         for pieces in _pieces_of(fit, leaf, whole[leaf], generator):
+            # Points are numbered piece by piece: a piece has those from `first` to before `ends`.
             ends = np.cumsum(pieces.number)
             first = ends - pieces.number
             for begin in range(0, int(ends[-1]), _POINTS):
@@ -183,6 +184,7 @@ def _pieces_of(
     marks = np.minimum(marks, number[:, None])
     marks[:, -1] = number
     of_part = np.diff(marks, axis=1, prepend=0.0).astype(np.int64)
+    # Parts with points, as boxes in lattice units.
     which, part = np.nonzero(of_part)
     corner = np.stack([column[order[part]], row[order[part]]], axis=1)
     size = (boxes[:, 2:] - boxes[:, :2])[which] / PARTS
@@ -278,6 +280,7 @@ def _halve(
         leaf, number, low = leaf[open_], number[open_], boxes[open_]
         axis, line = middle(low)
         high, rows = low.copy(), np.arange(len(low))
+        # Both halves end at the line: one is cut on its far side, the other on its near side.
         low[rows, axis + 2] = high[rows, axis] = line
         masses = mass(leaf, low), mass(leaf, high)
         share = masses[0] / np.maximum(masses[0] + masses[1], np.finfo(float).tiny)
@@ -293,6 +296,7 @@ def _points_in(
     fit: Fit, pieces: _Pieces, piece: Integers, place: Integers, generator: np.random.Generator
 ) -> PointBatch:
     """Points of pieces: each in its part of the curve through the piece."""
+    # A random place in the point's own part of the curve, then one in the cell there.
     code = (place + generator.random(len(piece))) / pieces.number[piece] * 4**_ORDER
     cells = decode(np.minimum(code, 4**_ORDER - 1).astype(np.int64), _ORDER)
     share = (np.stack(cells) + generator.random((2, len(piece)))) / 2**_ORDER

@@ -78,6 +78,7 @@ class Overlay:
         """Variance (cells,) of counts from the noise, the same as for a query, of all together."""
         tree, estimates = self.fit.tree, self.fit.noise_covariance
         finite = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+        # Sum of the variances of the children of each node, given the node.
         of_family = np.where(tree.parent >= 0, finite, 0.0)
         family = sum_by(np.maximum(tree.parent, 0), of_family, len(tree))
         # As in `psd.query.traversal`, a cell has a slope and a remainder at each node that it
@@ -87,6 +88,7 @@ class Overlay:
         cell, node = np.empty(0, np.int64), np.empty(0, np.int64)
         slope, rest = np.empty(0), np.empty(0)
         for depth in reversed(range(len(tree.levels))):
+            # Parts that are nodes of this level join those that came up from below.
             arriving = np.flatnonzero((level == depth) & (self.share > 0))
             cell = np.concatenate([cell, self.cell[arriving]])
             node = np.concatenate([node, self.node[arriving]])
@@ -106,6 +108,7 @@ class Overlay:
             mean = sum_by(up, estimates.slope[node] * slope, len(key))
             spread = rest + finite[node] * (slope - mean[up]) ** 2
             cell_up, node_up = np.divmod(key, len(tree))
+            # Children that a cell does not meet have slope 0, so each is off by the whole mean.
             beside = np.maximum(family[node_up] - sum_by(up, finite[node], len(key)), 0.0)
             rest = sum_by(up, spread, len(key)) + mean**2 * beside
             cell, node, slope = cell_up, node_up, mean
@@ -176,6 +179,7 @@ def raster_overlay(fit: Fit, columns: int, rows: int) -> Overlay:
     side = np.array(fit.domain.lattice, np.int64)
     first, stop = scaled[:, :2] // side, -(-scaled[:, 2:] // side)
     owner, position = _met_cells(first, stop)
+    # Corners of each part from that of its leaf, below as shares of its sides.
     low = np.maximum(position * side, scaled[owner, :2]) - scaled[owner, :2]
     high = np.minimum((position + 1) * side, scaled[owner, 2:]) - scaled[owner, :2]
     extent = scaled[owner, 2:] - scaled[owner, :2]
@@ -192,9 +196,11 @@ def _value_overlay(fit: Fit, size: tuple[int, int]) -> Overlay:
     edges = [np.linspace(axes[axis].low, axes[axis].high, size[axis] + 1) for axis in (0, 1)]
     lines = [axes[axis].to_lines(edges[axis]).astype(np.int64) for axis in (0, 1)]
     pairs = list(zip(lines, boxes.T[:2], boxes.T[2:], strict=True))
+    # Columns and rows of the raster that each leaf meets, from `first` to before `stop`.
     first = np.stack([np.searchsorted(line, low, "right") - 1 for line, low, _ in pairs], axis=1)
     stop = np.stack([np.searchsorted(line, high, "left") for line, _, high in pairs], axis=1)
     owner, cell = _met_cells(first, stop)
+    # Lattice lines around each cell, cut at the sides of its leaf.
     west, east = (np.stack([lines[axis][cell[:, axis] + n] for axis in (0, 1)], 1) for n in (0, 1))
     low, high = np.maximum(west, boxes[owner, :2]), np.minimum(east, boxes[owner, 2:])
     # A cell between two values holds none, and so no part of a leaf.
@@ -230,6 +236,7 @@ class _Parts:
         tree, node = self.fit.tree, self.leaves[self.owner]
         area: Floats = (self.high - self.low).prod(axis=1)
         if isinstance(tree, RegionTree):
+            # Of the area of a leaf only the part inside its region counts.
             corner, far = np.split(tree.boxes[node].astype(np.float64), 2, axis=1)
             ends = [corner + (far - corner) * end for end in (self.low, self.high)]
             area = clipped_share(tree, node, np.concatenate(ends, axis=1), area)
@@ -241,7 +248,9 @@ class _Parts:
             for part in np.split(cut, range(_CELLS_PER_BATCH, len(cut), _CELLS_PER_BATCH)):
                 low, high = self.low[part], self.high[part]
                 share[part] = self.fit.density.part(tree, node[part], low, high)
+        # Parts of a leaf have all of its points, whatever was rounded (P2).
         share = share / sum_by(self.owner, share, len(self.leaves))[self.owner]
+        # A cell may meet nothing of a leaf but what lies outside its region.
         met = np.flatnonzero(share > 0) if isinstance(tree, RegionTree) else slice(None)
         return Overlay(
             fit=self.fit,
