@@ -258,6 +258,7 @@ def learn_event(
     # Odds of shapes and the threshold come from different builds. Otherwise shapes that were more
     # frequent on one side by chance would seem better than they are.
     half = len(without.log_odds) // 2
+    # Shapes are learnt on the first half of the samples, the threshold on the second.
     both = np.concatenate([without.shape[:half], having.shape[:half]])
     names, which = np.unique(both, return_inverse=True)
     fewer, more_often = (

@@ -311,6 +311,7 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
     """
     # Reports, (cohorts,), and the estimated shares of the devices with each bit, (cohorts, bits).
     bits, reports, p, q = protocol.answers, table[:, -1], float(protocol.p), float(protocol.q)
+    # Unbiased share of the devices that have each bit, (cohorts, bits).
     means = (table[:, :-1] / np.maximum(reports, 1)[:, None] - q) / (p - q)
     cohorts = np.flatnonzero(reports)
     # Of each cohort which bits each word has, (bits, words).
@@ -321,6 +322,7 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
         matrices.append(csr_array(ones, shape=(bits, len(words))))
     least, most = (float(noise_variance(protocol.p, protocol.q, share)) for share in (0, 1))
     shares = np.zeros(len(words))
+    # Weighted least squares; where variances depend on shares, once more with those found.
     for _ in range(1 + (least != most)):
         held = [np.minimum(matrix @ shares, 1.0) for matrix in matrices]
         weights = [
@@ -337,6 +339,7 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
         shares, _ = nnls(factor, solve_triangular(factor, right, trans="T"))
     unbiased = cho_solve((factor, False), right)
     variances, expected = _errors(factor, matrices, weights, shares, reports[cohorts])
+    # What fits worse than noise explains, as words that are not listed, widens all errors.
     residuals = sum(
         float(weight @ (mean - matrix @ unbiased) ** 2)
         for matrix, weight, mean in zip(matrices, weights, means[cohorts], strict=True)

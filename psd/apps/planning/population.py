@@ -343,6 +343,7 @@ def draw_region_population(
     """
     domain, number = hierarchy.domain, np.rint(expected).astype(np.int64)
     each = max(REGION_POINTS // hierarchy.size, 1)
+    # A limited number of positions, which the records of a region share.
     points_of = np.minimum(number, each)
     region, columns, rows = _draw_positions(hierarchy, points_of, random, area)
     drawn = np.bincount(region, minlength=hierarchy.size)

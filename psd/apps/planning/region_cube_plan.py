@@ -51,6 +51,7 @@ def window_errors(
     assert isinstance(release.record, CubeRecord)  # `draw_cube` makes one
     fit, tree = fit_cube(release.record), release.record.plane.tree
     published = predicts_published(release.record.plane)
+    # Windows of each size begin at a few slices, evenly spaced.
     starts = [
         np.unique(np.linspace(0, slices - size, WINDOW_STARTS).astype(np.int64)) for size in windows
     ]
@@ -62,6 +63,7 @@ def window_errors(
         ],
         [slices],
     )
+    # Numbers of the windows of each size, among all that are asked.
     edges = np.cumsum([0, *map(len, starts)]).tolist()
     squares = []
     for level in hierarchy.levels:

@@ -227,6 +227,7 @@ def simulate_errors(
                 parts = release.index.value_parts(number)
                 upper, lower = (np.maximum(box_estimates(part, boxes), 0.0) for part in parts)
                 records = upper + lower
+                # Place of the mean between the bounds, by the weights towards them.
                 share = np.where(records > 0, upper / np.maximum(records, 1e-9), 0.5)
                 off = value.width * np.abs(share - true_upper / np.maximum(true, 1))
                 off[true == 0] = np.nan  # a query without a record has no mean

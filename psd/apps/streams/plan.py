@@ -105,6 +105,7 @@ def toeplitz_row(steps: int) -> Floats:
     inverse[0] = 1 / weights[0]
     for j in range(1, steps):
         inverse[j] = -(weights[1 : j + 1] @ inverse[j - 1 :: -1]) / weights[0]
+    # A is the lower triangle of ones, so that A C^-1 has running sums.
     row = np.cumsum(inverse)
     row.setflags(write=False)
     return row

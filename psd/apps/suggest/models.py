@@ -108,6 +108,7 @@ class RegionGrid:
                 name="cells",
                 value=cells,
             )
+        # Rows of a raster run from the north, those of regions from the south.
         count = np.maximum(density_raster(release.index.fit, cells, cells).count[::-1].ravel(), 0)
         if not count.sum() > 0:
             raise ParameterError(

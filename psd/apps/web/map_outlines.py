@@ -49,6 +49,7 @@ def country_outlines(domain: Domain) -> list[list[list[float]]]:
     west, south, east, north = domain.bounds
     x, y = (max(domain.width, domain.height) * _AROUND,) * 2
     clipped = shapely.clip_by_rect(lines, west - x, south - y, east + x, north + y)
+    # Vertices are left out, and numbers rounded, by about a step.
     step = max(domain.width, domain.height) / _STEPS
     parts = shapely.get_parts(shapely.simplify(clipped, step))
     decimals = max(0, 1 - int(np.floor(np.log10(step))))  # as many as the step has
@@ -77,6 +78,7 @@ def _lines_in(arcs: tuple[Floats, ...], domain: Domain) -> Any:
     # A line ends where the next vertex is of another arc, has no coordinates, or is too far away.
     is_break = (np.diff(owner) != 0) | ~np.isfinite(step) | (step > longest)
     line = np.concatenate([[0], np.cumsum(is_break)])  # of each vertex
+    # A vertex by itself makes no line.
     is_drawn = np.isfinite(x) & np.isfinite(y) & (np.bincount(line)[line] > 1)
     _, line = np.unique(line[is_drawn], return_inverse=True)
     return shapely.linestrings(np.column_stack([x[is_drawn], y[is_drawn]]), indices=line)

@@ -351,6 +351,7 @@ def _picture(each: Published, language: Language) -> str:
         name = slices.names[len(slices) // 2]
         shown = release[name]
     west, south, east, north = view = np.array(shown.domain.bounds)
+    # With regions, the view is what they cover with a rim around it, in the bounds.
     named = None
     if shown.levels:
         table = shown.to_geopandas(level=shown.levels[-1])
@@ -360,13 +361,16 @@ def _picture(each: Published, language: Language) -> str:
             ends = np.array(named.bounds)
             rim = _RIM * (ends[2:] - ends[:2]).max() * np.array([-1, -1, 1, 1])
             view = np.clip(ends + rim, [west, south, west, south], [east, north, east, north])
+    # Degrees of longitude are shorter than those of latitude: sides as on the ground.
     stretch = max(float(east_west_scale(shown.domain, (south + north) / 2)), 0.2)
     sides = np.array([(east - west) * stretch, north - south])
+    # The view has `_PIXELS` along its longer side, the whole raster at most `_LARGEST`.
     scale = _PIXELS / max((view[2] - view[0]) * stretch, view[3] - view[1])
     scale = min(scale, _LARGEST / sides.max())
     columns, rows = np.maximum(sides * scale, 1).astype(int).tolist()
     density = density_raster(shown.index.fit, columns, rows).density
     if named is not None:
+        # Pixels of the view, and of these only those whose centre is in a region.
         x = west + (np.arange(columns) + 0.5) * (east - west) / columns
         y = north - (np.arange(rows) + 0.5) * (north - south) / rows
         across, down = (x > view[0]) & (x < view[2]), (y > view[1]) & (y < view[3])
