@@ -475,6 +475,7 @@ class Publication:
             categories = _asked_categories(category, of, is_each="category" in asked)
             if of is not None and not isinstance(of, str):
                 columns = [*columns, "category"]
+            # A cell of a cube has the number slice x categories + category.
             both = [
                 (text | own, (window[:, None] * category.size + cells).ravel())
                 for text, window in zip(texts, windows, strict=True)
@@ -495,6 +496,7 @@ class Publication:
         chosen = np.unique(np.concatenate(windows))
         nodes = sum(len(record.tree) for record in self.record.releases)
         nodes *= 1 + 2 * values  # a value has a fit for each of its bounds
+        # Fits of a large series are not kept: a slice is fitted when it is its turn.
         if nodes <= MOST_KEPT or len(chosen) == 1:
             found = [self._releases[number].index for number in chosen]
         else:
