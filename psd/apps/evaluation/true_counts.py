@@ -115,6 +115,7 @@ def true_regions(
     assert counts.region is not None  # counted by regions
 
     def sums(lowest: NDArray[Any], weight: Integers | int) -> NDArray[Any]:
+        # Sums before each lowest region: a node has a run of them, and two look-ups are its sum.
         before = np.zeros(areas.tree.regions.size + 1, np.int64)
         np.add.at(before, lowest + 1, weight)
         before = before.cumsum()

@@ -129,6 +129,8 @@ def _next_cells(
     deviation, measured = 1 / np.sqrt(pooled) / reports, total[leaves] / pooled / reports
     depth = np.array([len(cell) for cell in cells])
     if plan.target:
+        # Quartered until cells have `target` deviations of the reports to come, a part in each
+        # round.
         left = sigma(campaign.nano_epsilon, devices * sum(shares[number + 1 :]))
         deeper = 0.5 * np.log2(np.maximum(share, 1e-12) / (plan.target * left))
         deeper = np.where(share < plan.least * deviation, 0.0, np.clip(deeper, 0, DEPTH))

@@ -135,6 +135,7 @@ def first_records(
     rows = builder.user_rows(key)
     names = rows.names.to_pylist()
     left = unit.max_contributions - np.array(contributions(names), np.int64)
+    # Rows of a unit are numbered in their order; those within what is left of its bound stay.
     first = np.flatnonzero(running_number([rows.users]) < left[rows.users])
     columns = ("users", "hashes", "columns", "rows", "time")
     rows = replace(rows, **{column: getattr(rows, column)[first] for column in columns})

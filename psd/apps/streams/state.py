@@ -313,6 +313,7 @@ def packed(tally: Tally, answer: NDArray[Any]) -> Block:
 
 def tally_of(block: Block, contributions: int) -> Tally:
     """Tally of a block. Private."""
+    # Columns, rows and counts of the cells, (3, cells).
     cells = np.frombuffer(zlib.decompress(block.tally), "<i8").reshape(3, -1)
     columns, rows, counts = cells
     return Tally(

@@ -252,6 +252,7 @@ def _offsets(tree: Tree) -> NDArray[np.int32]:
 def of_leaves(tree: Tree, values: Floats) -> Floats:
     """Values of the leaves if those of the other nodes are their sums; else of all nodes."""
     sums = np.where(tree.is_leaf, values, 0.0)
+    # Sums of the leaves at all nodes, from the lowest level up.
     for level in reversed(tree.levels[1:]):
         np.add.at(sums, tree.parent[level], sums[level])
     total = max(float(np.abs(values).max(initial=0.0)), 1.0)
@@ -261,6 +262,7 @@ def of_leaves(tree: Tree, values: Floats) -> Floats:
 
 def _rounded(values: Floats) -> Floats:
     """Values without the digits that are rounding errors."""
+    # 0, infinity and NaN have no digits, and stay as they are.
     finite = np.where(np.isfinite(values) & (values != 0), values, 1.0)
     scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.abs(finite))))
     return np.where(finite == values, np.round(finite * scale) / scale, values)

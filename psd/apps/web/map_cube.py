@@ -109,6 +109,7 @@ def _overdispersions(fit: CubeFit) -> Any:
     level = np.array([level.start for level in record.cells.levels])
     sizes = record.sizes if record.category is None else (*record.sizes[:-1], 1)
     exponents = [np.arange(int(np.rint(np.log2(size))) + 1) for size in sizes]
+    # All widths of windows, (n, axes), those of the last axis fastest.
     widths = 2 ** np.stack([each.ravel() for each in np.meshgrid(*exponents, indexing="ij")], 1)
     nodes, labels = np.repeat(level, fit.labels), np.tile(np.arange(fit.labels), len(level))
     found = [

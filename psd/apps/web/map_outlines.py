@@ -234,5 +234,6 @@ def _outlines(shapes: NDArray[np.object_]) -> tuple[NDArray[Any], ...]:
     vertices, ring = shapely.get_coordinates(rings, return_index=True)
     is_end = np.append(ring[1:] != ring[:-1], True)  # of a ring, which it closes
     begin = np.searchsorted(of_shape[of_polygon], np.arange(len(shapes) + 1)).astype(np.int32)
+    # The last vertex of a ring is its first one again, and is left out.
     ends = np.cumsum(np.bincount(ring[~is_end], minlength=len(rings))).astype(np.int32)
     return begin, ends, vertices[~is_end, 0].copy(), vertices[~is_end, 1].copy()
