@@ -174,7 +174,7 @@ def find_unions(
     inside = shapely.covers(shapes[query], tree.region_shapes[region])
     differs, is_union = np.zeros(len(shapes)), np.ones(len(shapes), bool)
     limit = TOLERANCE * shapely.area(shapes)
-    # A few regions across each outline first: most polygons are no unions by these alone.
+    # A few regions across each outline first: they rule out most polygons.
     for pairs in _rounds(query, np.flatnonzero(~inside)):
         pairs = pairs[is_union[query[pairs]]]
         area = shapely.area(tree.region_shapes[region[pairs]])

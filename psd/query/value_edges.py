@@ -44,7 +44,7 @@ def learn_edge_factor(fits: Sequence[Fit], plain: Sequence[Estimates]) -> float:
     p = upper / np.maximum(upper + lower, _LEAST_RECORDS)
     of_upper, of_lower = (weighted_total(traversal, each.signed) for each in plain)
     excess = (1 - p) * of_upper - p * of_lower
-    # V by the noise of both weights, U of the estimates, and the squares X of the edge.
+    # The variance V of T by the noise, U of the estimates, and the squares X of the edge.
     own = ((1 - p) ** 2 + p**2) * perturbation_variance(traversal, plain[0])
     left = perturbation_variance(traversal, fits[0].estimates)
     squares = edge_squares(traversal, fits[0].estimates)

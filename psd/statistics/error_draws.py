@@ -133,7 +133,7 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
     for start in range(0, draws, step):
         size = min(step, draws - start)
         noisy = fit.estimates.count[:, None] + draw_node_errors(tree, random, size)
-        # Each draw is published again by itself, so that none of its cells is negative.
+        # Sums are made non-negative one draw at a time.
         for column in range(size):
             noisy[:, column] = project_non_negative(fit.tree, noisy[:, column], fit.estimates.slope)
         yield np.maximum(matrix @ noisy + uneven(random, size), 0.0)

@@ -339,7 +339,7 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
         shares, _ = nnls(factor, solve_triangular(factor, right, trans="T"))
     unbiased = cho_solve((factor, False), right)
     variances, expected = _errors(factor, matrices, weights, shares, reports[cohorts])
-    # What fits worse than noise explains, as words that are not listed, widens all errors.
+    # Residuals beyond what noise and random cohorts explain widen all errors.
     residuals = sum(
         float(weight @ (mean - matrix @ unbiased) ** 2)
         for matrix, weight, mean in zip(matrices, weights, means[cohorts], strict=True)
@@ -490,7 +490,7 @@ def tabulate_words(
         raise InputDataError("campaign must have reports; collect more lines")
     assert isinstance(counts.protocol, Rappor)
     decoded = decode_words(counts.protocol, counts.support, listed)
-    # Bonferroni over all words: that any absent one is called present has at most `level`.
+    # Bonferroni: the probability that any absent word is called present is at most `level`.
     least = float(norm.isf(level / len(listed)))
     columns = (decoded.shares, decoded.unbiased, decoded.errors)
     values = ((column * counts.reports).tolist() for column in columns)
