@@ -417,6 +417,8 @@ def _compile_walk(source: str) -> Any:
             start, node = frames[depth, _FIRST], frames[depth, _NEXT]
             if node == frames[depth, _LAST]:  # all children are done
                 if errors is not None:
+                    # Shares of the children give slope and noise of the boxes a:b in the cell they
+                    # cut.
                     sums = slope[a:b], noise[a:b]
                     _close_family(
                         errors.slope, errors.variance, (a, b), (start, node), shares, room, sums
@@ -434,6 +436,8 @@ def _compile_walk(source: str) -> Any:
                         _close_family(
                             slopes, variances, (a, b), (start, node), other_shares, room, sums
                         )
+                # Back in the list c:d of the parent: sums are added, the slope is its share of this
+                # child.
                 depth -= 1
                 if depth >= 0:
                     numbers, c, d = places[a:b], frames[depth, _BEGIN], frames[depth, _END]
@@ -451,6 +455,7 @@ def _compile_walk(source: str) -> Any:
                             _scatter_add(numbers, published[a:b], published[c:d])
                             _scatter(numbers, other_slope[a:b], other_shares[at + c : at + d])
                 continue
+            # The next child of this cell, and how much of it each of the boxes a:b covers.
             frames[depth, _NEXT] += 1
             at = (node - start) * room
             share = shares[at + a : at + b]
@@ -482,10 +487,14 @@ def _compile_walk(source: str) -> Any:
                         of_x = errors.lines[0, node], errors.columns[0, node]
                         of_y = errors.lines[1, node], errors.columns[1, node]
                         leaf = (left, wide), (bottom, tall)
+                        # Behind the list there is room for the numbers of its boxes that cut the
+                        # leaf.
                         numbers = places[b : b + _list_cuts(share, places[b:])]
                         listed = numbers, share, x0, y0, x1, y1
                         _add_cuts(leaf, of_x, of_y, listed, box_numbers[a:b], at_sides)
                     if errors.shift_share > 0:
+                        # The density moves records in proportion to its share less that of the
+                        # area.
                         moved = errors.shift_share * max(values[node], 0.0)
                         _add(moved, share, shift[a:b])
                         _add(-moved, area[a:b], shift[a:b])
@@ -493,6 +502,8 @@ def _compile_walk(source: str) -> Any:
                         _add(errors.signed[node], share, signed[a:b])
                         other_shares[at + a : at + b] = share
                 continue
+            # An inner cell is taken whole by the boxes around it; those that cut it go on, as a
+            # list.
             _add_whole(values[node], share, estimate[a:b])
             if errors is not None and errors.other:
                 _add_whole(errors.signed[node], share, signed[a:b])
@@ -505,6 +516,7 @@ def _compile_walk(source: str) -> Any:
                 frames[depth, _LAST] = last
                 sides, numbers = (x0, y0, x1, y1), places[b:c]
                 _gather_sides(numbers, sides, west[b:c], south[b:c], east[b:c], north[b:c])
+                # Lists stand one behind the other, and the new one begins without sums.
                 estimate[b:c] = 0.0
                 if errors is not None:
                     noise[b:c] = 0.0
