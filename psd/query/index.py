@@ -93,10 +93,7 @@ class FlatTree:
 
 
 def flatten_tree(fit: Fit) -> FlatTree:
-    """Flatten a fit for the compiled walk; the arrays of the tree are not copied.
-
-    A virtual parent of the root is known exactly, which ends the recursion without a special case.
-    """
+    """Flatten a fit for the compiled walk; the arrays of the tree are not copied."""
     tree, estimates = fit.tree, fit.estimates
     children = ChildRanges(tree.first_child, tree.first_child + tree.children)
     slope, variance = _recursion_arrays(estimates)
@@ -141,6 +138,7 @@ def _recursion_arrays(estimates: Estimates) -> tuple[Floats, Floats]:
     """Slope of each node and its variance given its parent; the root has slope 0."""
     slope = estimates.slope.copy()
     variance = np.where(np.isinf(estimates.upward_variance), 0.0, estimates.upward_variance)
+    # A virtual parent of the root is known exactly, which ends the recursion like any other family.
     slope[0], variance[0] = 0.0, estimates.variance[0]
     return slope, variance
 

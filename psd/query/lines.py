@@ -33,9 +33,7 @@ def cut_deviation(fit: Fit, axis: int, node: Integers, share: Floats, width: Flo
     """Deviation of the records beside a line that cuts leaves from side to side, (n,), records.
 
     axis: 0 for lines of constant x; share: part of each leaf west or south of the line; width: of
-    leaves across it in lattice units, 0 where no single column is cut, (n,) each. Where the lattice
-    was chosen, all records of a column are in its middle: a line at p of it is wrong by the smaller
-    of p and 1 - p.
+    leaves across it in lattice units, 0 where no single column is cut, (n,) each.
     """
     deviation: NDArray[np.float64] | None = fit.line_deviation
     assert deviation is not None  # only a release with lines across its leaves is asked
@@ -43,6 +41,8 @@ def cut_deviation(fit: Fit, axis: int, node: Integers, share: Floats, width: Flo
     columns = fit.column_records
     if columns is None:
         return result
+    # Where the lattice was chosen, all records of a column are in its middle: a line at p of it is
+    # wrong by the smaller of p and 1 - p.
     offset = share * width % 1.0
     wrong: Floats = columns[axis, node] * np.minimum(offset, 1 - offset)
     return np.hypot(result, wrong)

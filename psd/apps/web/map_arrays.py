@@ -191,11 +191,7 @@ def _cut_arrays(release: Release, level: int) -> Arrays:
 
 
 def _window_arrays(fit: WindowFit, level: int) -> Arrays:
-    """Arrays of the nodes of a window of a cube down to a level, with their answers.
-
-    ``noise``, ``published``, ``uneven`` and ``beyond`` are of the answers of nodes; those that are
-    equal to others, or 0, are left out.
-    """
+    """Arrays of the nodes of a window of a cube down to a level, with their answers."""
     tree, upper = fit.tree, slice(0, fit.tree.levels[level].stop)
     totals = fit.cells[np.arange(upper.stop)]
     arrays: Arrays = {
@@ -206,7 +202,7 @@ def _window_arrays(fit: WindowFit, level: int) -> Arrays:
         "noise": totals.perturbation_variance,
         "uneven": totals.nonuniformity_variance,
     }
-    # What is left out is the same as another array, or 0.
+    # Of the answers of nodes, what is the same as another array, or 0, is left out.
     if not np.array_equal(totals.signed, totals.estimate):
         arrays["signed"] = totals.signed
     if not np.array_equal(totals.published_variance, totals.perturbation_variance):
