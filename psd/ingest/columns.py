@@ -230,10 +230,10 @@ def resolve_columns(columns: Columns, names: Sequence[str]) -> Columns:
 def check_roles(what: str, columns: Columns) -> None:
     """Refuse a column with two roles, such as the user ``ID`` and the time ``id``."""
     named = [*columns.roles, *columns.values]
-    if len(set(named)) < len(named):
+    if twice := [name for name in dict.fromkeys(named) if named.count(name) > 1]:
         raise InputDataError(
             f"x, y, user, time, bid, category and values must be different columns of {what}, got "
-            f"{', '.join(named)}"
+            f"{', '.join(named)}; {' and '.join(twice)} is named twice"
         )
 
 

@@ -283,6 +283,6 @@ def test_values_that_cannot_be_built_are_refused_in_one_sentence_each(here, subt
         (8, "--value unit 0 60", finite),
         (8, "--value comma 0 60", "state decimal commas by --decimal"),
         (8, "--value fair 0 60", "correct it in --value"),
-        (8, "--value user 0 1 --user user --max-contributions 2", "must be different columns"),
+        (8, "--value user 0 1 --user user --max-contributions 2", "; user is named twice"),
     ]
     check_refusals(subtests, table, *line.split())
