@@ -101,4 +101,6 @@ def test_no_type_of_bids_stops_a_reading(subtests):
     whole, kinds = pd.array([1, None], dtype="Int64"), pd.Categorical(["1", "2"])
     for values in ([[1], {2: 3}], [10**400, 1], dates, [1 + 2j, 3], whole, kinds):
         with subtests.test(repr(values)[:40]):
-            assert len(numbers_of(table(values))) == 2
+            # Old versions of pandas cannot tell the type of every number themselves.
+            bids = pd.Series(values, dtype=object) if isinstance(values, list) else values
+            assert len(numbers_of(table(bids))) == 2
