@@ -279,9 +279,9 @@ def _check_nesting(parent: Integers, prepared: Any) -> None:
             break
         above = np.where(above >= 0, parent[above], -1)
     if (above >= 0).any():
-        raise ParameterError(
-            f"parents must not form a circle; region {int((above >= 0).argmax()) + 1} is in one"
-        )
+        # So many generations above a region below a circle stands one of the circle.
+        number = int(above[(above >= 0).argmax()]) + 1
+        raise ParameterError(f"parents must not form a circle; region {number} is in one")
     inner = np.flatnonzero(parent >= 0)
     inside = prepared.lie_within(inner, parent[inner])
     if not inside.all():

@@ -57,6 +57,7 @@ REFUSED = {
     "overlap": ([(0, 0, 2, 2), (1, 1, 3, 3)], [-1, -1], "1 and 2 overlap"),
     "circle": (CHAIN, [1, 0, -1], "must not form a circle"),
     "own parent": (CHAIN, [0, 1, 2], "must not form a circle"),
+    "below a circle": (CHAIN, [1, 2, 1], r"circle; region [23] is in one"),
     "beyond": (CHAIN, [1, 2, 3], "parents"),
     "too few": (CHAIN, [1, 2], "parents"),
     "names": (CHAIN, ["b", "c", ""], "parents"),
