@@ -369,12 +369,11 @@ def _strip_edges(boxes: Floats, axis: int) -> Floats:
 def _summed_mass(batches: Iterable[tuple[Floats, Floats]], mesh: RasterMesh) -> Floats:
     """Mass south and west of every line of a mesh, shape (rows, columns).
 
-    Batches are boxes in raster units and the mass of their parts, (n, p, p), row by row from the
-    south; p is 1 or PARTS. Each corner of a part adds a ramp in x times one in y, laid on the four
-    lines around it; adding up twice along each axis makes the ramps, whatever the batches.
+    Batches: boxes in raster units, and the mass of their p x p parts, (n, p, p), from the south.
     """
     corners, columns = np.zeros(mesh.shape), mesh.shape[1]
-    # Slopes that begin at each line: sums along both axes are the slopes that hold there.
+    # Each corner of a part adds a ramp in x times one in y, by its slope on the lines around it.
+    # Sums along both axes are the slopes that hold at each line, and sums of these the surface.
     for boxes, mass in batches:
         (column, across), (row, along) = (
             _ramps(mesh, axis, boxes, mass.shape[1]) for axis in (0, 1)
@@ -430,6 +429,7 @@ def _surface_at(surface: Floats, x: tuple[Integers, Floats], y: tuple[Integers, 
     (column, across), (row, along) = x, y
     index = (row * surface.shape[1])[:, :, None] + column[:, None, :]
     across, along = across[:, None, :], along[:, :, None]
+    # Bilinear between the four lines around each place, two at a time.
     flat, next_row = surface.ravel(), surface.shape[1]
     south = flat.take(index) * (1 - across) + flat.take(index + 1) * across
     index += next_row
@@ -458,15 +458,12 @@ def parent_shares(tree: Tree, covariate: Covariate | None) -> Floats:
 
 
 def region_shares(tree: RegionTree, covariate: Covariate | None) -> Floats:
-    """Share of each cell in the mass of its parent inside their region, or in its area, (nodes,).
-
-    It is 0 for named regions and the nodes between them, whose records are not shared out by area.
-    Mass in a cell is taken to be even inside and outside the region.
-    """
+    """Share of cells in the mass of their parent inside their region, or in its area, (nodes,)."""
     mass = tree.clipped_area
     if covariate is not None:
         # Of a cell that an outline cuts, the covariate is taken as even over the cell.
         mass = mass * covariate.mass(tree.boxes) / np.maximum(tree.area, 1)
+    # Named regions, and the nodes between them, have no share: records are not shared out to them.
     share, first = np.zeros(len(tree)), len(tree.frame)
     above = tree.parent[first:]
     # Shares are of the sum of the siblings, so that they add up to 1 where cells are cut.

@@ -440,6 +440,7 @@ def _inside_cells(fit: Fit) -> Floats:
         shift = covariate_error(tree, estimates, shares, even)
     pattern, by_lines = fit_lines(tree, estimates, shares, domain), None
     if np.any(pattern.common):
+        # What records along lines explain is no dispersion inside the leaves.
         along = divisions(tree, estimates, shares)
         by_lines = line_squares(tree, along, pattern.common, domain.lattice)
     fitted = fit_dispersion(tree, estimates, shares, by_lines)

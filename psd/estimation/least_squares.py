@@ -143,6 +143,7 @@ def prune_counts(
     .. [1] Cormode et al. "Differentially Private Spatial Decompositions." ICDE 2012, section 7:
        pruning after least squares.
     """
+    # Marks go down: whatever lies below a small cell is a share of what its parent has got.
     count, small = estimates.count.copy(), estimates.signed <= threshold
     for level in tree.levels[1:]:
         up = tree.parent[level]
@@ -218,6 +219,7 @@ def _pool_upward(
         inner = ~tree.is_leaf[level]
         if not inner.any():
             continue
+        # Sums of the children and their variance, beside the own count of each inner node.
         below, below_variance = (_family_sum(tree, level, v)[inner] for v in (estimate, variance))
         count, own_variance = estimate[level][inner], measured.variance[level][inner]
         pooled_by = (
@@ -450,6 +452,7 @@ def _measure_at(tree: Hierarchy, local: LocalReports, shares: Floats) -> Measure
     total = local.reports
     value, variance = np.zeros(len(tree)), np.full(len(tree), np.inf)
     value[0], variance[0] = _measure_inside(local)
+    # Levels without reports stay unmeasured, of infinite variance.
     for level in local.levels:
         nodes = tree.levels[level.level]
         if level.reports:

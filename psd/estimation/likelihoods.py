@@ -359,6 +359,7 @@ def _include_noisy_counts(joined: Shared, noisy: NoisyCounts, nodes: Integers) -
     for rows in batches(len(first)):
         below = joined[first[rows]].rows()
         count, rate = noisy.count[nodes[first[rows]]], noisy.rate[nodes[first[rows]]]
+        # Mean and deviation of both together, as if normal, place the new grid.
         precision, from_kids = noisy.noise.inverse_variance(rate), below.deviation**-2
         mean = (below.mean * from_kids + count * precision) / (from_kids + precision)
         low, step = grid(mean, 1.2 / np.sqrt(from_kids + precision))

@@ -233,8 +233,7 @@ def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int
 def _agreement(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int, int]) -> Floats:
     """How often the half of a cell with its records, and the half of that half, are on one side.
 
-    By halvings of the domain, -1 (never) to 1 (always): the product of the deviations of a cell and
-    its children over that of their counts, as far as it is several standard errors from 0.
+    (WIDTHS,), -1 (never) to 1 (always): products of deviations over those of counts.
     """
     # Divisions whose parent is divided along the same axis as well, and that of the parent.
     index = np.full(len(tree), -1)
@@ -360,28 +359,22 @@ def line_deviation(
 
 
 def column_records(tree: Tree, count: Floats, domain: Domain) -> Floats | None:
-    """Records in one column and row of each leaf, (2, nodes); None with the default lattice.
-
-    They are taken to lie in the middle of the cells of a chosen lattice, whose lines cut none.
-    """
+    """Records in one column and row of each leaf, (2, nodes); None with the default lattice."""
     if not _has_own_lattice(domain):
         return None
+    # Records are taken to lie in the middle of the cells of a chosen lattice: its lines cut none.
     width = (tree.boxes[:, 2:] - tree.boxes[:, :2]).T.astype(np.float64)
     return np.maximum(count, 0.0) / width
 
 
 def step_overdispersion(tree: Tree, step: CoordinateStep, domain: Domain) -> Floats:
-    """Overdispersion of leaves with rounded coordinates, (nodes,), in [0, 1]; 0 for other nodes.
-
-    A line that slants across a leaf of k rows of values crosses each row at a place of its own, off
-    by up to half a step: their mean has a k-th part of the variance of a line along an axis. In a
-    leaf of less than a step all records are on one side.
-    """
+    """Overdispersion of leaves with rounded coordinates, (nodes,), in [0, 1]; 0 for other nodes."""
     result = np.zeros(len(tree))
     leaves = np.flatnonzero(tree.is_leaf)
     if not step.step and not _has_own_lattice(domain):
         return result
-    # Both axes must show the step, so what they show is multiplied.
+    # A slanting line crosses each of k rows of values at a place of its own: the mean has a k-th
+    # part of the variance of a line along an axis. So what both axes show is multiplied.
     for start in range(0, len(leaves), _LEAVES_PER_BATCH):
         leaf = leaves[start : start + _LEAVES_PER_BATCH]
         product = np.ones(len(leaf))
@@ -470,6 +463,7 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     used = (np.isfinite(noise) & (count > 0))[owner] & (g > 0) & (g < 1)
     child, owner = child[used], owner[used]
     g, value, variance = g[used], value[used], variance[used]
+    # Variance of each deviation: its noise, and the unevenness expected in any family.
     n, above = count[owner], noise[owner]
     unevenness = g * (1 - g) * n * (EXPECTED_CLUSTER_SIZE + EXPECTED_OVERDISPERSION * n)
     spread = variance * (1 - 2 * g) + g**2 * above + unevenness
@@ -497,6 +491,7 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     last = math.floor(math.log10(size.min()))
     for step in [10.0**power for power in range(first, last + 1)]:
         slope, ratio, by_column = _regress(families, step)
+        # Of all steps that are seen, the clearest one.
         seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
         if seen and SEEN_SHARES[0] < slope < SEEN_SHARES[1]:
             best, strength = CoordinateStep(step=step, share=min(slope, 1.0)), ratio

@@ -81,6 +81,7 @@ def _divisions_of(
     child, owner = children_of(tree, parents)
     boxes, of_parents, size = tree.boxes[child], tree.boxes[parents], len(parents)
     value, variance, part = estimates.upward[child], estimates.upward_variance[child], share[child]
+    # Families with a child that was not measured tell nothing.
     measured = np.isfinite(sum_by(owner, variance, size))
     variance = np.where(np.isfinite(variance), variance, 0.0)
     count, share_sum = sum_by(owner, value, size), sum_by(owner, part, size)

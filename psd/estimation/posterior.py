@@ -162,6 +162,7 @@ def posterior_counts_together(
     """
     forest, place = _forest(trees)
 
+    # Numbers of all trees, by their nodes' places in the forest; 0 for its root.
     def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
         values = np.concatenate(parts)
         spread = np.zeros(len(forest), values.dtype)
