@@ -233,11 +233,9 @@ def build_kd(
     structure_share: Decimal,
     total_share: Decimal,
 ) -> Tree:
-    """Cut at medians first, then halfway; axes alternate, x first; count every second level.
-
-    Without a height, a noisy total decides it, and is the measurement of the root.
-    """
+    """Cut at medians first, then halfway; axes alternate, x first; count every second level."""
     is_paid = height is None
+    # Without a height, a noisy total decides it, and is the measurement of the root.
     if height is None:
         cells, left, total = noisy_total(curator, total_share)
         height = kd_height(curator.noise.signal_to_noise(total, left))

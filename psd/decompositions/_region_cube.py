@@ -113,10 +113,7 @@ class _Schedule:
         rough: NDArray[np.float64],
         least: int,
     ) -> _Plan:
-        """Halvings of time and regions to the next tier of each cell, its loss, and the rest.
-
-        A slice with nearly enough records for the next level of regions is divided to it.
-        """
+        """Halvings of time and regions to the next tier of each cell, its loss, and the rest."""
         first, stop, slices = _spans(cells)
         # Halvings that the records of a cell pay for.
         signal = curator.signal_to_noise(cells, counts, left)
@@ -124,7 +121,7 @@ class _Schedule:
         bits = np.maximum(bits, least)
         of_time, of_regions = np.log2(slices), np.log2(stop - first)
 
-        # Levels below a cell that its records suffice for.
+        # Levels below a cell that its records suffice for, nearly: a slice is divided to the next.
         own = self.axis.tiers(first, stop)
         reached = np.zeros(len(cells), np.int64)
         for tier, starts in enumerate(self.starts):

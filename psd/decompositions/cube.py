@@ -195,6 +195,7 @@ class Cube:
         if not (len(curator.axes) > 1 and 1 < labels <= CUBE_LABELS and is_known and loss > 1):
             return left, None
         cells = _each_label(curator, curator.root(["category"]))
+        # A total of each label, then a cascade of its own from it.
         rest, paid = split_total(loss, self.total_share)
         counts = curator.count(cells, np.full(len(cells), paid))
         Cascade(signal=self._signal(curator, np.array([total]), rest)).descend(
@@ -407,6 +408,7 @@ def _each_label(curator: Curator, root: Cells) -> Cells:
     """The cells of each category of a layer over further axes, the last of which it is."""
     axis, done = next(axis for axis in curator.axes if axis.name == "category"), []
     cells = root
+    # Halved until each cell is one label; then in the order of labels.
     while len(cells):
         assert cells.spans is not None  # of a layer over further axes
         first, stop = cells.spans[:, -2:].T

@@ -148,6 +148,7 @@ def _cut_squares(curator: Curator, cells: Cells, ends: NDArray[np.int64], order:
         # Codes of a dyadic square begin with the code of the square.
         west, south = cells.boxes[:, 0], cells.boxes[:, 1]
         first = lattice_codes(west, south, lattice, order) >> 2 * bits << 2 * bits
+        # No interval ends inside the codes of a square that lies in one interval.
         before = np.searchsorted(ends, first, side="right")
         inside = before == np.searchsorted(ends, first + (1 << 2 * bits), side="left")
         done.append(cells[inside])

@@ -115,6 +115,7 @@ class HTF:
         unspent = np.zeros(1, np.int64)
         if not paid and counts[0]:
             curator.count(cells, counts[0])
+        # Leaves also get what their lines have not cost.
         for depth, share_ in enumerate(counts[-height:]):
             cells, unspent = self._cut(curator, cells, unspent, depth % 2, line)
             loss = share_ + unspent if depth == height - 1 else np.full(len(cells), share_)
