@@ -142,6 +142,7 @@ def split_rule(epsilon: NDArray[np.int64], contributions: int) -> SplitRule:
     """
     # One delta for each distinct loss, in integers of any size.
     numerator = 7 * contributions * NANO
+    # Equal losses have one delta, computed as an exact fraction.
     losses, which = np.unique(epsilon, return_inverse=True)
     deltas = [ceil(Fraction(numerator, 3 * int(loss)) * _LN_4) for loss in losses]
     return SplitRule(

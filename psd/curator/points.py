@@ -428,6 +428,8 @@ class Points:
         self._cuts: list[Cut] = []
         self._counted = 0  # cuts whose nodes are counted
         self._others = others
+        # Entries: codes with slices, cells with further axes, codes on a curve, regions, or
+        # quadrants.
         if codes is not None:
             self._codes, entries = codes, len(codes.entries)
             self._sliced = SlicedNodes(codes)
