@@ -187,6 +187,7 @@ def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
     .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020, arXiv:2004.00010, section 5.2, Algorithm 2.
     """
+    # Uniform U below t, kept with the probability exp(-U / t).
     remainders = np.empty(numerators.size, dtype=np.int64)
     pending = np.arange(numerators.size)
     while pending.size:

@@ -297,6 +297,7 @@ def _score(scores: Integers, layout: Layout, zones: Sequence[int], answer: Integ
         is_map(layout, zone) and zone[-1] + 1 in zones and ((price >= 0) & (price < prices)).all()
     ):
         return None
+    # All bins of a zone have one price.
     if any(len(set(price[first:stop].tolist())) > 1 for first, stop in spans_of(zone)):
         return None
     return int(scores[np.arange(bins), price].sum())

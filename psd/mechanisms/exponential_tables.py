@@ -45,6 +45,7 @@ class ExponentialTable:
         self._factors: list[list[int]] = []
         self.error = -2
         while not self._factors or numerator * self._reach < bits * denominator:
+            # One more table: factors of the next ten bits of the gap, rounded down.
             step = numerator * self._reach
             enclosures = [exp_enclosure(step * j, denominator, bits + _GUARD_BITS) for j in _STEPS]
             lows = [low >> _GUARD_BITS for low, _ in enclosures]

@@ -45,11 +45,8 @@ def random_bits(size: int) -> NDArray[np.bool_]:
 
 @contextmanager
 def bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
-    """Draw in this thread, until the block ends, with stored bytes that no other draw has used.
-
-    A process that is killed after a draw can repeat it with the same bytes. `system_bytes` made
-    them.
-    """
+    """Draw in this thread, until the block ends, with stored bytes that no other draw has used."""
+    # A process that is killed after a draw can repeat it with the same bytes, of `system_bytes`.
     token = _SOURCE.set(source)
     try:
         yield
@@ -70,6 +67,7 @@ def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.
     if limits.size and not 1 <= int(limits.min()) <= int(limits.max()) <= MAX_BOUND:
         raise ValueError("every bound must be from 1 to 2**63")
     words = random_words(limits.size)
+    # Rests of words in full blocks of the bound are uniform; words past the last block are refused.
     below = words % limits
     refused = words - below > _MAX_WORD - (limits - _UINT64_ONE)  # past the last full block
     pending = np.flatnonzero(refused)
