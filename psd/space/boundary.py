@@ -154,11 +154,8 @@ class Boundary:
         return Covariate.from_density(self.mask.domain, density)
 
     def release_covariate(self, covariate: Covariate | None) -> Covariate:
-        """The covariate of the release: 0 outside the boundary and nowhere else.
-
-        Cells inside that the covariate rules out are counted as well, so they get the smallest
-        density, which differs from that of cells outside.
-        """
+        """The covariate of the release: 0 outside the boundary and nowhere else."""
+        # Cells inside that the covariate rules out are counted as well: they get the least density.
         raster = np.maximum(self.restrict(covariate).raster, 1) * (self.mask.raster > 0)
         return Covariate(domain=self.mask.domain, raster=raster.astype(np.uint16))
 

@@ -226,6 +226,7 @@ def world_width(crs: str) -> float | None:
     if move is None or seam is None:
         return None
     half = half_turn(parse_crs(crs).geodetic_crs)
+    # Ends of the world on the equator and nearer a pole: equally far apart in a cylinder.
     ends = np.array([-1 + 1e-12, 1 - 1e-12]) * half + (seam - 180) * half / 180
     equator, north = (np.ptp(move.transform(ends, np.full(2, y * half))[0]) for y in (0.0, 0.3))
     return float(equator) if abs(equator - north) < 1e-9 * equator else None

@@ -181,6 +181,7 @@ class CategoryAxis:
 
         leaves = self.names[: self.size - self.has_other]
         found = pc.index_in(values.cast(pa.large_string()), pa.array(leaves, pa.large_string()))
+        # Labels that are not listed are the last cell, if there is one for them; else none.
         other = self.size - 1 if self.has_other else -1
         cells: Integers = found.fill_null(other).to_numpy(zero_copy_only=False).astype(np.int64)
         return cells

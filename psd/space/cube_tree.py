@@ -171,11 +171,7 @@ def _rules(tree: CubeTree, lattice: tuple[int, int]) -> Iterator[tuple[str, bool
 
 
 def _children_tile(tree: CubeTree) -> bool:
-    """Whether children lie inside their parent, divide one axis or two, and tile it.
-
-    Two parts of a family that differ in no more than their low and high half of an axis tile it if
-    the family has as many parts as there are halves, each of them once.
-    """
+    """Whether children lie inside their parent, divide one axis or two, and tile it."""
     parent = tree.parent[1:].astype(np.int64)
     if not len(parent):
         return True
@@ -195,7 +191,8 @@ def _children_tile(tree: CubeTree) -> bool:
         return False
     axes = divided[first].sum(axis=1)
     number = (is_high * 2 ** np.arange(low.shape[1])).sum(axis=1)
-    # In a family the numbers of the halves ascend, so none is there twice.
+    # A family of as many parts as there are halves tiles its parent if none is there twice: the
+    # numbers of the halves ascend.
     again = (np.diff(number) <= 0) & (np.diff(family) == 0)
     size = tree.children[up]
     return bool((axes <= 2).all() and not again.any() and (size == 2**axes).all())

@@ -159,6 +159,7 @@ class EdgeIndex:
 
     def _pairs(self, low: Integers, high: Integers) -> Iterator[tuple[slice, Integers, Integers]]:
         """Yield items and the sides in their strips, each side once, items batch by batch."""
+        # Entries of each item in its strips; batches have about as many pairs, at least one item.
         length = self.begin[high + 1] - self.begin[low]
         ends = np.cumsum(length)
         start = 0

@@ -360,6 +360,7 @@ class GrowingTree:
             raise ParameterError("a tree of a curve has no boxes; count squares on a lattice")
         boxes, parent, level = self.boxes, self.parent, self.level
         count, loss, sums, spans = self.count, self.loss, self._sums, self.spans
+        # Nodes made after the last question have no sums yet.
         if sums is not None:
             sums = np.pad(sums, ((0, len(parent) - len(sums)), (0, 0), (0, 0)))
         # Whether the nodes are in level order, each family together.

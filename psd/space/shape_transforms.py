@@ -281,6 +281,7 @@ def _is_finite(shapes: Shapes) -> NDArray[np.bool_]:
     """Whether all coordinates of shapes are finite; those of empty ones are."""
     import shapely
 
+    # A shape with one vertex that is not finite is not.
     vertices, owner = shapely.get_coordinates(shapes, return_index=True)
     is_finite = np.ones(len(shapes), bool)
     is_finite[owner[~np.isfinite(vertices).all(axis=1)]] = False
@@ -374,6 +375,7 @@ def _degrees_deviation(a: Floats, m: Floats, b: Floats) -> Floats:
     a, b = a.copy(), b.copy()
     for end, other in ((a, b), (b, a)):  # a pole has the longitude of the side that goes to it
         end[:, 0] = np.where(_at_pole(end), other[:, 0], end[:, 0])
+    # Ends as seen from m: degrees east, narrowed by its latitude, and degrees north.
     scale = np.cos(np.radians(m[:, 1]))
     ends = [
         np.column_stack([_turned(end[:, 0] - m[:, 0]) * scale, end[:, 1] - m[:, 1]])
@@ -592,6 +594,7 @@ def _project(
     move, unit = _transformer(geodetic, target), _degrees_per_unit(geodetic)
     west, south, east, north = shapely.total_bounds(shapes)
     made = np.array(shapes, dtype=object)
+    # Where a pole has no place, shapes that come near it end at the last latitude.
     for pole in (90.0, -90.0):
         end = np.array(move.transform((seam - 180) / unit, pole / unit))
         if np.isfinite(end).all() and np.hypot(*end) * metres_of(target) < 1e8:

@@ -387,6 +387,7 @@ def names_of_times(value: Any) -> Any:
 
 def slices_text(slices: TimeSlices) -> str:
     """The shortest text of slices, from which `slices_from_text` reads them back."""
+    # Runs of slices without a gap are ranges.
     breaks = np.flatnonzero(np.diff(slices.numbers) != 1) + 1
     runs = np.split(np.arange(len(slices)), breaks)
     names = slices.names
@@ -516,6 +517,7 @@ def _times_of_days(
     )
     # 1970-01-01 was a Thursday.
     dates = dates[np.isin((dates.astype(np.int64) + 3) % 7, days)].astype("datetime64[m]")
+    # Hours of each day; those that begin where others end are one span.
     starts, stops = dates + np.timedelta64(first, "m"), dates + np.timedelta64(last, "m")
     is_new = np.ones(len(starts), bool)
     is_new[1:] = starts[1:] != stops[:-1]
