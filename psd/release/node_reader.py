@@ -147,6 +147,7 @@ class _Nodes(StoredNodes):
     def put(self, start: int, batch: pa.RecordBatch) -> None:
         """Take in the columns of a part."""
         rows = slice(start, start + len(batch))
+        # Sides of the boxes, then ends of further axes, column by column into the arrays.
         for side, name in enumerate(_SIDES):
             self.boxes[rows, side] = from_arrow(batch[name])
         if self.spans is not None:
