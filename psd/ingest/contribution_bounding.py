@@ -181,12 +181,7 @@ def _smallest(
     *,
     k: int,
 ) -> NDArray[np.int64]:
-    """Indices of the k smallest hashes of each unit; places: columns, rows, times and values.
-
-    Sorting keys is much faster than finding their order, the more so if they are short. They give
-    the largest key that each unit keeps. Units with equal short keys need their whole hashes, and
-    only units with equal hashes need the order of their records.
-    """
+    """Indices of the k smallest hashes of each unit; places: columns, rows, times and values."""
     columns, rows, time = places[:3]
     hashes = row_hashes(salt, columns, rows, time, np.broadcast_to(np.int64(0), len(units)))
     # First by the bits that fit into one word beside the unit. Where these are equal, by the whole

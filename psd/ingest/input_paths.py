@@ -63,11 +63,7 @@ def is_path(item: Any) -> bool:
 
 
 def is_csv(items: Iterable[Any]) -> bool:
-    """Whether an input is only files that exist and are read as CSV, row by row.
-
-    A row of such a file has one position and one time. In another input, the same record may have
-    several: a geometry beside its fields, or rows of a view.
-    """
+    """Whether an input is only existing files read as CSV: one position and time in a row."""
     items = list(items)
     if not all(is_path(item) and str(item) != STDIN for item in items):
         return False

@@ -53,15 +53,12 @@ def open_session(settings: str = "") -> duckdb.DuckDBPyConnection:
 
 
 def apply_settings(connection: duckdb.DuckDBPyConnection, settings: str) -> None:
-    """Set up a session or a cursor of it, which has settings of its own; raises as `open_session`.
-
-    A progress bar is switched off only where it is on: DuckDB starts one where it can draw it, and
-    in a notebook that cannot it refuses to change the setting, even to its value.
-    """
+    """Set up a session or a cursor of it, with its own settings; raises as `open_session`."""
     import duckdb
 
     try:
         connection.execute(f"SET temp_directory = ''; {settings}")
+        # In a notebook that cannot draw a bar DuckDB refuses to set this, even to the value it has.
         (is_on,) = connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]
         if is_on:
             connection.execute("SET enable_progress_bar = false")

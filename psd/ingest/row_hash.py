@@ -51,11 +51,11 @@ def user_salts(names: Any, key: bytes) -> NDArray[np.int64]:
     """Compute three numbers below 2^28 for each id, from MD5 of the hexadecimal key, a bar, the id.
 
     names: n ids, Arrow texts without nulls, private; key: independent of the data; returns (3, n)
-    int64, private: digits 1 to 7, 9 to 15 and 17 to 23 of the 32. MD5 is used because every
-    engine has it; privacy does not depend on it.
+    int64, private: digits 1 to 7, 9 to 15 and 17 to 23 of the 32.
     """
     import pyarrow as pa
 
+    # MD5, since every engine has it; privacy does not depend on it.
     ids = _session().cursor().from_arrow(pa.table({"id": names}))
     digests = ids.project(f"md5_number('{key.hex()}|' || id) AS digest").to_arrow_table()
     # The 16 bytes of each digest in their order; seven of the eight digits of each word.

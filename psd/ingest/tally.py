@@ -177,6 +177,7 @@ _ARRAYS = ("columns", "rows", "counts", "slice")
 def add_tallies(tallies: Sequence[Tally]) -> Tally:
     """Add counts, and sums of values, by slice, region and cell."""
     first = tallies[0]
+    # Columns of keys, slice first; slices or regions that tallies do not have are 0.
     groups = [
         [np.zeros_like(t.counts) if getattr(t, name) is None else getattr(t, name) for t in tallies]
         for name in ("slice", "region")

@@ -327,12 +327,9 @@ def _is_binary(line: bytes) -> bool:
 
 
 def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> None:
-    """Refuse missing and repeated columns, with the likely cause.
-
-    Names that differ only in the case of letters are refused whether or not they are read: a
-    ledger registers one spelling, and programs disagree on which of the two names is meant.
-    """
+    """Refuse missing and repeated columns, with the likely cause."""
     names = header.names
+    # Read or not: a ledger has one spelling, and programs disagree on which column is meant.
     spellings = {name.casefold(): name for name in names}
     for name in names:
         if spellings[name.casefold()] != name:

@@ -132,17 +132,14 @@ class CsvQuery:
         return f"c{self.header.names.index(name)}"
 
     def _table(self, numbers: tuple[str, ...] = ()) -> str:
-        """SQL of the fields, some of which are numbers; rows with other text are left out.
-
-        A file with quotes is parsed by one thread. Several threads would have to guess whether
-        their start positions are inside quotes, and whether a guess fails would depend on other
-        records. Without quotes there is nothing to guess.
-        """
+        """SQL of the fields, some of which are numbers; rows with other text are left out."""
         fields = (
             f"{_quoted(f'c{index}')}: '{'DOUBLE' if name in numbers else 'VARCHAR'}'"
             for index, name in enumerate(self.header.names)
         )
         schema, quotes = ", ".join(fields), "quote = '', escape = ''"
+        # Several threads would guess whether they start inside of quotes, and whether a guess fails
+        # would depend on other records.
         if self.content.quotes:
             quotes = """quote = '"', escape = '"', parallel = false"""
         return f"""read_csv($1, columns = {{{schema}}}, auto_detect = false, header = true,

@@ -123,10 +123,8 @@ def _numbers(data: Any, name: str) -> NDArray[np.float64]:
 
 
 def _times(column: Any, columns: Columns) -> NDArray[np.datetime64]:
-    """Convert a column of times to local ones, (n,) datetime64[us], each object by its own type.
-
-    Arrow would give all objects the type of the first one: after a date, all times would be days.
-    """
+    """Convert a column of times to local ones, (n,) datetime64[us], each object by its own type."""
+    # Arrow gives all objects the type of the first one: after a date, all times would be days.
     times = np.full(len(column), np.datetime64("NaT", "us"))
     for index, array in typed_parts(column):
         times[index] = wall_clock(array, columns.time_zone, column=str(columns.time))

@@ -168,11 +168,8 @@ def _rows(path: Path, sheet: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _refuse_formulas(path: Path, layer: str | None, fields: dict[str, int]) -> None:
-    """Refuse formulas in the columns that are read if the file has not their values.
-
-    Programs that write workbooks without computing them leave the values out, and each such cell
-    would be taken for an empty one. It is a fact of the form, wherever the records lie.
-    """
+    """Refuse formulas in the columns that are read if the file has not their values."""
+    # Programs that do not compute values leave them out, and such cells would pass for empty ones.
     with (
         _open_sheet(path, layer) as values,
         _open_sheet(path, layer, has_formulas=True) as formulas,
