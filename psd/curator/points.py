@@ -158,7 +158,8 @@ class _Grids:
         self.children = sum(cut.children for cut in cuts)
         # Each node that was there before has a grid; its parts are the children that stay whole.
         grid, is_part = _cut_nodes(cuts, nodes)
-        west, south, east, north = np.concatenate([c.boxes[c.nodes < nodes] for c in cuts]).T.copy()
+        old = np.concatenate([cut.boxes[cut.nodes < nodes] for cut in cuts])
+        west, south, east, north = old.T.astype(np.int64, order="C")
         self._grid, self.is_cut = grid[:nodes], grid[:nodes] >= 0
 
         parts = []

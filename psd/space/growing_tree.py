@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,9 +95,10 @@ class Cut:
 
     layer: int
     nodes: NDArray[np.int64]  # (n,) int64; nodes that were cut
-    boxes: NDArray[np.int64]  # (n, 4) int64; their boxes
-    # (n, D) int64; the x line, the y line, ... of each; the far edge where an axis is not cut.
-    lines: NDArray[np.int64]
+    boxes: NDArray[np.int32 | np.int64]  # (n, 4), of the type of the tree's; their boxes
+    # (n, D), of this type; the x line, the y line, ... of each; the far edge where an axis is not
+    # cut.
+    lines: NDArray[np.int32 | np.int64]
     # (n, 2^D) int64; child south-west, south-east, north-west, north-east of the lines, and so on,
     # see `psd.space.cube_tree.divide_cells`; -1 where empty.
     child: NDArray[np.int64]
@@ -115,7 +116,7 @@ class Cut:
         if self.spans is not None:
             low = np.concatenate([self.boxes[:, :2], self.spans[:, 0::2]], axis=1)
             high = np.concatenate([self.boxes[:, 2:], self.spans[:, 1::2]], axis=1)
-            filled, edges = divide_cells(low, high, self.lines)
+            filled, edges = divide_cells(low, high, self.lines.astype(np.int64))
             axes = low.shape[1]
             spans = np.stack([edges[:, 2:axes], edges[:, axes + 2 :]], axis=2)
             return Cells(
@@ -124,7 +125,7 @@ class Cut:
                 boxes=edges[:, [0, 1, axes, axes + 1]],
                 spans=spans.reshape(len(edges), 2 * (axes - 2)),
             )
-        filled, boxes = self.child >= 0, quadrants(self.boxes, self.lines)
+        filled, boxes = self.child >= 0, cast("Any", quadrants(self.boxes, self.lines))
         boxes = boxes.reshape(-1, 4) if filled.all() else boxes[filled]
         return Cells(layer=self.layer, nodes=self.child[filled], boxes=boxes)
 
@@ -254,7 +255,15 @@ class GrowingTree:
         # Children are numbered on from the last node, cell by cell, the empty quadrants left out.
         number = np.cumsum(is_filled).reshape(is_filled.shape) - 1 + len(self.parent)
         child = np.where(is_filled, number, -1)
-        cut = Cut(layer=self.layer, nodes=nodes, boxes=boxes, lines=at, child=child, spans=spans)
+        # Cuts are kept, so their lines have as few bits as the tree's.
+        cut = Cut(
+            layer=self.layer,
+            nodes=nodes,
+            boxes=boxes.astype(self.boxes.dtype, copy=False),
+            lines=at.astype(self.boxes.dtype, copy=False),
+            child=child,
+            spans=spans,
+        )
         self._is_cut[nodes] = True
         parent = np.repeat(nodes, is_filled.sum(axis=1))
         parts = cut.cells
@@ -373,6 +382,8 @@ class GrowingTree:
             sums = None if sums is None else sums[order]
             spans = spans[order] if self.axes else spans
             parent = np.where(parent[order] < 0, -1, rank[parent[order]])
+        for array in (boxes, parent, level):  # never written to, so the tree needs no copies
+            array.flags.writeable = False
         arrays: dict[str, Any] = {
             "boxes": boxes,
             "parent": parent,

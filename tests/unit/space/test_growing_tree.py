@@ -98,11 +98,23 @@ def test_families_of_many_nodes_keep_their_order():
     assert growing.tree().boxes.tolist() == growing.boxes[queue].tolist()
 
 
+def test_a_tree_has_arrays_that_growing_replaces_and_never_changes():
+    growing = GrowingTree((4, 4))
+    cells = growing.cut(growing.root(), x=[2]).cells
+    tree = growing.tree()
+    boxes = tree.boxes.tolist()
+    for name in ("boxes", "parent", "level"):
+        assert np.shares_memory(getattr(tree, name), getattr(growing, name)), name
+    growing.cut(cells, y=[1, 2])
+    growing.measure(np.array([1]), np.array([5]), np.array([1]))
+    assert (tree.boxes.tolist(), tree.count.tolist()) == (boxes, [0, 0, 0])
+    assert len(growing.tree()) == 7
+
+
 def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
     tree = GrowingTree((4, 4))
     cut = tree.cut(tree.root(), x=[1])
     assert cut.lines.tolist() == [[1, 4]]
-    assert cut.lines.dtype == np.int64
     assert cut.child.tolist() == [[1, 2, -1, -1]]
     cut = tree.cut(cut.cells, x=[1, 2], y=[2, 0])
     assert cut.lines.tolist() == [[1, 2], [2, 4]]
@@ -110,7 +122,10 @@ def test_a_cut_says_which_lines_and_which_child_in_each_quadrant():
     # What grows stays whole numbers.
     arrays = (tree.boxes, tree.parent, tree.level, tree.count, tree.loss)
     assert [array.dtype for array in arrays] == [np.int32, np.int32, np.int16, np.int64, np.int64]
-    assert {cut.boxes.dtype, cut.cells.boxes.dtype, tree.root().boxes.dtype} == {np.dtype("int64")}
+    assert {cut.boxes.dtype, cut.lines.dtype, cut.cells.boxes.dtype} == {np.dtype("int32")}
+    assert tree.root().boxes.dtype == np.int64  # of which methods make products
+    # Codes of a curve need more bits.
+    assert GrowingTree((4**18, 1), curve=18).cut(tree.root(), x=[2]).lines.dtype == np.int64
     assert GrowingTree((4**20, 1), curve=20).boxes.tolist() == [[0, 0, 4**20, 1]]
     cut = tree.is_cut(np.arange(5))
     assert (cut.tolist(), cut.dtype) == ([True, True, True, False, False], bool)
