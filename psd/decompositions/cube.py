@@ -358,7 +358,7 @@ class _Plan(Rows):
 
 
 def _divide_tier(curator: Curator, cells: Cells, plan: _Plan) -> tuple[Cells, _Plan]:
-    """Divide cells to their next tier, further axes first; a cell without records ends at once."""
+    """Divide cells to their next tier, further axes first; one without mass ends at once."""
     step = 2 * np.array(curator.domain.cell_step)
     # Cells with no step in their plan get one child in their stead.
     stays = ~plan.halves.any(axis=1) & (plan.quads == 0)
