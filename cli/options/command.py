@@ -273,7 +273,7 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse a repeated option, unless it may be repeated."""
         args = self.plain_args(ctx, args)
-        present = self.make_parser(ctx).parse_args(list(args))[2]
+        present = self.parsed(ctx, list(args))[2]
         for param in present:
             once = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
             times = present.count(param)
@@ -285,6 +285,19 @@ class Command(click.Command):
                     f"{param.opts[-1]} must be given once, got {times} times{more}", ctx
                 )
         return super().parse_args(ctx, args)
+
+    def parsed(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[dict[str, Any], list[str], list[click.Parameter]]:
+        """Values of options, other words, and options in their order."""
+        try:
+            return self.make_parser(ctx).parse_args(args)
+        except click.BadOptionUsage as error:
+            for param in self.get_params(ctx):
+                if error.option_name in param.opts and param.nargs > 1:
+                    message = f"{error.option_name} must be followed by {param.metavar}"
+                    raise click.UsageError(message, ctx) from None
+            raise
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Options of the command, and those of all commands."""

@@ -278,13 +278,13 @@ class TimeWindow:
             raise ParameterError(f"name must be a text, got {shown(self.name)}", name="name")
         numbers = np.array(self.numbers)
         is_whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and len(numbers) > 0
-        if not is_whole or numbers[0] < 0 or (np.diff(numbers.astype(np.int64)) <= 0).any():
+        numbers = numbers.astype(np.int64) if is_whole else numbers
+        if not is_whole or numbers[0] < 0 or (np.diff(numbers) <= 0).any():
             raise ParameterError(
                 "numbers must be those of slices, from 0, ascending, at least one, got "
                 f"{type_text(self.numbers)}",
                 name="numbers",
             )
-        numbers = numbers.astype(np.int64)
         numbers.setflags(write=False)
         object.__setattr__(self, "numbers", numbers)
 

@@ -155,6 +155,7 @@ WITHOUT_BOUNDS = [
     (2, "--bounds private --bounds-share 0.1 --bounds-beyond 1", "--bounds-beyond must be"),
     (2, "", "got none; they come from public knowledge"),
     (2, f"{BOX} --bounds area-of-use", "--bounds must be given once, got 2 times"),
+    (2, f"{BOX} --value fare 0", "--value must be followed by COLUMN LOW HIGH (see psd build"),
 ]
 
 

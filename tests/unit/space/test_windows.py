@@ -221,7 +221,8 @@ def test_a_window_is_frozen(subtests):
     made = TimeWindow(name="x", numbers=given)
     given[0] = 4
     assert made.numbers.tolist() == [3, 4]
-    for numbers in ([], [1, 1], [2, 1], [-1], [0.5], [[1]], "1", [True]):
+    beyond = np.array([2**63], np.uint64)  # negative as a signed number
+    for numbers in ([], [1, 1], [2, 1], [-1], [0.5], [[1]], "1", [True], beyond):
         with subtests.test(str(numbers)), pytest.raises(ParameterError, match="numbers must be"):
             TimeWindow(name="x", numbers=numbers)
     with pytest.raises(ParameterError, match="name must be a text"):
