@@ -72,7 +72,7 @@ def print_answer_columns(
     columns = [
         Column(
             heading=printable(name),
-            values=column_texts(name, answers[name]),
+            values=column_texts(name, answers[name], mean_decimals(answers, name)),
             left=name in names,
             folds=name in names,
         )
@@ -156,18 +156,35 @@ def _numbers_rows(column: pandas.Series) -> bool:
     return column.dtype.kind in "iu" and column.tolist() == list(range(1, len(column) + 1))
 
 
-def column_texts(name: str, column: Any) -> list[str]:
+# What names of columns add to that of a mean.
+_OF_MEANS = ("", "_error", "_perturbation_error", "_nonuniformity_error", "_lower", "_upper")
+
+
+def mean_decimals(answers: Any, name: str) -> int | None:
+    """Decimals at which the narrowest interval of a mean has two digits; None of other columns."""
+    import numpy as np
+
+    bases = (name.removesuffix(ending) for ending in _OF_MEANS)
+    base = next((base for base in bases if f"{base}_lower" in answers), None)
+    if base is None or not name.startswith("mean_"):
+        return None
+    width = np.asarray(answers[f"{base}_upper"]) - np.asarray(answers[f"{base}_lower"])
+    narrowest = width[width > 0].min(initial=np.inf)
+    return int(np.clip(1 - np.floor(np.log10(narrowest)), 0, 6))
+
+
+def column_texts(name: str, column: Any, decimals: int | None = None) -> list[str]:
     """Values of a column as people read them; a missing one is empty."""
     from psd._util.column_kinds import kind_of, plain_values, value_texts
 
     if not hasattr(column, "isna"):  # of answers to boxes, which are no table
-        return [_value_text(name, value) for value in column]
+        return [_value_text(name, value, decimals) for value in column]
     if name == "reliable" or kind_of(column) == "number":
-        return [_value_text(name, value) for value in plain_values(column)]
+        return [_value_text(name, value, decimals) for value in plain_values(column)]
     return [printable(text or "") for text in value_texts(column)]
 
 
-def _value_text(name: str, value: Any) -> str:
+def _value_text(name: str, value: Any, decimals: int | None) -> str:
     """One value as people read it."""
     if value is None:
         return ""
@@ -177,8 +194,8 @@ def _value_text(name: str, value: Any) -> str:
         from psd.query.answer_table import relative_text
 
         return relative_text(value) if value > 10 else f"{100 * value:.1f}%"
-    if name.startswith("mean_"):
-        return f"{value:,.4g}"
+    if decimals is not None:
+        return f"{value:,.{decimals}f}"
     return f"{value:,.1f}" if isinstance(value, float) and name != "id" else printable(str(value))
 
 
@@ -346,7 +363,8 @@ def answers_page(answers: Any, metadata: dict[str, str]) -> str:
              "quality", "estimate", "error", "lower", "upper"]  # fmt: skip
     shown = shown[[*first, *(name for name in shown if name not in first)]]
     columns = [
-        column_texts(str(name), shown.iloc[:, number]) for number, name in enumerate(shown.columns)
+        column_texts(str(name), shown.iloc[:, number], mean_decimals(shown, str(name)))
+        for number, name in enumerate(shown.columns)
     ]
     rows = [list(row) for row in zip(*columns, strict=True)]
     headings = [printable(str(name)).replace("_", " ") for name in shown.columns]

@@ -333,7 +333,7 @@ def state_windows(table: pandas.DataFrame, named: Mapping[str, str]) -> None:
 
 def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overwrite: bool) -> None:
     """Show a table to people, or write it as CSV or JSON."""
-    from ..output.answers import plain_answers
+    from ..output.answers import mean_decimals, plain_answers
 
     plain = plain_answers(table)
     if form == "table":
@@ -341,7 +341,10 @@ def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overw
         # A ratio far above others has an upper end in tens, beside those of 1.1.
         shares = _OF_RATIOS if "ratio" in plain else ()
         for name in plain.columns:
-            values = _column_texts(plain[name], str(name), is_share=name in shares)
+            decimals = mean_decimals(plain, str(name))
+            if decimals is None and name in shares:
+                decimals = 3
+            values = _column_texts(plain[name], str(name), decimals)
             words, heading = plain[name].dtype.kind not in "iuf", printable(str(name))
             columns.append(Column(heading=heading, values=values, left=words, folds=words))
         print_columns(columns)
@@ -354,7 +357,7 @@ def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overw
         write_text(json_text(finite_errors(plain)), output, overwrite=overwrite)
 
 
-def _column_texts(column: pandas.Series[Any], name: str, *, is_share: bool = False) -> list[str]:
+def _column_texts(column: pandas.Series[Any], name: str, decimals: int | None) -> list[str]:
     """Values of a column as people read them."""
     if column.dtype.kind == "b":
         return ["yes" if value else "no" for value in column]
@@ -362,6 +365,6 @@ def _column_texts(column: pandas.Series[Any], name: str, *, is_share: bool = Fal
         return [printable(str(value)) for value in column]
     if name in _SIDES:
         return [f"{value:.10g}" for value in column]
-    finite = column[column.abs() < float("inf")].abs()
-    digits = 1 if finite.max() >= 10 and not is_share else 3
-    return [f"{value:z,.{digits}f}" for value in column]  # no -0.0
+    if decimals is None:
+        decimals = 1 if column[column.abs() < float("inf")].abs().max() >= 10 else 3
+    return [f"{value:z,.{decimals}f}" for value in column]  # no -0.0

@@ -11,6 +11,7 @@ import shapely
 from rich.console import Console
 
 import psd
+from psd_cli.output.answers import column_texts, mean_decimals
 from support.cli_runner import (
     as_json,
     as_table,
@@ -329,3 +330,23 @@ def test_many_boxes_without_numba_name_the_extra(release, monkeypatch):
     assert "'.[fast]'" in outcome.err
     assert outcome.out == passes(f"{many} --quiet")
     monkeypatch.delitem(sys.modules, "numba")
+
+
+def test_a_mean_has_the_decimals_of_its_narrowest_interval():
+    """An error of 0.004 beside a mean of 15.3 would say that the interval is a point."""
+    fares = pd.DataFrame(
+        {
+            "mean_fare": [15.2994, 15.0],
+            "mean_fare_error": [0.004, 2.5],
+            "mean_fare_lower": [15.29, 10.0],
+            "mean_fare_upper": [15.308, 20.0],
+        }
+    )
+    assert {mean_decimals(fares, name) for name in fares} == {3}
+    assert column_texts("mean_fare", fares["mean_fare"], 3) == ["15.299", "15.000"]
+    for width, decimals in ((1e6, 0), (12.0, 0), (1.2, 1), (0.0, 0), (1e-9, 6)):
+        ends = {"mean_price_lower": [4e5], "mean_price_upper": [4e5 + width]}
+        prices = pd.DataFrame({"mean_price": [4e5], **ends, "mean_age": 1.0, "estimate": 2.0})
+        assert mean_decimals(prices, "mean_price") == decimals
+        assert mean_decimals(prices, "mean_age") is None
+        assert mean_decimals(prices, "estimate") is None
