@@ -357,7 +357,7 @@ def write_table(table: pandas.DataFrame, form: str, output: str | None, *, overw
         write_text(json_text(finite_errors(plain)), output, overwrite=overwrite)
 
 
-def _column_texts(column: pandas.Series[Any], name: str, decimals: int | None) -> list[str]:
+def _column_texts(column: pandas.Series[Any], name: str, decimals: int | None = None) -> list[str]:
     """Values of a column as people read them."""
     if column.dtype.kind == "b":
         return ["yes" if value else "no" for value in column]

@@ -170,7 +170,7 @@ REFUSED = [
     (2, ("--estimate", " "), "least-squares, posterior"),
     (2, "--density posterior", "uniform, smooth"),
     (2, "--density Smooth", "uniform, smooth"),
-    (2, "--bounds 1 2 3", "4 arguments"),
+    (2, "--bounds 1 2 3", "must be followed by W S E N"),
     (3, "--bounds -4 4 4 -4", "south"),
     (3, "--bounds 37 126 38 127", "swapped"),
 ]

@@ -934,7 +934,7 @@ QUERIES = (
     answered("Q01-far", "from -1e308 to 1e308: the part inside",
         "--box -1e308 -1e308 1e308 1e308"),
     unasked("Q01-text", "text", "not a number", "--box 0 0 1 x"),
-    unasked("Q01-three", "three numbers", "4 arguments", "--box 0 0 1"),
+    unasked("Q01-three", "three numbers", "must be followed by W S E N", "--box 0 0 1"),
     unasked("Q01-file", "`nan` in a file of boxes", "west is not a number", "--boxes b.csv",
         code=8, content=with_release("b.csv", "west,south,east,north\nnan,0,1,1\n")),
     answered("Q01-semicolons", "a file of boxes with semicolons, capitals and decimal commas",
