@@ -148,9 +148,20 @@ def _generate(*_: Any) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def _spread_notebooks(_: Any, __: Any, names: list[str]) -> None:
+    """Put notebooks, whose kernels take longest, apart: processes read runs of neighbours."""
+    notebooks = [name for name in names if name.startswith("notebooks/")]
+    others = [name for name in names if name not in notebooks]
+    share = -(-len(others) // max(len(notebooks), 1))
+    for number, name in enumerate(notebooks):
+        others.insert(number * (share + 1), name)
+    names[:] = others
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Connect the functions of this file."""
     app.connect("config-inited", _generate, priority=100)
+    app.connect("env-before-read-docs", _spread_notebooks)
     app.connect("source-read", _read_source)
     # After napoleon, which runs at 500.
     app.connect("autodoc-process-docstring", _plain_references, priority=600)
