@@ -689,7 +689,7 @@ PARAMETERS = (
         "-o nowhere/r.psd.parquet", code=6),
     wrong("P09-input", "the release is the input, with `--overwrite`", "read as an input",
         f"-o {INPUT}", code=6),
-    wrong("P10-seed", "`--seed`, which does not exist", "No such option '--seed'", "--seed 1"),
+    wrong("P10-seed", "`--seed`, which does not exist", "No such option", "--seed 1"),
     wrong("P11-unknown", "an unknown CRS, or an empty one", "a coordinate reference system",
         "--crs EPSG:0", "--crs ''", code=3),
     wrong("P11-height", "a CRS of heights", "coordinates x and y", "--crs EPSG:5773", code=3),
@@ -759,7 +759,7 @@ UNITS = (
         "--user must name", "--count users", "--max-contributions auto"),
     kept("U03-auto", "a bound that is chosen; every row of its own user", 3, users("u", "v", "w"),
         options="--user user --max-contributions auto"),
-    wrong("U03-key", "a setting that does not exist", "'--choice-share'",
+    wrong("U03-key", "a setting that does not exist", "--choice-share",
         "--user user --max-contributions auto --choice-shore 0.1", content=users("u")),
     *(
         wrong(f"U03-{name}", f"`--max-contributions {settings}`", told,
@@ -813,7 +813,7 @@ UNITS = (
         wrong(f"U04-{name}", "", told, f"--bounds {settings}")
         for name, settings, told in (
             ("share-0", "private --bounds-share 0", "--bounds-share must be above 0"),
-            ("key", "private --bounds-beyound 9", "'--bounds-beyond'"),
+            ("key", "private --bounds-beyound 9", "--bounds-beyond"),
             ("epsilon", "private --bounds-share 0.1 --epsilon 1e-8", "bounds is below 1e-9"),
             ("public", "0,0,9,9 --bounds-share 0.1", "must be given with --bounds private"),
             ("old", "private:share=0.1", "is now --bounds private with --bounds-share"),
