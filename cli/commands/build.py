@@ -63,7 +63,7 @@ class _Build(Command):
     ) -> click.Context:
         """Context of the command, or of `_build_recipe` where the input ends in .toml."""
         ctx = click.Context(self, info_name=info_name, parent=parent, **extra)
-        values, _, present = self.parsed(ctx, self.plain_args(ctx, args))
+        values, _, present = self.parse_words(ctx, self.plain_args(ctx, args))
         inputs = values.get("inputs")
         if not isinstance(inputs, tuple) or not any(str(i).endswith(".toml") for i in inputs):
             return super().make_context(info_name, args, parent, **extra)

@@ -273,7 +273,7 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse a repeated option, unless it may be repeated."""
         args = self.plain_args(ctx, args)
-        present = self.parsed(ctx, list(args))[2]
+        present = self.parse_words(ctx, list(args))[2]
         for param in present:
             once = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
             times = present.count(param)
@@ -286,10 +286,10 @@ class Command(click.Command):
                 )
         return super().parse_args(ctx, args)
 
-    def parsed(
+    def parse_words(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[dict[str, Any], list[str], list[click.Parameter]]:
-        """Values of options, other words, and options in their order."""
+        """Parse into values of options, other words, and options in their order."""
         try:
             return self.make_parser(ctx).parse_args(args)
         except click.BadOptionUsage as error:
