@@ -173,7 +173,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
     """Build, save, sign and export the releases of a recipe, after a check of all of them."""
     from psd._util.atomic_write import check_targets
     from psd.errors import ParameterError, WriteError
-    from psd.privacy.values import count_factor
+    from psd.privacy.values import noise_sentence
     from psd.publish.counting import count_input
     from psd.publish.drawing import draw_counts
     from psd.publish.fields import public_files
@@ -268,8 +268,7 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         if request.noise_text is not None:
             print_success(request.noise_text)
         if values := len(built.record.values):
-            times = count_factor(values, is_pure=request.law == "laplace") ** 0.5
-            print_success(f"counts have {times:.2f} times the noise of a release without values")
+            print_success(noise_sentence(values, is_pure=request.law == "laplace"))
         if account is not None:
             print_success(f"ledger head {account.head}")
         if private.keep_tally:

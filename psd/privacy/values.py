@@ -21,7 +21,7 @@ from psd._util.instances import shown
 from psd.errors import ParameterError
 from psd.privacy.unit import WEIGHT
 
-__all__ = ["WEIGHT", "Value", "check_values", "count_factor"]
+__all__ = ["WEIGHT", "Value", "check_values", "count_factor", "noise_sentence"]
 
 MAX_VALUES: Final = 6
 """Values of one release; each gets an equal part of epsilon."""
@@ -109,6 +109,12 @@ def count_factor(values: int, *, is_pure: bool) -> int:
     count is the mean over the values of two of them.
     """
     return 2 * part_factor(values, is_pure=is_pure) // values
+
+
+def noise_sentence(values: int, *, is_pure: bool) -> str:
+    """Say what V values cost counts."""
+    times, law = count_factor(values, is_pure=is_pure) ** 0.5, "Laplace" if is_pure else "Gaussian"
+    return f"counts have {times:.2f} times the {law} noise of a release without values"
 
 
 def part_factor(values: int, *, is_pure: bool) -> int:

@@ -287,4 +287,4 @@ def test_values_that_cannot_be_built_are_refused_in_one_sentence_each(here, subt
     ]
     check_refusals(subtests, table, *line.split())
     said = passes(f"{line} --value fare 0 60")
-    assert "counts have 1.41 times the noise of a release without values" in said
+    assert "counts have 1.41 times the Laplace noise of a release without values" in said

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from psd.apps.planning._constants import GOOD_ERROR
 from psd.privacy.loss import delta_text, failure_text
-from psd.privacy.values import count_factor
+from psd.privacy.values import noise_sentence
 from psd.publish.request import MOST_APART
 from psd.query.answer_table import relative_text
 from psd.space.domain import DEFAULT_MIN_CELL
@@ -77,7 +77,7 @@ def plan_sentences(expected: Plan) -> list[str]:
         )
     if expected.values:
         sentences += [
-            _values_sentence(len(expected.values)),
+            noise_sentence(len(expected.values), is_pure=True),
             "off: mean absolute error of means and sums, of queries centred on people, for values "
             "that rise from a quarter between their bounds in the west to three quarters in the "
             "east; near a bound the noise of a mean is up to 1.41 times that in the middle",
@@ -93,12 +93,6 @@ def plan_sentences(expected: Plan) -> list[str]:
             f"no cell of a method that adapts to the data is below {expected.min_cell} m a side"
         )
     return sentences
-
-
-def _values_sentence(values: int) -> str:
-    """Say what values cost counts."""
-    times = count_factor(values, is_pure=True) ** 0.5
-    return f"counts have {times:.2f} times the Laplace noise of a release without values"
 
 
 def noise_sentences(expected: Plan | RegionPlan) -> list[str]:
@@ -238,7 +232,7 @@ def region_sentences(expected: RegionPlan) -> list[str]:
         sentences.append(f"epsilon {expected.solved} gives this error")
     if expected.values:
         sentences += [
-            _values_sentence(len(expected.values)),
+            noise_sentence(len(expected.values), is_pure=True),
             "errors of means and sums are root mean squares over regions with a population; those "
             "of means hold near a bound, and are 0.71 times as large in the middle of the bounds",
         ]
