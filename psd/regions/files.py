@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from psd._util.column_kinds import (
     AUTOMATIC,
     DELIMITERS,
@@ -78,9 +80,10 @@ def read_boxes(path: Path) -> pandas.DataFrame:
     for side in SIDES:
         column = texts[side].str.replace(",", ".") if has_comma else texts[side]
         numbers = pd.to_numeric(column, errors="coerce")
-        if numbers.isna().any():
-            line = int(numbers.isna().to_numpy().argmax()) + 2
-            raise InputDataError(f"boxes {path} line {line}: {side} is not a number")
+        is_wrong = ~np.isfinite(numbers.to_numpy(float))
+        if is_wrong.any():
+            line = int(is_wrong.argmax()) + 2
+            raise InputDataError(f"boxes {path} line {line}: {side} is not a finite number")
         table[side] = numbers.astype(float)
     return pd.DataFrame(table.drop(columns="geometry")) if hasattr(table, "geometry") else table
 

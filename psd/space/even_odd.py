@@ -198,10 +198,8 @@ class EdgeIndex:
         """Whether each side passes through the interior of its box; true where unclear."""
         x0, y0, x1, y1, _ = self.sides[:, side]
         west, south, east, north = boxes.T
-        near = (x0 < east) & (x1 > west) | ((x0 == x1) & (west < x0) & (x0 < east))
-        near &= (np.minimum(y0, y1) < north) & (np.maximum(y0, y1) > south) | (
-            (y0 == y1) & (south < y0) & (y0 < north)
-        )
+        near = (x0 < east) & (x1 > west)
+        near &= (np.minimum(y0, y1) < north) & (np.maximum(y0, y1) > south)
         which = np.flatnonzero(near)
         ends = x0[which], y0[which], x1[which], y1[which]
         west, south, east, north = boxes[which].T

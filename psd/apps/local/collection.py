@@ -113,7 +113,7 @@ def _blocks(file: BinaryIO, refused: dict[str, int]) -> Iterator[bytes]:
         end = content.rfind(b"\n") + 1
         if skipping:
             continue
-        if end > start or (end and not rest):
+        if end > start:
             yield rest + content[start:end]
             rest = b""
         rest += content[end:]

@@ -264,8 +264,8 @@ def test_boxes_are_read_as_records_are(tmp_path, subtests):
     for content, words in (
         ("west;south;east\n1;2;3\n", "has no column north"),
         ("West,WEST,south,east,north\n1,1,2,3,4\n", "has no column west"),
-        ("west;south;east;north\n1,5;2.0;3;4\n", "line 2: west is not a number"),
-        ('west,south,east,north\n"1,5",2,3,4\n', "line 2: west is not a number"),
+        ("west;south;east;north\n1,5;2.0;3;4\n", "line 2: west is not a finite number"),
+        ('west,south,east,north\n"1,5",2,3,4\n', "line 2: west is not a finite number"),
         ("sep=;\nwest;south;east;north\n1;2;3;4\n", "names the separator"),
         ('west,"south,east,north\n1,2,3,4\n', "is not a UTF-8 CSV file"),
         ("west,south,east,north\n1,2,3,4,5\n", "more fields than its first line"),
