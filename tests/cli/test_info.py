@@ -1,5 +1,8 @@
 """psd info: parameters and guarantee of a release."""
 
+import subprocess
+import sys
+
 import pytest
 
 import psd
@@ -75,3 +78,19 @@ def test_rows_per_user_and_the_view_are_shown_and_no_release(here, release, subt
             assert str(path) in fails(5, "info", path)
     passes("export", release, "cells.parquet")
     assert "no psd header" in fails(5, "info cells.parquet")
+
+
+@pytest.mark.parametrize("words", [("info",), ("query", "--box", "0", "0", "1", "1")])
+def test_starts_without_tables_of_shapes(release, words):
+    """GeoPandas takes longer to import than the whole command needs."""
+    script = """
+import sys
+from psd_cli.main import run
+try:
+    run(sys.argv[1:])
+finally:
+    heavy = {"geopandas", "duckdb", "matplotlib", "scipy"} & {*sys.modules}
+    assert not heavy, heavy
+"""
+    command, *rest = words
+    subprocess.run([sys.executable, "-c", script, command, release, *rest], check=True)
