@@ -1,13 +1,10 @@
 """The area of a request: bounds of a text or a file, and the CRS that the caller's objects state.
 
-Names of columns and the CRS are public; no record and no coordinate is read.
-1. Bounds of numbers that are degrees are degrees: of the CRS of the points if that has degrees,
-   else of EPSG:4326.
-2. Other numbers are in the CRS in metres that is stated: by the points, or by polygons given as
-   bounds, regions or boundary. Of two such CRS none is chosen.
-3. The release has the CRS that the points state. Points in columns named as longitude and latitude,
-   and in files, are in EPSG:4326; those in other columns of a table are in the CRS of the numbers,
-   or in one that must be given if polygons are in metres.
+Only names of columns and the CRS are read, which are public. Bounds in degrees are of the CRS of
+the points if that has degrees, else of EPSG:4326. Other bounds are in the one CRS in metres that
+the points state, or polygons given as bounds, regions or boundary. The release has the CRS of the
+points: EPSG:4326 in files and in columns named as longitude and latitude, else that of the numbers,
+or one that must be given if polygons are in metres.
 """
 
 from __future__ import annotations
@@ -88,11 +85,7 @@ def bounds_from_polygons(polygons: Any, crs: str, name: str = "bounds") -> Bound
 
 
 def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
-    """Transform bounds to another CRS: the box around their outline, a little wider.
-
-    Bounds are west, south, east, north. The sides are moved outward to whole units, or to
-    millionths of a degree. A CRS that is cut inside the bounds is refused.
-    """
+    """Transform bounds (west, south, east, north) to another CRS: a box around their outline."""
     from pyproj import Transformer
 
     source, is_degrees = check_plane_crs(source, "bounds_crs")
@@ -156,6 +149,7 @@ def transform_bounds(bounds: Bounds, source: str, target: str) -> Bounds:
             name="bounds",
             value=bounds,
         )
+    # Sides lie beyond the outline, on whole units or millionths of a degree.
     return _move_outward(moved, target)
 
 

@@ -40,10 +40,7 @@ def own_account(
     account: Account | None,
     values: Mapping[str, Any],
 ) -> Account | None:
-    """Account of the ledger of a call, compared with the releases beside it; None without one.
-
-    A public file of the values that is an input of a dataset is refused.
-    """
+    """Account of the ledger of a call, compared with the releases beside it; None without one."""
     if ledger is None and dataset is None and analyst is None:
         return None
     if account is not None:
@@ -52,6 +49,7 @@ def own_account(
         raise ParameterError("ledger and dataset must be given together")
     own = Account(ledger, dataset, analyst=analyst)
     own.compare(Path(own.ledger.path).parent)
+    # A public file, of regions or a boundary, must not be an input of a dataset.
     own.refuse_records(public_files(values))
     return own
 

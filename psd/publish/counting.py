@@ -211,10 +211,9 @@ class EngineInput:
 class TallyInput:
     """Records that were tallied before, in one part or in several.
 
-    P1. The release is the one that the records themselves would give, wherever
-    `psd.ingest.partial_tally.merge` gives the tally of all records together.
-    P2. Epsilon that an earlier build spent on a contribution bound, or on bounds, of these counts
-    is part of every release of them.
+    P1. The release is the one of the records themselves, wherever `psd.ingest.partial_tally.merge`
+    gives the tally of all records together.
+    P2. What earlier builds spent on a bound, or on bounds, of these counts is part of each release.
     """
 
     tally: PartialTally  # private
@@ -222,12 +221,11 @@ class TallyInput:
     def paid(self, measure: LossMeasure) -> Cost:
         """What earlier builds spent on a contribution bound or on bounds.
 
-        Proof in rho: all of it was paid for draws of the exponential mechanism. Those of one part
-        have epsilons e_i that sum to its ``paid``, and cost the sum of e_i^2 / 8 [1]_, at most
+        Proof in rho: all was paid for draws of the exponential mechanism. Those of one part have
+        epsilons e_i that sum to its ``paid``, and cost the sum of e_i^2 / 8 [1]_, at most
         ``paid``^2 / 8. Rhos of several parts, and of the release, add up.
 
-        .. [1] Cesar, Rogers. "Bounding, Concentrating, and Truncating." ALT 2021.
-           https://arxiv.org/abs/2004.07223
+        .. [1] Cesar, Rogers. "Bounding, Concentrating, and Truncating." ALT 2021. arXiv:2004.07223.
         """
         if measure.is_pure:
             return self.tally.paid
@@ -421,14 +419,13 @@ def count_rows(
 ) -> CountedRows:
     """Read a source, choose a bound and estimate bounds if the request says so, and tally.
 
-    data: as in `psd.build`, private; all else public. `budget` is that of the whole release; shares
-    of it are allotted before anything is read. A third of `memory` is for the source. Strata are
-    of a `Domain` that is public. `on_copy` gets a private message if files have equal content.
+    data: as in `psd.build`, private; all else public. `budget`: of the whole release. `on_copy`
+    gets a private message if files have equal content. `strata` need a `Domain`, which is public.
     P3. Reading comes first, then the question about users, which is charged, then the bound, the
     tally, and the questions to a curator.
     P4. Shares of the budget that leave nothing for the counts are refused before a record is read.
-    P5. Private bounds are estimated in a first reading, of which only they are kept; records
-    outside are dropped in the second one, each by itself.
+    P5. Private bounds are estimated in a first reading, of which only they are kept; the second one
+    drops records outside, each by itself.
     """
     for_choice, for_bounds = allot_shares(domain, request, budget)
     unit = counted_unit(request.unit, request.contribution_scope)
@@ -490,11 +487,9 @@ def check_public_files(values: Mapping[str, Any], data: Any) -> None:
 
 
 def points_of(data: Any) -> Any:
-    """Data as the sources take them: a list of inputs, each GeoSeries a table.
-
-    A list of pairs is refused: without a point it could not be told from a list without an input.
-    """
+    """Data as the sources take them: a list of inputs, each GeoSeries a table."""
     items = data if isinstance(data, list | tuple) else [data]
+    # A list of pairs without a point could not be told from a list without an input.
     if any(isinstance(item, list | tuple) for item in items):
         raise InputDataError(
             "data must be a table, an array, a file or a list of these, got points one by one; "

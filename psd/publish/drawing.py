@@ -326,31 +326,31 @@ def draw_series(
     """Draw the series of records that were tallied by slice.
 
     counts: exact, with the slice of each, bounded by `counted_unit`, private; all else public.
-    `budget` is that of the series; every slice states what was spent before. `on_slice` is called
-    with the numbers of slices drawn and of all; `common` are arguments of `draw_release`.
+    `budget` is that of the series; `on_slice` gets the numbers of slices drawn and of all; `common`
+    are arguments of `draw_release`.
     P3. The series is epsilon-differentially private for adding or removing one unit; the epsilons
     of several series or releases of the same records add up.
 
     Parallel composition if k bounds a unit in all slices together: the slice is one more coordinate
-    of the cell. Every question of the curator of slice s reads only the records of slice s, so a
-    record z in slice s(z) is in the cells of that curator's questions only, and the sum S(z) of
-    epsilon over all questions of all slices whose cell contains z is at most what this curator
-    enforces, epsilon. With every scale and sensitivity times k, the loss of a unit with m_z records
-    at z, m_1 + m_2 + ... at most k, is at most sum of S(z) m_z / k, so at most epsilon, in however
-    many slices its records lie. A record lies in one slice; all records of a user's day, if they
-    are the unit, are bounded together in the same way.
+    of the cell. A record lies in one slice, and every question of the curator of a slice reads only
+    records of it. So z of slice s(z) is in cells of that curator's questions only, and the sum S(z)
+    of epsilon over all questions of all slices whose cell has z is at most epsilon, as it enforces.
+    With every scale and sensitivity times k, a unit with m_z records at z, m_1 + m_2 + ... at most
+    k, loses at most the sum of S(z) m_z / k, so at most epsilon, in however many slices they lie.
+    All records of a user's day, if they are the unit, are bounded together in the same way.
 
     Sequential composition if k bounds a user in each slice: each of the T releases is (epsilon /
-    T)-differentially private for all records of a user in its slice, and basic composition adds the
-    T losses (McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4). Epsilon / T is
-    rounded down to whole nano-units, so the sum never passes epsilon.
+    T)-differentially private for all records of a user in its slice, and the T losses add up
+    (McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4). Epsilon / T is rounded
+    down to whole nano-units, so the sum never passes epsilon.
 
-    In rho every slice has all of rho, whatever the scope: the points of the proof of
+    In rho every slice has all of rho, whatever the scope: points of the proof of
     `psd.curator.curator.Curator` are pairs of a lattice cell and a slice, and the squared
     sensitivity is k cap, with k = T m and cap = m where m records of a user are kept in each slice.
     """
     if counts.slice is None or counts.slice.max(initial=0) >= len(slices):
         raise ParameterError("slices must be those that the tally was counted with")
+    # Each slice states what was spent before.
     budgets = slice_budgets(budget, len(slices), unit, scope)
     squared = squared_of(budget, unit, scope, slices)
     releases = []

@@ -1,8 +1,7 @@
 """The fields of a request: one table, from which all its forms follow.
 
-A field's name is the argument of `psd.build`, the key of a recipe and, with hyphens, the option of
-a command. One function reads its texts and values in all three; another writes them. Commands read
-the table for their help, so nothing that reads records or draws is imported with it.
+A name is an argument of `psd.build`, a key of a recipe and, with hyphens, an option; one function
+reads all three. Help reads the table, so nothing that reads records or draws is imported with it.
 """
 
 from __future__ import annotations

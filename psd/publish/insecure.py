@@ -1,9 +1,8 @@
-"""A sampler with a seed, for demonstrations and for reproducing faults.
+"""A sampler with a seed, for demonstrations and for reproducing faults; never for a release.
 
-Never use it for a release: anyone who guesses the seed can subtract the noise and get the exact
-counts. A release that is built with it is therefore marked as insecure, cannot be saved or
-exported, and is not charged to a ledger. It gives floats to the `approximate` of each mechanism,
-which has nothing in common with the draws of a release; nothing else calls that.
+Who guesses the seed can subtract the noise. So a release of it is marked as insecure, cannot be
+saved or exported, and is not charged to a ledger. It gives floats to the `approximate` of each
+mechanism, which nothing else calls and which shares nothing with the draws of a release.
 """
 
 from __future__ import annotations

@@ -123,16 +123,16 @@ def leaf_variance(shares: Sequence[int], noise: CountNoise) -> float:
     """Variance of the leaves of a complete quadtree after least squares.
 
     shares: loss of each level, root first, 0 where a level is not counted; the last is above 0.
-    Let e_l be the variance of a cell of level l by the counts at and below it, and v_l that of its
-    own count: 1 / e_l = 1 / v_l + 1 / (4 e_(l+1)), and e_h = v_h at the leaves. With all counts the
-    sum of four children is corrected to its parent, of variance s_l, by the same amount each, and
-    the correction is uncorrelated with the parent: s_(l+1) = e_(l+1) - (4 e_(l+1) - s_l) / 16, with
-    s_0 = e_0 [1]_.
+    With e_l the variance of a cell of level l by the counts at and below it, and v_l that of its
+    own count, 1 / e_l = 1 / v_l + 1 / (4 e_(l+1)), and e_h = v_h. With all counts the sum of four
+    children is corrected to its parent, of variance s_l, by the same amount each, uncorrelated with
+    the parent: s_(l+1) = e_(l+1) - (4 e_(l+1) - s_l) / 16, with s_0 = e_0 [1]_.
 
-    .. [1] M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the Accuracy of Differentially Private
-       Histograms through Consistency", PVLDB 2010, section 4.
+    .. [1] Hay, Rastogi, Miklau, Suciu. "Boosting the Accuracy of Differentially Private Histograms
+       through Consistency." PVLDB 2010, section 4.
     """
     with np.errstate(divide="ignore"):  # noise of a very large epsilon has a variance of 0
+        # From the leaves to the root, then back.
         precisions = 1 / noise.variance(np.array(shares, np.int64))
         below = [1 / precisions[-1]]
         for precision in precisions[-2::-1]:

@@ -1,9 +1,7 @@
 """Build a release, or another answer, from a request and its data; all builds are a `run_build`.
 
-1. The request is completed and checked; public files are read. 2. The ledger checks that the charge
-   fits. 3. Records are read and counted. 4. The ledger is charged. 5. Noise is drawn.
-
-`psd.publish.refusals` states which conditions stop a build, and what the message shows.
+Steps: complete and check the request, and read public files; check that the charge fits the ledger;
+read and count records; charge the ledger; draw. `psd.publish.refusals` states what stops a build.
 """
 
 from __future__ import annotations
@@ -167,10 +165,8 @@ def report_reading(
 ) -> None:
     """Read and count the records of a request for the private report alone.
 
-    Bounds that a build would estimate are the outer ones here, and a limit that it would choose is
-    the largest one.
-    P6. Nothing is drawn, charged, returned or kept. What was seen costs no epsilon, because nobody
-    but the holder of the data sees it; so it must not choose a parameter of a release.
+    P6. Nothing is drawn, charged, returned or kept. It costs no epsilon, because nobody but the
+    holder of the data sees it; so it must not choose a parameter of a release.
     P7. With ``withholds``, as for data of a ledger, a fault of the input goes to
     ``observer.private_fault`` alone, and the call ends as any other.
     """
@@ -183,6 +179,7 @@ def report_reading(
         boundary=request.boundary,
     )
     domain = request.domain
+    # Bounds that a build would estimate are the outer ones, a limit it would choose the largest.
     if isinstance(domain, PrivateBounds):
         domain = replace(domain.outer, lattice=domain.lattice)
     request = replace(request, domain=domain, contribution_choice=None)

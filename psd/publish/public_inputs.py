@@ -39,14 +39,10 @@ _GRID = ("ncols", "nrows", "xllcorner", "yllcorner", "cellsize")
 
 
 def read_raster(path: Path, domain: Domain) -> tuple[NDArray[Any], Bounds | None]:
-    """Read a raster file: values, the first row in the north, and bounds if it states them.
-
-    ``.npy`` is two-dimensional, over the bounds of the domain; ``.asc`` is an ESRI ASCII grid with
-    its CRS in a ``.prj`` file beside it; other endings are formats of rasterio. The raster must be
-    in the CRS of the domain. Cells without data get the density 0.
-    """
+    """Read a raster in the CRS of the domain: values, from the north, and bounds if stated."""
     if not os.path.isfile(path):
         raise InputDataError(f"covariate {path} does not exist or is not a file")
+    # An array lies over the domain; an ESRI ASCII grid has its CRS in a .prj file beside it.
     suffix = path.suffix.lower()
     try:
         if suffix == ".npy":
@@ -232,15 +228,12 @@ def resolve_public_inputs(
 def default_density(
     domain: object, *, covariate: object, boundary: object, regions: object
 ) -> str | None:
-    """Density that takes the place of a method's own; None where no public input states one.
-
-    Where bounds reach beyond the world of their CRS, the world is a covariate: cells at its rim
-    hold records in a part of them alone. Regions end there by themselves.
-    """
+    """Density that takes the place of a method's own; None where no public input states one."""
     if covariate is not None or boundary is not None:
         return "covariate"
     if regions is not None:
         return "uniform"
+    # Cells at the rim of the world hold records in a part of them: the world is a covariate.
     is_beyond = isinstance(domain, Domain) and beyond_the_world(domain.bounds, domain.crs)
     return "covariate" if is_beyond else None
 

@@ -3,12 +3,12 @@
 The rule: the exit of a build, its message, the ledger and the set of its files are the same for
 every input of the same form, wherever the records lie.
 
-1. Public parameters and the paths of inputs are checked before anything is read, `dry_run_method`.
+1. Public parameters and paths of inputs are checked before anything is read, `dry_run_method`.
 2. While records are read, a refusal is a function of their form: whether a file is a CSV, a
-   coordinate is a number, an id or a time is there. The form is checked over all records, by rules
-   that read no bounds, no boundary, no slices and no counts. Records that lie outside are dropped
-   one by one, and so are those that the transform to the CRS of the domain does not reach. An input
-   without a record inside gives a release like any other.
+   coordinate is a number, an id or a time is there. All records are checked, by rules that read no
+   bounds, boundary, slices or counts. Records outside are dropped one by one, and so are those that
+   the transform to the CRS of the domain does not reach. An input without a record inside gives a
+   release like any other.
 3. With a ledger a refusal is one fixed sentence, `UNREADABLE`. Its reason goes to
    `psd.publish.observer.Observer.private_fault` alone.
 4. What stops a build otherwise (memory, disk, an engine, a defect) may depend on how many records
@@ -17,16 +17,15 @@ every input of the same form, wherever the records lie.
 
 Proof: let D and D' be two inputs that differ in one unit of privacy and have the same form. By 2 no
 refusal of form separates them. By 4 all other ends of a build before its draws are charged like the
-release, and at a price that the request cannot lower (`LedgerState.fault_charge`). Such an end
-shows one bit, which is not covered by the guarantee of the release; at most
-`psd.ledger.state.MAX_FAULTS` such ends use up the budget of a place and time, and additions to
-streams, which were paid for before, have no more of them than that while nothing is left: the
-ledger counts those that cost nothing, over all streams of a dataset, so that no copy of a state
-forgets them. Inputs of another form are distinguished at no cost: the person who builds learns
-whether every record has an id, a time in range and numbers, and no more, since the sentence is
-fixed: one bit for the input and the columns that a ledger registers, for all bounds. A build that
-reads other columns, or another time zone, is charged before it reads, and pays the price of a fault
-whatever comes of it, so that each of their bits costs as much as any other.
+release, at a price that the request cannot lower (`LedgerState.fault_charge`). Such an end shows
+one bit, which the guarantee of the release does not cover; at most `psd.ledger.state.MAX_FAULTS` of
+them use up the budget of a place and time. Additions to streams, which were paid for before, have
+no more of them than that while nothing is left: the ledger counts those that cost nothing, over all
+streams of a dataset, so no copy of a state forgets them. Inputs of another form are distinguished
+at no cost: who builds learns whether every record has an id, a time in range and numbers, and no
+more, since the sentence is fixed: one bit for the input and the columns that a ledger registers,
+for all bounds. A build that reads other columns, or another time zone, is charged before it reads,
+and pays the price of a fault whatever comes of it, so each of their bits costs as much as any.
 
 Not covered: how long a build takes, and a process that the system ends by a signal, which charges
 nothing because no code runs after it.
@@ -101,11 +100,8 @@ def mask_errors(
 def masked_error(
     fault: Exception, observer: Observer, *, charge: Callable[[], object] | None = None
 ) -> Exception:
-    """The error to raise for a fault, as `mask_errors`; not in its handler, which is its context.
-
-    fault: private, unless it is of the request, the ledger or the machine. Such a fault is returned
-    itself, any other one as the sentence `UNREADABLE`.
-    """
+    """Error to raise for a fault, as `mask_errors`; not in its handler, which is its context."""
+    # Faults of the request, the ledger or the machine are public; all others are private.
     if isinstance(fault, _PUBLIC):
         return fault
     is_form = isinstance(fault, _FORM) and not isinstance(fault, ResourceError)

@@ -193,12 +193,10 @@ def request_from_values(values: Mapping[str, Any], *, folder: Path | None = None
 def terms_from_values(
     values: Mapping[str, Any], *, folder: Path | None = None, tallied: Domain | None = None
 ) -> BuildTerms:
-    """Terms of values by the names of the public fields, and ``domain``; None counts as left out.
+    """Terms of values by names of public fields, or ``domain``; those with an area are a request.
 
-    ``domain`` is a `psd.Domain`, or four numbers in degrees, in place of the fields of the area;
-    ``method`` may be a decomposition. Relative paths begin at `folder`. With `tallied`, the domain
-    of the tallies that are built from, fields about records are refused. Values with bounds give a
-    `BuildRequest`.
+    ``domain``: a `psd.Domain`, or west, south, east, north in degrees; `folder`: where relative
+    paths begin; `tallied`: the domain of the tallies that are built from.
     """
     check_known("argument", values, (*field_names(private=False), "domain"))
     given = parse_values(values, folder)

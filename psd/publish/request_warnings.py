@@ -78,13 +78,9 @@ def odds_text(epsilon: float) -> str:
 def warn_of_columns(
     data: Any, request: BuildTerms | TallyRequest, *, per: object, has_ledger: bool
 ) -> None:
-    """Warn of times that nothing uses, and of names that speak for another unit, CRS or column.
-
-    data: looked at for names of columns alone, private; all else public. `per` is as the caller
-    gave it; ``"record"`` says that a record is what is protected. With a ledger the dataset states
-    the unit, and lines below the first are not taken for a header, whatever number is skipped.
-    """
+    """Warn of times that nothing uses, and of names that speak for another unit, CRS or column."""
     columns, domain = request.columns, request.domain
+    # With a ledger, lines below the first are not taken for a header, whatever number is skipped.
     is_tallied = isinstance(request, BuildTerms) and request.is_tallied
     if is_tallied or domain is None or (has_ledger and columns.skip_rows):
         return
@@ -96,7 +92,9 @@ def warn_of_columns(
             "time has no effect without slices or days, and all records are counted together. Give "
             'slices="FIRST..LAST", such as 2024-01..2024-12, or no column of times'
         )
+    # Of private data, names of columns alone are looked at.
     crs, headers = domain.crs, headers_of(data, columns)
+    # The unit is meant if the dataset of a ledger states it, or the caller: per="record".
     is_meant = has_ledger or request.unit.has_user or per == PER_RECORD
     ids = () if is_meant else id_columns(headers)
     if ids:

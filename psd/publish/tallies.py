@@ -354,8 +354,6 @@ def tallies_in(
     """Merged tally of the inputs, if the account can pay for it; None if they are records.
 
     P1. An account that cannot pay is refused before a count is read.
-    With an account, a fault of the tallies is one sentence; the observer gets the reason. The
-    losses of the releases may depend on what a tally states, and are found of one without counts.
     """
     files = tally_files(inputs)
     if files is None:
@@ -366,6 +364,7 @@ def tallies_in(
     def ignore_copy(message: str) -> None:
         """Leave the report to the second reading."""
 
+    # What a tally states decides the losses of the releases; headers have no counts.
     stated = mask_errors(lambda: read_headers(files, on_copy=ignore_copy), observer)
     charges = [
         ChargeRequest(

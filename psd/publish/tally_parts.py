@@ -131,12 +131,10 @@ def tally_rows(
 ) -> PartialTally:
     """Count one part of a data set.
 
-    data: points, as in `psd.build`, private. `part` names data that are not files; the same records
-    must always get the same name.
+    data: points, as in `psd.build`, private; `part` names those that are not files, always alike.
     P1. With a limit, it has at most k records of each user; which ones depends on the records of
     that user and the key alone.
-    P2. It names its files by digests of their content, so that no file is counted twice when
-    tallies are merged.
+    P2. It names its files by digests of their content, so that no file is counted twice in a merge.
     """
     items = list(data) if isinstance(data, list | tuple) else [data]
     paths = [path for path in files_of(items) if str(path) != STDIN]
@@ -186,10 +184,8 @@ def origin_of(request: TallyRequest, names: Sequence[str], data: Sequence[Any] =
 
 
 def _clock_of(data: Sequence[Any], slices: TimeSlices | None, columns: Columns) -> str | None:
-    """Rules by which rows of CSV files got their slices; None for other inputs, or with a filter.
-
-    In another input, the same record may have several times; losses with a filter always add up.
-    """
+    """Rules by which CSV rows got their slices; None for other inputs, or with a filter."""
+    # In another input, a record may have several times; losses with a filter always add up.
     if slices is None or not is_csv(data) or columns.where is not None:
         return None
     return zone_rules(slices.time_zone)
