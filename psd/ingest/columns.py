@@ -1,8 +1,7 @@
 """Columns to read: their names, how text is read, and what a ledger registers of it. Private side.
 
-`Columns` is public; columns of an input are found by their names alone, never by a record. A
-ledger registers a reading for a dataset, and a tally states it for each part: every field of
-`Columns` is a key, and so is the coordinate resolution, which decides the cell of a record.
+`Columns` is public: columns are found by name, never by a record. A ledger registers a reading, and
+a tally states it for each part: `Columns`, and the step to which coordinates are rounded.
 """
 
 from __future__ import annotations
@@ -321,14 +320,10 @@ _LONGEST = 1000
 
 
 def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> dict[str, str]:
-    """Describe how columns are read, and to which step their coordinates are rounded.
-
-    A field with its default value is omitted, except x and y: so a description that is older than a
-    field equals one with its default. The time zone is omitted if neither times nor a filter, which
-    may read one, are read. In names of values a backslash stands before each comma and backslash:
-    else a column "fare, tip" would pass for the registered columns fare and tip, and a build would
-    not pay for the bit that it can be read.
-    """
+    """Describe how columns are read, and to which step their coordinates are rounded."""
+    # Without defaults, but of x and y: so a description that is older than a field equals one with
+    # its default. "fare, tip" must not pass for the columns fare and tip: a build would not pay for
+    # the bit that it can be read.
     reading = {
         field.name: (
             ", ".join(name.replace("\\", "\\\\").replace(",", "\\,") for name in value)
@@ -339,6 +334,7 @@ def reading_of(columns: Columns, coordinate_resolution: str | None = None) -> di
         for value in [getattr(columns, field.name)]
         if field.name not in _UNSTATED and (field.name in _STATED or value != field.default)
     }
+    # A filter may read times too.
     if columns.time is None and columns.where is None:
         reading.pop("time_zone", None)
     if columns.user is not None:

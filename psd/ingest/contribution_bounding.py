@@ -79,9 +79,9 @@ def round_weights(
     M; the others as in `keep_smallest`. All private; returns (n, V) int64, private.
     P5. It is a function of the record, of the number of records of its unit and of the key, and at
     most w. So the weights of a value, and what is left of w, sum to at most the weight of the unit.
-    u is a hash of the record in [0, 1), the same for all of its values: rounding down would make
-    every mean too small, by half over w.
     """
+    # u is a hash of the record in [0, 1), the same for all of its values: rounding down would make
+    # every mean too small, by half over w.
     first = np.broadcast_to(np.int64(0), len(weights))
     # Products are below 2^31 2^20 and 2^30 2^20.
     part = row_hashes(salt, *cells, time, first) * WEIGHT // PRIME
@@ -101,10 +101,9 @@ def keep_smallest(
     units: (n,) int64, below 2^32; salt: (3, n) int, of its user, see `psd.ingest.row_hash`; cells:
     columns and rows of the full lattice, (n,) int64 each; time: (n,) int64, microseconds of local
     time, 0 without times; values: (n, V) int64, or None. All private, k public.
-    Equal records of a unit are distinguished by their occurrence number (those that differ in their
-    values alone, in the order of these), so nothing depends on their positions; records with the
-    same hash are ordered by cell, time and occurrence.
     """
+    # Equal records have occurrence numbers, those of other values in the order of these, and equal
+    # hashes are ordered by cell, time and occurrence: so nothing depends on positions of records.
     places = (*cells, time, *_columns_of(values))
     exceeds = (rows_per_unit(units) > k)[units]
     if 2 * np.count_nonzero(exceeds) > len(exceeds):

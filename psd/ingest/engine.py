@@ -1,8 +1,7 @@
 """Engines that read and count records outside this process. Private side.
 
-An engine is a module, of an app or of the entry points ``psd.engines``, that offers
-``open_engine(url)``, which returns an `Engine`. Every engine makes the tally that
-`psd.ingest.tally_builder` makes, cell by cell; a release does not state which engine was used.
+An engine is a module, of an app or of the entry points ``psd.engines``, with ``open_engine(url)``.
+All make the tally of `psd.ingest.tally_builder`, cell by cell, so no release states its engine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Names of columns, and which are those of ids of people or devices. Private side, reads no record.
 
-A release per record protects a person with many records less than its epsilon states. A name is
-shown as the input spells it only where it is a name of the list below with other separators and
-capitals: what a file without a header has in its first line is shown nowhere.
+A release per record protects a person with many records less than its epsilon states. Only names of
+the list below are shown, so that the first line of a file without a header is not.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Names by which a ledger recognises the inputs of a dataset. Private side, reads no records.
 
 A file is named by device and inode: renamed or linked it keeps its name, a copy has another one.
-A file with a second hard link has no name if its records may depend on its path, or who reads it
-by another link could choose its ids: a vector file is read with the files beside it, such as the
-table of a Shapefile, and folders such as ``user=ann`` may give ids and times (Parquet, and CSV with
-Spark). A database table is named by its address, a tally by the random numbers of the runs that
-counted its parts; a table of an engine names itself; a table in memory has no name.
+With a second hard link it has no name if records may depend on its path, or who reads it by another
+link could choose its ids: a vector file has files beside it, and folders such as ``user=ann`` may
+give ids and times (Parquet; CSV with Spark). A database table is named by its address, a tally by
+random numbers of the runs that counted its parts. A table in memory has no name.
 """
 
 from __future__ import annotations

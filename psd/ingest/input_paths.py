@@ -104,12 +104,7 @@ def has_known_ending(path: str | os.PathLike[str]) -> bool:
 
 
 def expand_paths(items: Iterable[Any]) -> list[Path]:
-    """Expand paths, folders and patterns to files, in a fixed order, each checked.
-
-    A path that exists is never read as a pattern. A folder stands for all files in it and its
-    folders, except names that begin with a dot or an underscore. ``-`` is standard input. Files
-    that are not regular, cannot be read, or are repeated, also as a compressed file, are refused.
-    """
+    """Expand paths, folders and patterns to files, in a fixed order, each checked once."""
     files: list[Path] = []
     for item in items:
         files += [Path(item)] if os.fspath(item) == STDIN else _expand_path(Path(item))
@@ -138,6 +133,7 @@ def resolve_inputs(data: Any) -> Any:
 def _expand_path(path: Path) -> list[Path]:
     """Expand one path."""
     state = _stat(path)
+    # A path that exists is never read as a pattern.
     if state is None and glob.has_magic(str(path)):
         paths = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
         files = [file for each in paths if not _is_companion(each) for file in _expand_path(each)]

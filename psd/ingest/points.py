@@ -1,8 +1,7 @@
 """Points as coordinates in the CRS of the domain, of geometries and of text. Private side.
 
-The rules for text (numbers; points in WKT and EWKT) hold for all engines. No text is quoted. An
-SRID in a text must be that of the CRS of the column, so that no text moves a record: which SRIDs
-are read is a function of public parameters alone.
+All engines read numbers, and points in WKT and EWKT, by these rules. No text is quoted. The SRID of
+a text must be that of the column, by public parameters alone, so that no text moves a record.
 """
 
 from __future__ import annotations
@@ -93,16 +92,14 @@ def stated_crs(crs: Any, columns: Columns, what: str) -> Any:
 def make_projection(crs: Any, domain: Plane, what: str) -> Projection:
     """Make a function that transforms coordinates to the CRS of the domain.
 
-    With a coordinate resolution of the domain, whose step is in its CRS, any other CRS is refused.
     P1. The result of a point is a function of its own coordinates, of both CRS, and of the PROJ
     that is installed. Other points, their number and their order have no effect.
     P2. A point without a valid result is infinite: outside of any bounds, and it stops no build.
     P3. PROJ fetches nothing over the network.
-    Proof: PROJ chooses among the operations between two CRS by the coordinates of each point alone,
-    and computes it without a state that other points change. So the transformation is a map of
-    single records, which are public functions of the parameters: two inputs that differ in one unit
-    of privacy differ in the same unit after it, with as many records. All that is proved for
-    records at their coordinates holds for records at the images of their coordinates.
+    Proof: PROJ chooses an operation between two CRS by the coordinates of each point alone, and
+    keeps no state that other points change. So the transformation maps single records, by public
+    functions: two inputs that differ in one unit of privacy differ in the same unit after it, with
+    as many records. All that is proved for records at their coordinates holds at the images too.
     """
     from pyproj import Transformer
     from pyproj.exceptions import ProjError

@@ -64,12 +64,7 @@ class QuadrantOrder:
 
 
 class _HalvedAxis:
-    """Paths of the cells of an axis through its repeated halves.
-
-    A part of w cells is divided into floor(w / 2) and the rest; a part of one cell stays as it is,
-    in the lower half. So the path inside a part follows from its width and the offset in it, and
-    the parts of a level have at most two widths, n and n + 1.
-    """
+    """Paths of the cells of an axis through its repeated halves."""
 
     def __init__(self, cells: int) -> None:
         self._cells = cells
@@ -77,6 +72,8 @@ class _HalvedAxis:
         self._is_even = cells == 1 << self.levels
         if self._is_even:
             return
+        # A part of w cells is divided into floor(w / 2) and the rest; one cell is the lower half.
+        # So the path inside a part follows from its width, n or n + 1 on a level, and the offset.
         # The upper levels have an array of where each part starts, the lower ones a table of paths.
         upper = self.levels // 2
         starts = np.array([0, cells])
@@ -151,13 +148,12 @@ class CodeRanks:
     """Ranks of codes in quadrant order: the number of records with a smaller code. Private.
 
     codes: (n,) int64 or uint32, below 4^levels, in any order, private; may be sorted in place.
-    A tree asks for the codes at which its cells begin. Down to a certain level, whose cells are at
-    most an eighth as many as records, an array has a number for each cell; for smaller cells only
-    the records near them are sorted. The ranks are those of a search among all codes sorted.
     """
 
     def __init__(self, codes: NDArray[np.integer], levels: int, *, is_sorted: bool) -> None:
         self._codes, self._is_sorted = codes, is_sorted
+        # Down to a level whose cells are at most an eighth as many as records, an array has a
+        # number for each cell; for smaller cells only the records near them are sorted.
         top = min(levels, max((len(codes) // _PER_CELL).bit_length() - 1, 0) // 2)
         self._shift = 2 * (levels - top)
         self._cells = 4**top
@@ -394,10 +390,7 @@ class _Dense:
 
 
 class _Sparse:
-    """Codes of records in a buffer of about `pending`, then, once full, sorted codes with counts.
-
-    The buffer grows up to about so many; the system gives memory to the part that is written to.
-    """
+    """Codes of records in a buffer of about `pending`; once full, sorted codes with counts."""
 
     def __init__(self, cells: int, pending: int, memory: int | None = None) -> None:
         self._limit, self._memory = pending, memory

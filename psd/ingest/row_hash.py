@@ -48,11 +48,7 @@ def _session() -> Any:
 
 
 def user_salts(names: Any, key: bytes) -> NDArray[np.int64]:
-    """Compute three numbers below 2^28 for each id, from MD5 of the hexadecimal key, a bar, the id.
-
-    names: n ids, Arrow texts without nulls, private; key: independent of the data; returns (3, n)
-    int64, private: digits 1 to 7, 9 to 15 and 17 to 23 of the 32.
-    """
+    """Compute three numbers below 2^28 of n ids, Arrow texts without nulls: (3, n), private."""
     import pyarrow as pa
 
     # MD5, since every engine has it; privacy does not depend on it.
@@ -76,9 +72,8 @@ def row_hashes(
     salt: (3, n) int, of the user of each record; columns, rows: (n,) int64, cells of the full
     lattice; time: (n,) int64, microseconds of local time since 1970, 0 without times; occurrence:
     (n,) int64, 0, 1, ... among equal records of one user. All private; returns (n,) int64.
-    x = salt0; x = (x salt1 + v) mod p for v = column, row, t div 2^31, t mod 2^31, occurrence
-    with t = time + 2^61; the hash is (x^5 + salt2) mod p. The fifth power is one to one, since
-    5 does not divide p - 1.
+    x = salt0; x = (x salt1 + v) mod p for v = column, row, t div 2^31, t mod 2^31, occurrence with
+    t = time + 2^61; the hash is (x^5 + salt2) mod p. 5 does not divide p - 1, so x^5 is one to one.
     """
     hashes = np.empty(len(columns), np.int64)
     for start in range(0, len(hashes), _ROWS_PER_BATCH):

@@ -1,38 +1,37 @@
 """Which records a filter selects: the decision about each by its own values. Private side.
 
-What is compared is decided by the literal, not by the type of the column:
-- A number compares with numbers, and with text that is a plain decimal number, as doubles.
-- A text in single quotes compares with text, character by character, without white space around
-  it; a whole number compares by its digits, and a time with a text that is a time.
-- ``DATE`` and ``TIMESTAMP`` literals compare with times, and with text in ISO 8601, on the wall
-  clock of the time zone of the columns; ``TRUE`` and ``FALSE`` with these, 1 and 0, and the words.
+The literal decides what is compared, not the type of the column:
+- A number compares, as doubles, with numbers and with text that is a plain decimal number.
+- A text in single quotes compares with text, character by character, without white space around it;
+  a whole number compares by its digits, and a time with a text that is a time.
+- ``DATE`` and ``TIMESTAMP`` compare with times, and with text in ISO 8601, on the wall clock of the
+  time zone of the columns; ``TRUE`` and ``FALSE`` with these, 1 and 0, and the words.
 
-All other pairs cannot be decided, nor can a missing value: NULL, NaN, or an empty text. AND, OR and
-NOT are those of SQL with its third value, and a record is selected if the filter is true for it:
-one that cannot be decided is left out, and a filter refuses none.
+No other pair can be decided, nor a missing value: NULL, NaN, or an empty text. AND, OR and NOT are
+those of SQL with its third value. A record is selected if the filter is true for it, and else left
+out; a filter refuses none.
 
 Proof that selecting records one by one keeps every guarantee of what is computed afterwards. Let F
 map a set of records to those that the filter selects.
 
-1. Whether a record r is selected is a function f(r) of the public filter, the public options of
-   the columns, and the values of r alone: each leaf reads one column, element by element, and AND,
-   OR and NOT combine the results of one record. Values do not depend on other records either:
-   fields of CSV are text, cells of workbooks and other tables have types of their own. GDAL alone
-   finds the type of a property of GeoJSON by all features; so values from there are compared in a
-   form that is the same whatever type was found (`Rules.is_json`).
+1. Whether a record r is selected is a function f(r) of the public filter, the public options of the
+   columns, and the values of r alone: each leaf reads one column, element by element, and AND, OR
+   and NOT combine the results of one record. Values do not depend on other records either: fields
+   of CSV are text, cells of workbooks and other tables have types of their own. GDAL alone finds
+   the type of a property of GeoJSON by all features; so its values are compared in a form that is
+   the same whatever type was found (`Rules.is_json`).
 2. Hence F(D) = {r in D : f(r)}, and F(D) and F(D') differ for neighbours only where these differ.
    If D' has one record more, F(D') has at most one more. If D' has all records of one user more, or
    of one day or slice of a user, F(D') has at most records of the same user, day or slice more: f
-   changes no id and no time. So F maps neighbours to neighbours or to equal sets: it is stable with
-   constant 1.
+   changes no id and no time. So F maps neighbours to neighbours or equal sets: it is 1-stable.
 3. Bounding, counting and noise get F(D) and nothing else of D. A mechanism M that is private for
-   neighbours is private for F(D) and F(D'), so M(F(.)) has the loss of M. The k records that are
-   kept of a user are chosen among those that the filter selects, since these are the user's records
-   in F(D); a choice before the filter would have the same loss, and count fewer records.
-4. What is refused does not depend on the filter. The form of all records is checked, whether they
-   are selected or not, and no value refuses one. So a build with a filter is refused if and only if
-   it is refused without, except for columns that the input does not have, and for text of CSV in
-   them that is not in UTF-8. With a ledger that shows one bit, as the form of any other column.
+   neighbours is private for F(D) and F(D'), so M(F(.)) has the loss of M. The k kept records of a
+   user are chosen among the user's records in F(D); a choice before the filter would have the same
+   loss, and count fewer records.
+4. What is refused does not depend on the filter: the form of all records is checked, selected or
+   not, and no value refuses one. So a build with a filter is refused if and only if it is refused
+   without, except for columns that the input does not have, and for text of CSV in them that is not
+   in UTF-8. With a ledger that shows one bit, as the form of any other column.
 5. Two builds with different filters, even with filters that no record fulfils together, are not
    disjoint: the values of a record may differ between readings. So losses of builds with a filter
    always add up: their charges count everywhere and always (`psd.publish.charging`).
@@ -123,10 +122,7 @@ def select(
 def matches(
     columns: Columns, fields: Mapping[str, Any], *, is_json: bool = False
 ) -> NDArray[np.bool_] | None:
-    """Whether the filter of some columns selects each record, (n,) bool, private; None without one.
-
-    columns: spelled as the input spells them; fields: as in `selected_values`, private.
-    """
+    """Whether the filter, with names as in the input, selects each record: (n,) bool, or None."""
     if columns.filter is None:
         return None
     rules = Rules(time_zone=columns.time_zone, decimal=columns.decimal, is_json=is_json)
@@ -491,10 +487,9 @@ def _moment(value: datetime | np.datetime64) -> Any:
 def selected_values(
     columns: Columns, fields: Mapping[str, Any], *, is_json: bool = False
 ) -> dict[str, Any]:
-    """Whether each record of a batch is selected, its label and values, as fields of a `Batch`.
+    """Whether each record of a batch is selected, its label and its values, as fields of a `Batch`.
 
-    fields: Arrow array, pandas Series or list of objects of each column, by name, private. Values
-    are (n, V) float64, NaN where one is missing, or None without values.
+    fields: private, Arrow array, Series or list of each column; values of (n, V), or None.
     """
     match = matches(columns, fields, is_json=is_json)
     rules = Rules(time_zone=columns.time_zone, decimal=columns.decimal, is_json=is_json)

@@ -1,10 +1,9 @@
 """The tally: exact counts per occupied lattice cell. Private.
 
 Column c of stratum s is column s W + c of a wider lattice, with W columns for each stratum. So what
-is done with cells of records (hashes that choose the kept records of a user, sorted codes,
-occurrence numbers) is done with pairs of a cell and a stratum: records of one cell in two strata
-are different records. Regions, categories and levels of an app's value are strata, and engines
-know no more of them than that. Time slices are none: they bound the records of users as well.
+is done with cells (hashes, sorted codes, occurrence numbers) is done with pairs of a cell and a
+stratum: records of one cell in two strata are different records. Regions, categories and levels of
+an app's value are strata. Time slices are none: they bound the records of users as well.
 """
 
 from __future__ import annotations

@@ -27,16 +27,13 @@ _STARTS = [ord(case) for mark in MISSING if mark for case in (mark[0], mark[0].u
 
 
 def normalise_ids(ids: Any) -> Any:
-    """Normalise ids, so that invisible differences do not split a user; null if missing. Private.
-
-    White space and byte-order marks around an id are removed, letters and accents composed (NFC),
-    marks of missing values become null. Nothing else is merged: 007 is not 7, ANN is not ann.
-    """
+    """Normalise private ids, so that no invisible difference splits a user; null if missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     ids = ids.cast(pa.string())
     ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+    # Nothing else is merged: 007 is not 7, ANN is not ann.
     if not _is_plain(ids):
         # Ids with letters and accents composed; `utf8_normalize` of PyArrow decomposes before 26.
         encoded = pc.utf8_trim(ids, characters=INVISIBLE).dictionary_encode()

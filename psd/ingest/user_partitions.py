@@ -4,11 +4,10 @@ Partitions are chosen by a hash of the id, so each fits into memory even if all 
 Records beyond the memory limit go to files without a name: no other process can open them, and the
 system removes them when the process ends, even if it is killed.
 
-The number of an id of at most eight bytes is its bytes, the first one lowest, which is compared and
-moved faster than text. An id whose last byte is 0 would have the number of a shorter one, so it
-stays a text: two different ids never have the same number. Users are identified by their ids, not
-by digests: two users with the same digest would share one contribution limit, and removing one of
-them would add records of the other, which breaks the guarantee, even if such pairs are rare.
+The number of an id of at most eight bytes is its bytes, the first one lowest, which is faster than
+text. An id whose last byte is 0 would have the number of a shorter one, so it stays a text. No
+digest stands for an id: two users with the same one would share one contribution limit, and
+removing one of them would add records of the other, which breaks the guarantee, however rare it is.
 """
 
 from __future__ import annotations
@@ -151,10 +150,9 @@ class UserPartitions:
         inside: NDArray[np.bool_] | None = None,
         values: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add records; all batches have times, or none has, and so with values.
+        """Add private records; all batches have times, or none has, and so with values.
 
-        ids: Arrow texts without nulls; codes, time: (m,) int64, and values: (m, V) int64, see
-        `UserPartition`; inside: bool, of which ids the others are, by default all. All private.
+        ids: Arrow texts without nulls; of those inside codes, time (m,) and values (m, V), int64.
         """
         import pyarrow as pa
 

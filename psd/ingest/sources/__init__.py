@@ -1,11 +1,9 @@
 """Sources of points, one file per kind of input. Private side.
 
 A file ``psd/ingest/sources/<name>.py`` implements `Source`; the first that accepts an item reads
-it. Paths are expanded and checked first, and each source gets all files of its kind together. A
-source only parses: bounding and counting are done once, for all sources, in
-`psd.ingest.tally_builder`. Another package registers a source by an entry point of the group
-``psd.sources``; it is imported only for items that no source of this package accepts, or for files
-whose ending they do not know.
+it, and gets all files of its kind together, expanded and checked. A source only parses:
+`psd.ingest.tally_builder` bounds and counts. Another package registers one by an entry point of the
+group ``psd.sources``, imported only for what no source of this package accepts.
 """
 
 from __future__ import annotations

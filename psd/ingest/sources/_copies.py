@@ -2,19 +2,18 @@
 
 A record in two files is counted twice, and its unit of privacy loses twice epsilon. A file under
 two names, or beside its compressed form, is refused by name and inode before anything is read
-(`psd.ingest.input_paths`). A copy has another inode, so digests of the decompressed content are
-compared. A copy with another order of rows, record, line end or format is not detected, and tables
-in memory, of databases and files of a cluster are not compared.
+(`psd.ingest.input_paths`); a copy has the digest of the decompressed content. One with another
+order of rows, record, line end or format is not detected; tables are not compared.
 
-Whether two files are equal is a function of private data. The comparison therefore has only one
-effect, a call of ``on_copy``: no record is left out, and nothing else is read, counted, charged or
-printed differently. Without a ledger ``on_copy`` refuses the input, and the holder of the data, who
-started the build, learns that two files are equal. With a ledger, another person may run the build,
-and a refusal would answer a question about the records at no cost. Then ``on_copy`` is
+Whether two files are equal is a function of private data. So the comparison has only one effect, a
+call of ``on_copy``: no record is left out, and nothing else is read, counted, charged or printed
+differently. Without a ledger ``on_copy`` refuses the input, and the holder of the data, who started
+the build, learns that two files are equal. With a ledger another person may run the build, and a
+refusal would answer a question about the records at no cost. Then ``on_copy`` is
 `psd.publish.observer.Observer.private_fault`, whose text only ``--report-private`` shows, and exit
 code, message, ledger and the law of the release are those of a build that compares nothing. That
-build is epsilon-private for each record that is counted: a copy counts as a separate record, so a
-person whose record is in two files loses twice epsilon; only the private report states this.
+build is epsilon-private for each counted record: a copy counts as a separate one, so a person whose
+record is in two files loses twice epsilon; only the private report states this.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """CSV files: compression, quotes, size, header. Private side. No message quotes a field.
 
-The delimiter is found in the header line alone, all else is stated by `Columns`. What is not plain
-CSV in UTF-8, by another encoding or lines above the header, is copied as that to an unnamed file,
-which no other process can open and which the system removes when this process ends.
+Only the delimiter is found, in the header line; `Columns` states all else. What is not plain CSV in
+UTF-8 is copied as that to an unnamed file, which no other process can open.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Objects in the stores s3:// and gs://, by the file systems of pyarrow. Private side.
 
-Credentials come from the environment or the configuration files of the stores, never from an
-address. Of a Parquet file only the columns that are needed are fetched. Text is copied to an
-unnamed file first, which no other process can open, because it is scanned before it is parsed.
+Credentials come from the environment or files of the stores, never from an address. Of Parquet only
+needed columns are fetched; text is copied to an unnamed file, because it is scanned first.
 """
 
 from __future__ import annotations

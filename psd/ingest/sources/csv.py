@@ -1,9 +1,7 @@
-"""CSV files, read as a stream by SQL of DuckDB. Private side.
+"""CSV files, read as a stream by SQL of DuckDB. Private side. No message quotes a field.
 
-Fields are parsed by an explicit schema, never by guessing: coordinates are plain ASCII decimal
-numbers, ids are text (007 is not 7). A record without a coordinate is left out and counted in the
-private report; text that is not a number stops the build, since the column is probably a wrong
-one. No message quotes a field.
+Fields are parsed by an explicit schema: coordinates are plain ASCII decimal numbers, ids are text
+(007 is not 7). A record without a coordinate is left out; text there stops the build.
 """
 
 from __future__ import annotations
@@ -73,12 +71,9 @@ class CsvQuery:
         return f"SELECT {self._field(columns.wkt)} AS point {self._others()} FROM {self._table()}"
 
     def numbers(self) -> str:
-        """SQL of coordinates that the parser itself converts, which is less work.
-
-        Rows that are malformed or have other text are left out, so fewer rows are read than there
-        are lines below the header; `left_out` reads them.
-        """
+        """SQL of coordinates that the parser itself converts; `left_out` reads the other rows."""
         columns = self.header.columns
+        # Less work. Malformed rows and other text are left out, so there are fewer rows than lines.
         missing = "'nan'::DOUBLE"
         x, y = (f"coalesce({self._field(name)}, {missing})" for name in (columns.x, columns.y))
         table = self._table(numbers=(columns.x, columns.y))

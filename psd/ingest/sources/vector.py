@@ -138,20 +138,18 @@ def _check_lines(path: Path, info: dict[str, Any]) -> None:
 
 
 def _check_properties(path: Path, info: dict[str, Any], columns: Columns, names: list[str]) -> None:
-    """Refuse columns of GeoJSON whose values of one feature may depend on others.
-
-    1. GDAL takes the id of a feature, which is no property, for a value of the property ``id`` if
-       there is none, or takes it for none, by what other features have; and it converts it to the
-       type that the properties have. A missing id of a user is refused, and text keeps all ids.
-    2. It takes the members of a feature without properties for these, and converts them too.
-    """
+    """Refuse columns of GeoJSON whose values of one feature may depend on others."""
     types = dict(zip(map(str, info["fields"]), map(str, info["dtypes"]), strict=True))
+    # By what other features have, GDAL takes the id of a feature, which is no property, for a
+    # missing property ``id``, or for none, and converts it. Text keeps all ids of users, a missing
+    # one is refused.
     has_numbers = columns.user == "id" and types.get("id", "").startswith(("int", "bool"))
     if has_numbers or "id" in (*columns.filtered, columns.bid):
         raise InputDataError(
             f"column 'id' of {path} must have another name, or hold ids of users as text, since "
             "features of GeoJSON have ids beside their properties; write it as another property"
         )
+    # It takes the members of a feature without properties for these, and converts them too.
     found, rest = 0, b""
     with path.open("rb") as file:
         while names and (block := file.read(2**20)):

@@ -1,8 +1,7 @@
 """Workbooks of spreadsheet programs (XLSX), one sheet of each, by openpyxl. Private side.
 
-Coordinates are numbers, or text that follows the rule of CSV files; ids are text or whole numbers;
-times are dates or text in ISO 8601. A row without any value is not a record. Formulas have the
-values that the program stored last. No message quotes a cell.
+Coordinates are numbers, or text as in CSV files; ids are text or whole numbers; times are dates or
+text in ISO 8601; formulas have their stored values. An empty row is no record. No cell is quoted.
 """
 
 from __future__ import annotations
