@@ -1,8 +1,7 @@
 """Account of an analyst with a dataset of a ledger. Private side.
 
 A build checks the budget, reads and tallies, writes the charge to the disk, draws, writes the
-release, and records that the charge is done. One that ends before the charge costs and draws
-nothing; one that ends later is charged, with or without a release.
+release, and records the charge as done. One that ends before the charge is free, later ones pay.
 """
 
 from __future__ import annotations

@@ -157,34 +157,31 @@ class Balance:
 
     A charge is granted if one of two sums stays within the allowance (B, delta), where R is the
     largest rho that is (B, delta)-private, `psd.accounting.rho_of`:
-
     1. all charges are pure, and their epsilons add up to at most B;
-    2. the rhos add up to at most R. A pure charge of epsilon e counts e tanh(e / 2), and a Gaussian
-       one its rho.
+    2. the rhos add up to at most R: e tanh(e / 2) of a pure charge of epsilon e, else its own.
 
     Proof. Let D and D' differ in one unit z. Only charges that hold records of z count, see
     `psd.ledger.extents.largest_sum`; the sums here are at least those of z. Whether a charge is
     granted is a function of the charges before it, so of the transcript t. Let T1 be the
     transcripts at whose end all charges of z are pure and their epsilons are at most B, and T2 all
-    others. Every charge of z was granted by a sum over all charges of z up to it. So at the end of
-    a transcript of T2, the rhos of z are at most R, and they were at most R at all times before.
+    others. Every charge of z was granted by a sum over all charges of z up to it. So in a
+    transcript of T2 the rhos of z are at most R, at the end and at all times before.
 
-    On T1 every transcript has P(t | D) <= e^B P(t | D'), by basic composition: a filter of pure
-    epsilons [1]_. For T2, let A be the same interaction which ends before a charge that would take
-    the rhos of z above R. A is R-zCDP, since a fixed sum of rhos is a filter too [2]_, and so
-    (B, delta)-private [3]_. A gives the transcripts of T2 with the same probabilities. So for any
-    set E of transcripts,
+    On T1, P(t | D) <= e^B P(t | D') by basic composition: a filter of pure epsilons [1]_. For T2,
+    let A be the same interaction which ends before a charge that would take the rhos of z above R.
+    A is R-zCDP, since a fixed sum of rhos is a filter too [2]_, and so (B, delta)-private [3]_. A
+    gives the transcripts of T2 with the same probabilities. So for any set E of transcripts,
 
         P(E | D) = P(E and T1 | D) + P(E and T2 | D)
                 <= e^B P(E and T1 | D') + e^B P(E and T2 | D') + delta = e^B P(E | D') + delta.
 
     The delta is spent once, in T2. A third sum, of some charges in epsilon and the others in rho,
-    would need parts of B and delta that are fixed before the first charge, so it is not offered.
-    If a budget is raised, the proof holds with the new B and R. The cap of an analyst is an
-    allowance like a budget, over the charges of the analyst.
+    would need parts of B and delta that are fixed before the first charge, so it is not offered. If
+    a budget is raised, the proof holds with the new B and R; it holds for the cap of an analyst,
+    over the charges of the analyst.
 
-    .. [1] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go
-       Composition." NeurIPS 2016.
+    .. [1] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go Composition."
+       NeurIPS 2016.
     .. [2] Feldman, Zrnic. "Individual Privacy Accounting via a Rényi Filter." NeurIPS 2021.
     .. [3] Canonne, Kamath, Steinke. "The Discrete Gaussian for Differential Privacy." NeurIPS 2020,
        corollary 13.

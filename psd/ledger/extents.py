@@ -1,9 +1,8 @@
 """Where and when charges count, and the point of space and time at which they add up to the most.
 
-Private side, reads no points. A charge depends on the records of a region, `Region`, and of slices,
-`ChargedSlices`, both of the request, never those in the data. If a record is the unit of privacy,
-releases of regions without a common point cost each record only the epsilon of the region that
-contains it. All other charges add up: code cannot check any other reason.
+Private side, reads no points. A charge depends on the records of a `Region` and of `ChargedSlices`
+of the request, never on those in the data. Releases per record of regions without a common point
+cost a record only the epsilon of its region. All other charges add up: code cannot check a reason.
 """
 
 from __future__ import annotations
@@ -177,26 +176,21 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
 
     P1. A record at a point is charged by every release whose region contains that point. Regions
     that touch have points in common, since the far edges of a domain belong to it.
-
-    P2. Regions in another CRS or of other columns, and releases without a region, are treated as if
-    they contained all points.
+    P2. Regions in another CRS or of other columns, and no region, count as one of all points.
 
     Proof. Let record z lie at point p in frame f, and at some point in every other frame. A release
-    whose region does not contain the point of z does not depend on z. Any other release loses at
-    most its epsilon. So by basic composition [1]_ the loss is at most the sum over the charges
-    everywhere plus, for each frame, the sum over its regions that contain the point of z in that
-    frame. The latter is at most the largest such sum of the frame, taken within the region for the
-    frame of the region. The sum is checked against a budget before every release, so the bound
-    holds in every transcript. The choice of releases may depend on earlier answers: with pure
-    epsilons the check is a filter [2]_.
+    whose region does not contain the point of z does not depend on z; any other loses at most its
+    epsilon. So by basic composition [1]_ the loss is at most the sum over the charges everywhere
+    plus, for each frame, the sum over its regions that contain the point of z in that frame, at
+    most the largest such sum, taken within the region for the frame of the region. The sum is
+    checked against a budget before every release, so the bound holds in every transcript. Releases
+    may depend on earlier answers: with pure epsilons the check is a filter [2]_.
 
     A charge with another rule for positions than the registered one has no region, see
-    `psd.ledger.state`, so there is one frame for each CRS. Charges from before the registration may
-    have others, which the proof covers.
+    `psd.ledger.state`: there is one frame for each CRS, and others from before the registration.
 
     .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
-    .. [2] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go Composition."
-       NeurIPS 2016.
+    .. [2] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters." NeurIPS 2016.
     """
     everywhere = 0
     frames: dict[object, dict[Bounds, int]] = defaultdict(lambda: defaultdict(int))
@@ -273,22 +267,19 @@ def extent_for_unit(extent: Extent, unit: str, time_zone: str | None) -> Extent:
 def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     """Compute the largest sum of amounts (nano-epsilon, or rho in 1e-12) over points of an extent.
 
-    P1. A record is charged by every release whose region contains its position and whose slices
-    contain its time.
-
+    P1. A record is charged by every release whose region and slices contain its position and time.
     P2. Slices of another column, zone or rules of the zone than those of the extent are treated as
     if they contained the time of the record, whatever it is.
 
     Proof. A dataset registers how its records are read, and only a charge that reads them so states
     slices. So a record z has one local time t in each frame of slices: a column, a zone, and the
-    rules of the zone on the machine that built. Local time is a function of the record, also in the
-    hour that clocks repeat, which is one hour here. A release with slices is made from the records
-    whose local time lies in one of them; the others are dropped one by one, whatever else is in the
-    data. So a release whose slices do not contain t does not depend on z. Any other release is
-    handled as in `psd.ledger.extents.spent_within`: at time t, the loss is at most the largest sum
-    over positions of the charges that contain t. The loss of z is at most the largest of these sums
-    over t. Charges of further frames are bounded by sums of their own, since z may have any time
-    there, and these are added.
+    rules of the zone on the machine that built. t is a function of the record, also in the hour
+    that clocks repeat, which is one hour here. A release with slices is made from the records whose
+    local time lies in one of them; the others are dropped one by one, whatever else is in the data.
+    So a release whose slices do not contain t does not depend on z. Any other one is handled as in
+    `psd.ledger.extents.spent_within`: at time t, the loss is at most the largest sum over positions
+    of the charges that contain t, so the loss of z is at most the largest of these sums over t. In
+    further frames z may have any time: sums of their own bound these charges, and are added.
 
     The active charges change only where a slice begins or ends, and each set of active charges
     between two ends is within one that is active at the first hour of a slice. So only first hours
@@ -296,14 +287,13 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
 
     If the unit is a day of a user, every record of the unit has a time on this day, and all of them
     together are one record of the proof: a release with slices of whole days in the zone of the
-    unit depends on the unit only if the day is in one of them. With hours, two slices of one day
-    would both hold records of the unit, so hours count always; `extent_for_unit` removes them.
+    unit depends on the unit only if the day is in one of them. Two slices of hours of one day would
+    both hold records of the unit, so hours count always; `extent_for_unit` removes them.
 
-    Amounts may be epsilons or rhos, since both add up [1]_ and both are 0 for a release that does
-    not depend on z.
+    Amounts may be epsilons or rhos, since both add up [1]_ and are 0 for a release that does not
+    depend on z.
 
-    .. [1] Bun, Steinke. "Concentrated Differential Privacy: Simplifications, Extensions, and Lower
-       Bounds." TCC 2016, lemma 7.
+    .. [1] Bun, Steinke. "Concentrated Differential Privacy." TCC 2016, lemma 7.
     """
     # By the frame of their slices, equal extents once; charges for all times join one frame, that
     # of the slices of the extent, if it has any.

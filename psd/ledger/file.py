@@ -101,7 +101,6 @@ def exclusive(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
     """Lock a ledger for writing; appended entries are on the disk when the block ends.
 
     P1. No other process appends from the start of the block to its end.
-
     P2. An exception in the block, or the end of the process, rolls back its entries.
     """
     with _opened(path) as ledger:

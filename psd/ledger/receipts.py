@@ -1,12 +1,9 @@
 """Receipts of charges in a release, and the seal of a ledger by a key of its owner. Private side.
 
-An older copy of a ledger is valid by itself, but lacks charges that releases still state. Who may
-write it can recompute the chain, which has no key. So a seal is a message authentication code [1]_
-of the number of entries and the hash of the last one, in a file beside the ledger: a change of a
-sealed entry is detected as long as the key is secret and the seal exists. Later entries are not
-covered.
-
-.. [1] Krawczyk, Bellare, Canetti. "HMAC: Keyed-Hashing for Message Authentication." RFC 2104, 1997.
+An older copy of a ledger is valid by itself, but lacks charges that releases still state; and its
+chain, which has no key, can be recomputed. A seal in a file beside it is an HMAC (RFC 2104) of the
+number of entries and the hash of the last one. It detects a change of a sealed entry as long as it
+exists and its key is secret; later entries are not covered.
 """
 
 from __future__ import annotations
@@ -155,12 +152,7 @@ def check_releases(
     *,
     reads_slices: bool = False,
 ) -> list[tuple[Path, Charge]]:
-    """Compare the releases in a folder with the charges that they state; refuse a difference.
-
-    Not compared are a bound that was chosen after the charge, the area of a charge everywhere, and
-    the slices of one always; a series may have fewer slices. Damaged releases and those of other
-    ledgers are skipped.
-    """
+    """Compare the releases in a folder with the charges that they state; refuse a difference."""
     paid = []
     for path, receipt in receipts(folder):
         if receipt.ledger != state.id:
@@ -174,6 +166,8 @@ def check_releases(
                     "latest ledger, or remove the release"
                 )
             continue
+        # Not compared: a bound chosen after the charge, the area of a charge everywhere, and the
+        # slices of one always. A series may have fewer slices.
         field = _differing_field(_read_guarantee(path), charge, state.dataset(charge.dataset))
         if field is not None and is_sound(path):
             raise LedgerError(
@@ -261,14 +255,11 @@ def seal_path(ledger: PathLike) -> Path:
 
 
 def write_seal(ledger: PathLike, state: LedgerState, key: PathLike) -> Path:
-    """Seal the head of a ledger; an earlier seal must agree with the chain and is replaced.
-
-    The file of the key, 64 hexadecimal digits, is readable by its owner only, and is created if
-    neither it nor a seal exists; with a seal, a missing key is an error.
-    """
+    """Seal the head of a ledger; an earlier seal must agree with the chain and is replaced."""
     target = seal_path(ledger)
     if os.path.lexists(target):
         check_seal(ledger, state, key)
+    # The key, 64 hexadecimal digits for its owner only, is made if neither it nor a seal exists.
     body = {"ledger": state.id, "entries": len(state.hashes), "head": state.head}
     sealed = {"version": _VERSION, **body, "mac": _mac(load_key(key), body)}
     write_file(target, f"{json.dumps(sealed, indent=1)}\n".encode(), overwrite=True, mode=0o600)

@@ -251,11 +251,7 @@ class LedgerState:
         return request
 
     def fault_charge(self, name: str, request: ChargeRequest, analyst: str | None) -> ChargeRequest:
-        """Pure charge of what a fault of a build costs beyond the build; of 0 if nothing is left.
-
-        It counts everywhere, or where the build counts if more of its price is left there: else
-        faults would be free once the budget is used up anywhere.
-        """
+        """Pure charge of what a fault of a build costs beyond it; of 0 if nothing is left."""
         # Both together are 1 / `MAX_FAULTS` of the budget, or of the cap of the analyst, in epsilon
         # and in rho, unless the build costs more or less is left.
         dataset = self.dataset(name)
@@ -274,6 +270,8 @@ class LedgerState:
             region, slices = extent.region, extent.slices
             return replace(request, loss=loss, what="fault", region=region, slices=slices)
 
+        # Everywhere, or where the build counts if more of the price is left there: else faults
+        # would be free once the budget is used up anywhere.
         charge = within(ALWAYS_AND_EVERYWHERE)
         if is_placed_alike(dataset.reading, request.readings):
             here = within(request.extent)
