@@ -1,16 +1,13 @@
 """Exports of a release for other programs, one file per format.
 
-A file ``psd/export/<name>.py`` offers ``SUFFIX`` and either ``write(table, path)`` or, for a
-raster, ``write_raster(raster, path, tags)``; the format follows from the ending of the target's
-name. A format that cannot hold another CRS than its own, or than that of the release, says so in
-``FIXED_CRS``; one that needs a package of an extra of psd has ``NEEDS``: extra, package and
-what to write without it. One that writes to a database offers ``accepts(target)`` and
-``write_database(...)``. One that holds synthetic points offers ``write_points(tables, path)``,
-which writes tables one after the other. A module of another package is a format too, by an entry
-point of the group ``psd.exports``; it is imported only for an ending that no format of this package
-has. Public side: a release is all that is read.
-
-The metadata of a table are its ``attrs``, texts by name; formats write them as far as they can.
+A file ``psd/export/<name>.py`` offers ``SUFFIX`` and ``write(table, path)`` or, for a raster,
+``write_raster(raster, path, tags)``; the ending of the target's name tells the format.
+``FIXED_CRS``: it cannot hold another CRS than its own, or than that of the release. ``NEEDS``:
+extra, package and what to write without it. A database has ``accepts(target)`` and
+``write_database(...)``; ``write_points(tables, path)`` writes tables of synthetic points one after
+the other. Another package registers a format by an entry point of the group ``psd.exports``,
+imported only for an ending that this package has not. Public side: only a release is read; formats
+write ``attrs``, the metadata of a table, as far as they can.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Entries of catalogues: a release as an item of STAC, a dataset of DCAT, a registered deployment.
 
-All are made of the release alone and are JSON; the context of DCAT is part of the document, so no
-reader fetches one. Fields of the registry of deployments are those of [1]_.
-
-.. [1] Dwork, Kohli and Mulligan. "Differential Privacy in Practice: Expose your Epsilons!" Journal
-   of Privacy and Confidentiality 9(2), 2019.
+All are JSON of the release alone; the context of DCAT is part of the document, so no reader fetches
+one. Fields of the registry are those of Dwork, Kohli, Mulligan. "Differential Privacy in Practice:
+Expose your Epsilons!" Journal of Privacy and Confidentiality 9(2), 2019.
 """
 
 from __future__ import annotations

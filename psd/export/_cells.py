@@ -169,12 +169,10 @@ def cells_table(
     level: int | str | None = None,
     threshold: Threshold = 0.3,
 ) -> geopandas.GeoDataFrame:
-    """Cells with estimates and boxes as geometry; see `Release.to_geopandas`.
-
-    Densities are per area on the ground, the unit of rankings, class breaks and rasters. Counts
-    not of the curator have a column ``release_source`` in every row, so that every format says it.
-    """
+    """Cells with estimates and boxes as geometry; see `Release.to_geopandas`."""
     which = select_cells(fit.tree, cells, level)
+    # Densities are per area on the ground, the unit of rankings, class breaks and rasters. A column
+    # ``release_source`` tells counts that are not of the curator.
     return _table_of(fit, fit_values(fit), which, threshold)
 
 

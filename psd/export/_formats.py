@@ -94,14 +94,11 @@ def _modules(faults: list[str] | None = None) -> Iterator[ModuleType]:
 
 
 def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
-    """Facts about a release for its exports, reports and `Release.metadata`, publisher's first.
-
-    A new public field of a release is added to all by an entry of this mapping. The SHA-256 of the
-    content of the release file is left out if it is empty.
-    """
+    """Facts about a release for all exports, reports and `Release.metadata`, publisher's first."""
     concentrated = {}  # nothing of a release in epsilon alone
     if record.rho is not None and record.delta is not None:
         concentrated = {"delta": delta_text(record.delta), "rho": RHO.text(record.rho)}
+    # A new public field of a release gets to all of them by an entry here.
     return {
         **({} if record.about is None else record.about.texts),
         "epsilon": epsilon_text(record.epsilon),
@@ -187,13 +184,11 @@ def finite_errors(table: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
 
 
 def layer_bytes(table: geopandas.GeoDataFrame, driver: str, form: str, **options: Any) -> bytes:
-    """Content of a file in a format of GDAL; GDAL itself does not always report a full disk.
-
-    Infinite relative errors have no value: JSON has no infinity, and databases sort it variously.
-    By Arrow, dates and bytes keep their type.
-    """
+    """Content of a file in a format of GDAL; GDAL itself does not always report a full disk."""
     content = io.BytesIO()
+    # Infinite errors get no value: JSON has no infinity, and databases sort it variously.
     table = held_columns(finite_errors(table), form)
+    # By Arrow, dates and bytes keep their type.
     table.to_file(content, driver=driver, engine="pyogrio", use_arrow=True, **options)
     return content.getvalue()
 
@@ -201,11 +196,7 @@ def layer_bytes(table: geopandas.GeoDataFrame, driver: str, form: str, **options
 def write_cells(
     tables: Iterable[geopandas.GeoDataFrame], path: Path, driver: str, form: str, **options: Any
 ) -> None:
-    """Write tables of cells or points, one after the other, to a file in a format of GDAL.
-
-    No more than one table is held in memory. GDAL itself does not always report a full disk, so the
-    rows of the file are counted.
-    """
+    """Write tables of cells or points, one in memory at a time, to a file in a format of GDAL."""
     import pyarrow as pa
     import pyogrio
 
@@ -231,6 +222,7 @@ def write_cells(
         crs=f"EPSG:{code}" if code else first.crs.to_wkt("WKT1_GDAL"),
         **options,
     )
+    # GDAL itself does not always report a full disk, so the rows of the file are counted.
     try:
         with pyogrio.open_arrow(path, columns=[], use_pyarrow=True) as (_, reader):
             written = sum(len(batch) for batch in reader)

@@ -372,12 +372,7 @@ def draw_series(
     threshold: Threshold,
     cmap: Any = None,
 ) -> Figure:
-    """Draw tables of cells, or of named regions, by slice; see `Release.plot`.
-
-    The record is that of any slice, for the domain and the units; the guarantee is that of the
-    series, and `common` what all maps show. Of maps of pairs, `columns` is the number of second
-    names: each has a column, unless there were twice as many rows, or half as many.
-    """
+    """Draw tables of cells, or of named regions, by slice, as `Release.plot`."""
     require_matplotlib("a map")
     check_kind(record, kind)
     if not 0 < len(cells) <= MOST_MAPS:
@@ -386,6 +381,7 @@ def draw_series(
         )
     from matplotlib import pyplot
 
+    # For pairs, the columns are as many as second names.
     # Rows from half to twice the columns; otherwise a grid 1.4 times as wide as high.
     if not 4 * columns**2 >= 2 * len(cells) >= columns**2:
         columns = min(len(cells), ceil(sqrt(1.4 * len(cells))))

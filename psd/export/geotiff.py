@@ -31,12 +31,7 @@ _QUALITY = "1 good, 2 use with care, 3 poor"
 def write_raster(
     raster: Raster, path: Path, tags: dict[str, str], *, band: str | None = None
 ) -> None:
-    """Write the bands count, density and error, and what else the raster has.
-
-    These are means and sums of values, with errors and intervals; reliable and quality. With the
-    name of a band the file has this one alone. QGIS shows a single band as a ramp of grey,
-    ``classes`` in their colours, and three bands as red, green and blue.
-    """
+    """Write all bands of the raster, or one by its name; ``classes`` have their colours."""
     import rasterio
     from rasterio.io import MemoryFile
 
@@ -50,6 +45,7 @@ def write_raster(
         numbers = np.where(has_density, 1 + np.digitize(raster.density, breaks), 0)
         meaning = f"classes of {bands['density'][1]}, divided at {limits}"
         bands = {"classes": (numbers.astype(np.uint8), meaning)}
+    # QGIS shows a single band as a ramp of grey, and three bands as red, green and blue.
     elif band is not None:
         bands = {name: bands[name] for name in bands if name in (band, *_MARKS)}
     classed = band == "classes"

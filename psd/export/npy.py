@@ -15,12 +15,9 @@ SUFFIX = ".npy"
 
 
 def write_raster(raster: Raster, path: Path, tags: dict[str, str]) -> None:
-    """Write (3, rows, columns): count, density, error, from the north; without bounds, CRS or tags.
-
-    Where the raster says which counts are reliable, a fourth layer does so with 1 and 0, and a
-    fifth one has their classes: 1 good, 2 use with care, 3 poor.
-    """
+    """Write count, density, error, then marks if any: (3 to 5, rows, columns), from the north."""
     layers = [raster.count, raster.density, raster.error]
+    # Reliable 1, else 0; quality 1 good, 2 use with care, 3 poor.
     marks = (raster.reliable, raster.quality)
     layers += [mark.astype(np.float64) for mark in marks if mark is not None]
     with path.open("wb") as file:

@@ -32,11 +32,7 @@ _TILES, _LARGEST = 64, 14
 
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
-    """Write tiles of zoom 0 to the zoom at which the smallest polygon can be seen.
-
-    Polygons are cut at the edges of tiles, so a program that sums the features of a file counts
-    some of them twice. What lies beyond 85.05 degrees of latitude is in no tile, with a warning.
-    """
+    """Write tiles of zoom 0 to the zoom at which the smallest polygon can be seen."""
     plane = transform_table(table, FIXED_CRS)
     ends = plane.geometry.bounds
     beyond = int(((ends.maxy > _WORLD / 2 + 1) | (ends.miny < -_WORLD / 2 - 1)).sum())
@@ -49,6 +45,7 @@ def write(table: geopandas.GeoDataFrame, path: Path) -> None:
         )
     parts = plane.geometry.explode(index_parts=False).bounds.dropna().to_numpy()
     sides = np.clip(parts, -_WORLD / 2, _WORLD / 2)
+    # Tiles cut polygons: a program that sums the features of a file counts some of them twice.
     path.write_bytes(
         layer_bytes(
             plane,

@@ -33,17 +33,14 @@ def write_database(
     tags: dict[str, str],
     overwrite: bool = False,
 ) -> None:
-    """Write cells to a table with a primary key, a geometry column ``geom`` and its index.
-
-    All of it is one transaction: until it is committed no reader sees the table, and an older one
-    stays as it is if anything fails. The table may be named with its schema before a dot; `tags`
-    are the comment of the table.
-    """
+    """Write cells to a table with a primary key, a geometry column ``geom`` and its index."""
     if table is None:
         raise ParameterError(
             "table must name a table of the database, such as public.seoul, got None"
         )
     name = quote_table(table)
+    # One transaction: no reader sees the table before its end, and after a failure the older one is
+    # as it was.
     with connect(url, f"table {table}", WriteError) as cursor:
         postgis = postgis_schema(cursor)
         if postgis is None:

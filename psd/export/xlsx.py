@@ -40,14 +40,11 @@ _WIDEST = 40
 
 
 def write(table: geopandas.GeoDataFrame, path: Path) -> None:
-    """Write the columns but the geometry; of cells the four sides as well.
-
-    Texts are written as texts, never as formulas, whatever they begin with. Infinite relative
-    errors are empty cells, so that their column is one of numbers.
-    """
+    """Write the columns but the geometry; of cells the four sides as well."""
     from openpyxl import Workbook
     from openpyxl.styles import Font
 
+    # Infinite errors are empty cells, so that their column is one of numbers.
     plain = held_columns(plain_columns(finite_errors(table)), "xlsx")
     columns = [plain_values(plain.iloc[:, number]) for number in range(plain.shape[1])]
     book = Workbook()
