@@ -1,10 +1,9 @@
 """Values of a release file that take more than a number: noise, covariate and regions.
 
-Noise stands in the header, the others in the footer: base64 of zlib of their bytes, which the
-header states the size and SHA-256 of, so that a stranger's value unpacks to at most that. A
-covariate is 16-bit numbers, little-endian, row by row from the south. Regions are names and types
-of columns as JSON, then each column, integers little-endian, or texts and bytes after their
-lengths.
+Noise stands in the header, the others in the footer: base64 of zlib of their bytes, whose size and
+SHA-256 are in the header, so that a stranger's value unpacks to no more. A covariate is 16-bit
+numbers, little-endian, by rows from the south. Regions are names and types of columns as JSON, then
+each column: integers little-endian, or lengths, then texts and bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The file of a cube: the release file with a column ``layer`` and the spans of the further axes.
 
 Footer key ``psd-cube``: strict JSON of slices, category, and one header for all layers. Nodes of
-the plane come first, those of the joint layer last. ``layers`` is 3 if one over space and
-categories is between, else there is no such key. Reading is as strict as for a release.
+the plane come first, those of the joint layer last; ``layers``: 3 with one between.
 """
 
 from __future__ import annotations

@@ -2,12 +2,9 @@
 
 It is data, never code. Every field is on an allow-list of public values, in writing and reading;
 unknown formats are refused. The digest depends on content and not on compression or writer: SHA-256
-[1]_ over parts, each with its length before it: the kind of the file, its header as JSON with
-sorted keys and nothing but ASCII, and the arrays of its nodes as little-endian integers, boxes by
-four. In a series, the digest of each slice takes the place of its nodes, so a series that grows is
-hashed without its earlier nodes.
-
-.. [1] National Institute of Standards and Technology. "Secure Hash Standard." FIPS 180-4, 2015.
+(FIPS 180-4) over parts, each with its length before it: the kind of the file, its header as JSON
+with sorted keys and only ASCII, and the arrays of its nodes as little-endian integers, boxes by
+four. Digests of slices stand for the nodes of a series, so one that grows is not hashed again.
 """
 
 from __future__ import annotations
@@ -104,7 +101,6 @@ def content_digest(kind: bytes, header: Mapping[str, Any], tree: Nodes) -> str:
 
     P1. Two contents of different kind, header or nodes have different digests, unless SHA-256 is
     broken: no part can be taken for another.
-
     P2. It is computed from public content only, not from the points or their files.
     """
     types = {"boxes": "<i4", "parent": "<i4", "level": "<i2", "count": "<i8", "loss": "<i8"}

@@ -35,10 +35,7 @@ _PARTS = "its nodes are not sorted by {0}, or a {0} has none"
 def read_trees(
     file: pq.ParquetFile, noise: CountNoise, slices: int | None = None, *, values: int = 0
 ) -> list[Tree]:
-    """Read the tree of a release, or of each slice in order; refuse bad nodes at the first part.
-
-    The sizes of the file were checked. The number of rows must be that of the footer.
-    """
+    """Read the tree of a release, or of each slice in order; refuse bad nodes at the first part."""
     nodes = _Nodes.empty(file.metadata.num_rows, noise, values)
     return [nodes.tree(*rows) for rows in _read_parts(file, nodes, "slice", slices)]
 

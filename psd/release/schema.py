@@ -1,9 +1,8 @@
 """The schema of a release file: one table of fields, from which reader, writer and docs follow.
 
-A file has every field. Until version 1.0.0 the format may change with the library; then it is
-frozen. Writers check first that every value has exactly a public type, an allow-list: another type
-or attribute is refused. Parameters are public by a type that only declared fields, picks and
-statements can fill.
+A file has every field. The format may change with the library until version 1.0.0. Writers refuse a
+value that has not exactly a public type, or has another attribute: parameters are public by a type
+that only declared fields, picks and statements can fill.
 """
 
 from __future__ import annotations
@@ -404,11 +403,11 @@ def check_release(record: ReleaseRecord, *, trees: tuple[type, ...] = _TYPES["tr
     """Refuse a record that holds anything but the public values of a release.
 
     P1. Every field has exactly the type of the table above, and no attribute beside those of its
-    type; no field can hold a tally, a table, a path or a curator. Parameters are declared, and the
-    counts neither were replayed nor come from a seed. The layer of a cube over space and time is
-    no release by itself, since its cells overlap; so its `trees` are those of cubes alone.
+    type; no field can hold a tally, a table, a path or a curator. Parameters are declared, and
+    counts are neither replayed nor from a seed.
     """
     _check_exact("the record", record, (ReleaseRecord,))
+    # Cells of the layer of a cube over space and time overlap, so its `trees` are no release's.
     for name, types in (_TYPES | {"tree": trees}).items():
         _check_exact(name, getattr(record, name), types)
     if isinstance(record.tree, RegionTree):
