@@ -1,8 +1,7 @@
 """Audits: attack builds of synthetic data, and compare the success with the claimed epsilon.
 
-A coin decides whether a canary, a unit at a point of its own, is present; an attack guesses it. A
-build has thousands, so one build tests the entire pipeline, from file to release, thousands of
-times.
+A coin decides whether a canary, a unit at a point of its own, is present; an attack guesses it. One
+build has thousands, so it tests the entire pipeline, from file to release, as often.
 
 .. [1] Steinke, Nasr, Jagielski. "Privacy Auditing with One (1) Training Run." NeurIPS 2023,
    arXiv:2305.08846, theorem 5.2: the number of right guesses of r fair bits from an epsilon-private

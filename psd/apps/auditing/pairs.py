@@ -72,18 +72,17 @@ def accuracy_under_delta(right: int, guesses: int, trials: int, beta: float, del
     `trials` are all fair bits of the releases, guessed or not; only the releases decide which are
     guessed. The limit is above the true value with probability at most beta.
 
-    P1. Let q = e^epsilon / (1 + e^epsilon), and go through the bits one by one. Given
-    the releases t and the bits before it, bit i equals its guess with probability q + x_i(t) at
-    most, x_i(t) = max(0, p_i / (p_i + p'_i) - q), p_i and p'_i being the probabilities of t if the
-    bit is as guessed, and if it is not. The mean of x_i over t is half the sum of max(0, (1 - q)
-    p_i - q p'_i) = (1 - q) max(0, p_i - e^epsilon p'_i). For each value of the bit the sum over t
-    is at most (1 - q) delta, so the mean is at most (1 - q) delta <= delta / 2. Let B_i be
-    independent coins of probability q, and X_i a further coin that is 1 with probability x_i(t) at
-    most, such that the guess is right only if B_i + X_i >= 1. With F the sum of X_i, of mean at
-    most trials delta / 2, v guesses or more are right only if the B_i sum to v - j, or F is above
-    j, for any j. The latter has a probability of at most trials delta / (2 (j + 1)), by Markov.
-    Both have half of beta here. For releases with any number of guesses it holds at each. By
-    Steinke, Nasr, Jagielski, NeurIPS 2023, theorem 5.2, which has a sharper bound.
+    P1. Let q = e^epsilon / (1 + e^epsilon). Given the releases t and the bits before it, bit i
+    equals its guess with probability q + x_i(t) at most, x_i(t) = max(0, p_i / (p_i + p'_i) - q),
+    p_i and p'_i being the probabilities of t if the bit is as guessed, and if it is not. The mean
+    of x_i over t is half the sum of max(0, (1 - q) p_i - q p'_i) = (1 - q) max(0, p_i - e^epsilon
+    p'_i). For each value of the bit the sum over t is at most (1 - q) delta, so the mean is at most
+    (1 - q) delta <= delta / 2. Let B_i be independent coins of probability q, and X_i a further
+    coin of probability x_i(t) at most, such that the guess is right only if B_i + X_i >= 1. With F
+    the sum of X_i, of mean at most trials delta / 2, v guesses or more are right only if the B_i
+    sum to v - j, or F is above j, for any j. The latter has a probability of at most trials delta /
+    (2 (j + 1)), by Markov. Both have half of beta here, for any number of guesses. By Steinke,
+    Nasr, Jagielski, NeurIPS 2023, theorem 5.2, which has a sharper bound.
     """
     if delta == 0:
         return lower_limit(right, guesses, beta)

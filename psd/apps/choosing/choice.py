@@ -288,14 +288,12 @@ def shortfall(scale: float, log_candidates: float, beyond: float = 0.0) -> float
     P1. It follows from public numbers alone: `scale` is 1 / rate, and `log_candidates` the log of
     their number, or -log of the base weight of one. With `beyond` 0 it bounds the mean; with a
     positive t, the choice falls short by the result or more with probability exp(-t) at most.
-
     Let mu be the base measure, w(o) = mu(o) exp(rate score(o)), and o* a candidate. By Gibbs'
-    inequality the log of the sum of all w is rate E[score] plus an entropy relative to mu that is
-    never above 0, and it is at least log w(o*). So E[score] >= score(o*) - log(1 / mu(o*)) / rate.
-    Candidates whose scores lie (log(1 / mu(o*)) + t) / rate below that of o* have together at most
-    exp(-t) of the weight of o*, since mu adds up to 1. Permute-and-flip is never worse than the
-    exponential mechanism. A bound of the same kind: McSherry, Talwar, FOCS 2007, theorem 8;
-    McKenna, Sheldon, NeurIPS 2020, theorem 2.
+    inequality the log of the sum of all w is rate E[score] plus an entropy relative to mu (never
+    above 0), and is at least log w(o*). So E[score] >= score(o*) - log(1 / mu(o*)) / rate. The ones
+    whose scores lie (log(1 / mu(o*)) + t) / rate below that of o* have together at most exp(-t) of
+    its weight, since mu adds up to 1. Permute-and-flip is never worse than the exponential
+    mechanism. (McSherry, Talwar, FOCS 2007, theorem 8; McKenna, Sheldon, NeurIPS 2020, theorem 2.)
     """
     return scale * (log_candidates + beyond)
 

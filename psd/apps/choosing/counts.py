@@ -1,9 +1,8 @@
 """Exact counts of records by catchment, by price and by region. Private side.
 
 By price and by region, the level of a bid and its region are strata, see `psd.ingest.tally`. By
-catchment, occupied lattice cells are sorted by strips of rows, then by column: a strip has an
-interval of columns inside the catchment, summed by a difference of two running totals, and two
-short ones at its edge, whose cells are tested one by one.
+catchment, cells are sorted by strips of rows, then by column: a strip has an interval inside,
+summed by a difference of two running totals, and two short ones at its edge, tested cell by cell.
 """
 
 from __future__ import annotations

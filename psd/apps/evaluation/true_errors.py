@@ -1,8 +1,7 @@
 """True errors of a release. Private: only the holder of the data can compute them.
 
-They are split into parts that add up: noise (perturbation), cells that a query covers in part
-(non-uniformity), and records that the bound on contributions left out (bounding). Noisy answers and
-their errors together reveal true counts: never publish an evaluation.
+They add up from noise (perturbation), cells covered in part (non-uniformity), and records that the
+bound left out (bounding). Answers and errors reveal true counts: never publish an evaluation.
 """
 
 from __future__ import annotations

@@ -2,14 +2,13 @@
 
 A campaign is designed (`design`) and written to a file (`write_campaign`). Devices answer it
 (`client` is their program, `randomize` does it for a table); their reports are collected
-(`collect`), lead to a further round (`next_round`), and become a release (`aggregate`), which is
-queried like any other. No place is ever collected. `design_regions` asks for a named region.
-`design_options` and `design_numbers` ask for an option or a number instead; their reports become a
-table (`tabulate`). `design_words` asks for words, whose table needs a list of words that there may
-be (`tabulate_words`).
+(`collect`), lead to a further round (`next_round`), and become a release (`aggregate`).
+`design_regions` asks for a named region; `design_options` and `design_numbers` for an option or a
+number, whose reports become a table (`tabulate`); `design_words` for words, by a list of words that
+there may be (`tabulate_words`).
 
-The device imports nothing of this library. The collector reads reports, never a place, and does
-not reach the curator's side.
+The device imports nothing of this library. The collector reads reports, never a place, and does not
+reach the curator's side.
 """
 
 from __future__ import annotations

@@ -53,10 +53,7 @@ _LEAST = 1e-9  # share of a part, so that none is given up
 
 
 def estimate_distribution(matrix: Floats, counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Shares of even parts of the range, and their errors, (BINS,) both.
-
-    matrix: (steps, outputs), probabilities; counts: (outputs,) int64, reports.
-    """
+    """Shares of bins and errors, (BINS,), of a matrix (steps, outputs) and counts (outputs,)."""
     reports = int(counts.sum())
     chances = _gather(matrix.reshape(_FINE, -1, matrix.shape[1]).mean(axis=1))
     table = _gather(counts[None].astype(np.float64))
@@ -286,19 +283,18 @@ def decode_words(protocol: Rappor, table: NDArray[np.int64], words: Sequence[str
     There are at most as many words as bits of all cohorts.
 
     P1. If every device has one of the words, the least squares are unbiased where p = 1 - q, and
-    else up to the order of 1 / reports. Their errors are those of the randomised bits and of the
-    random cohorts.
+    else up to the order of 1 / reports. Their errors come from random bits and cohorts.
 
     Let t be the share of 1 of a bit of a cohort, (c / N - q) / (p - q), and A the 0/1 matrix of the
     bits of words, so the mean of t is A x. Of the N devices s N have the bit, s = (A x) in this
     bit. Given their answers, bits of reports are independent, and c is a sum of s N Bernoulli
-    variables of p and (1 - s) N of q. So the noises of t are independent, and each has the variance
-    v(s) / N, v(s) = (s p (1 - p) + (1 - s) q (1 - q)) / (p - q)^2, which is `noise_variance`. The
-    least squares of the least variance have the weights N / v(s). With p = 1 - q, v does not depend
-    on s. Else a first pass, with v(0), estimates s, and a second one has its weights. Weights of
-    any s give unbiased estimates if they do not depend on t. These depend on it through s, whose
-    errors are of the order of 1 / root N, as are those of t: the bias is of the order of their
-    product, 1 / N, and the error of the variance is of a smaller order than the variance.
+    variables of p and (1 - s) N of q. So the noises of t are independent, of variance v(s) / N,
+    v(s) = (s p (1 - p) + (1 - s) q (1 - q)) / (p - q)^2, which is `noise_variance`. The least
+    squares of the least variance have the weights N / v(s). With p = 1 - q, v does not depend on s.
+    Else a first pass, with v(0), estimates s, and a second one has its weights. Weights of any s
+    give unbiased estimates if they do not depend on t. These depend on it through s, whose errors
+    are of the order of 1 / root N, as are those of t: the bias is of the order of their product, 1
+    / N, and the error of the variance is of a smaller order than the variance.
 
     The devices of a cohort are a random part of all, so the shares of words in cohort c are x +
     d_c, with covariance S (1 / N_c - 1 / n) and -S / n between cohorts, S = diag(x) - x x'. With G

@@ -1,9 +1,8 @@
 """Design a campaign from public numbers: groups, grids, regions, protocols.
 
-A cell of a group of regions is a text ``ID|LEVEL|RING|RING...``, one for each of the lowest
-regions: the id is that of the region of the level in which it is; a ring is ``x y x y ...``,
-closed. Its numbers are the shortest decimals that give the doubles of the outline, so the campaign,
-the device and the release decide by the same numbers.
+A cell of a group of regions is a text ``ID|LEVEL|RING|RING...`` for each lowest region: the id of
+its region of the level, and closed rings ``x y x y ...``. Numbers are the shortest decimals of the
+doubles of the outline, so campaign, device and release decide by the same ones.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Collect reports: lines become columns, and columns parts in which each nonce stands once.
 
 A line is taken only in the spelling of `psd.apps.local.device.report_line`; a refused one is
-counted and never quoted. A part holds no time, address or id; its name is a digest of its content,
-so that one that is written again, after a crash, takes its own place.
+counted, never quoted. A part holds no time, address or id; its name is a digest of its content, so
+one that is written again, after a crash, takes its own place.
 
 Words may also come from clients of RAPPOR, in CSV files with the columns client, cohort, bloom, prr
-and irr (google/rappor, ``doc/data-flow.md``): texts of 0 and 1, the highest bit first. The bits of
-a word are those of `RapporDraw`.
+and irr (google/rappor, ``doc/data-flow.md``): bits of `RapporDraw` as 0 and 1, the highest first.
 """
 
 from __future__ import annotations
@@ -68,10 +67,7 @@ def read_lines(
     refused: dict[str, int],
     tickets: frozenset[bytes] | None = None,
 ) -> Iterator[Reports]:
-    """Reports of the open groups of a campaign in files of lines; ``-`` is standard input.
-
-    Adds counts of refused lines to `refused`. With SHA-256 of tickets, a nonce must be one.
-    """
+    """Reports of open groups in files of lines (``-`` is standard input); counts the refused."""
     groups = {
         number: report_protocol_of(group)
         for number, group in enumerate(campaign.groups)
@@ -82,6 +78,7 @@ def read_lines(
             standard = path == "-"
             with open(sys.stdin.fileno() if standard else path, "rb", closefd=not standard) as file:
                 for block in _blocks(file, refused):
+                    # With tickets, as their SHA-256, a nonce must be one of them.
                     yield from _parse(campaign.digest, groups, block, refused, tickets)
         except OSError as error:
             raise InputDataError(f"lines cannot be read: {error.strerror}") from None
@@ -345,7 +342,6 @@ def read_rappor_csv(
     """Reports of a campaign of words in CSV files with the columns cohort, and irr or bits.
 
     A row whose bits or cohort are not those of the campaign is counted in `refused`.
-
     P1. Other columns are not kept: bloom and prr would tell the answer and its settled bits.
     P2. The nonce of a row follows from the content of its file and from its number among the valid
     rows, by HMAC. So a file that is read again gives the same reports, and each counts once.

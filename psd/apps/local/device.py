@@ -735,12 +735,10 @@ def lock_store(path: str) -> int:
 def answer_place(
     path: str, campaign: Campaign, x: Any, y: Any, words: Words, ticket: str = ""
 ) -> str | None:
-    """Report of a point, or of a number or option x; None if this device sends none.
-
-    A campaign is known by its digest alone: no other one gets or uses up its report.
-    """
+    """Report of a point, or of a number or option x; None if this device sends none."""
     with Store.locked(path) as store:
         rounds = [store.answers[name] for name in campaign.earlier if name in store.answers]
+        # By the digest alone: no other campaign gets or uses up its report.
         entry = store.answers.get(campaign.digest)
         if entry is None:
             if any(each["report"] for each in rounds):

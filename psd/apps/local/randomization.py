@@ -1,8 +1,7 @@
 """Devices for tests and tables: reports one by one and in arrays, and which rows have answered.
 
 Each device uses words of its own in the order of `psd.apps.local.device`, so the same words give
-the same report. A row keeps its group over rounds of equal shares, and sends nothing in a later
-round if its group was asked.
+the same report. A row keeps its group over rounds of equal shares, and is asked once.
 """
 
 from __future__ import annotations
@@ -424,10 +423,8 @@ def create_store(store: str, cap: str) -> None:
 def answer(
     campaign: str, store: str, x: float | str, y: float, ticket: str | None = None
 ) -> str | None:
-    """Report of the device with a store; None if it is not asked now, or answered before.
-
-    The point is private: NaN is *outside*, and a number or an option is x.
-    """
+    """Report of the device with a store; None if it is not asked now, or answered before."""
+    # The point is private: NaN is *outside*, and a number or an option is x.
     loaded = load_campaign(campaign)
     with explain_device():
         return answer_place(store, loaded, x, y, Words(), ticket or "")
@@ -550,15 +547,13 @@ def _report_lines(
 def _shelve(
     stack: ExitStack, folder: Path, lines: Iterable[list[str]]
 ) -> tuple[list[IO[bytes]], int]:
-    """Lay lines into files without names by the first digits of their nonces; count them.
-
-    The lines of one file at a time are then in memory, in place of all.
-    """
+    """Lay lines into files without names by the first digits of their nonces; count them."""
     try:
         files = (TemporaryFile(dir=folder) for _ in range(_SHELVES))  # noqa: SIM115
         shelves: list[IO[bytes]] = [stack.enter_context(file) for file in files]
         count = 0
         for some in lines:
+            # The lines of one file at a time are then in memory, in place of all.
             on_shelf: list[list[str]] = [[] for _ in shelves]
             for line in some:
                 digits = line.partition(_NONCE)[2][:2]

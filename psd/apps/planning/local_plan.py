@@ -56,13 +56,7 @@ if TYPE_CHECKING:
 def draw_campaign(
     campaign: Campaign, x: Floats, y: Floats, devices: Integers, random: np.random.Generator
 ) -> Release:
-    """Draw the release of a campaign and its later rounds. All arguments are public.
-
-    x, y: (n,) float64, points; devices: (n,) int64 at each, which draw their groups. Of the reports
-    of a group, a cell with k devices is supported by Binomial(k, p) of these and Binomial(reports -
-    k, q) of the others: the exact law of each count. Cells are drawn independently, which they are
-    for ``unary``; for the other protocols their correlations are slightly negative.
-    """
+    """Draw the release of a campaign of public points x, y (n,) with devices (n,) at each."""
     shares = np.array([group.share for group in campaign.groups]) / SHARES
     # (cells, groups): devices of each cell choose their group by themselves.
     in_groups = random.multinomial(devices, shares)
@@ -72,6 +66,9 @@ def draw_campaign(
         if campaign.groups[number].draw is None:
             campaign = round_after(campaign, release_of(campaign, counted), counted)
         answers = find_answers(campaign, number, x, y)
+        # Of the reports of a group, a cell with k devices is supported by Binomial(k, p) of these
+        # and Binomial(reports - k, q) of the others: the exact law of each count. Cells are drawn
+        # independently, as they are for ``unary``; others have slightly negative correlations.
         counted.append(_draw_counts(campaign, number, answers, in_groups[:, number], random))
     return release_of(campaign, counted)
 

@@ -381,10 +381,7 @@ def _solve(
     largest: int,
     table_of: Callable[[PlanRequest], pandas.DataFrame],
 ) -> tuple[int, pandas.DataFrame]:
-    """Least epsilon that was tried whose simulated error is at most a target, and its table.
-
-    Steps by a power of epsilon through the last two errors: errors of simulations differ by chance.
-    """
+    """Least epsilon that was tried whose simulated error is at most a target, and its table."""
     [method] = request.methods
     tried, low, power = largest, 1, 0.5  # the error is above the target at the second
     best: tuple[int, pandas.DataFrame] | None = None
@@ -409,6 +406,7 @@ def _solve(
             )
         else:
             low = tried
+        # A power of epsilon through the last two errors, which differ by chance.
         if last is not None:
             power = np.log(error / last[1]) / np.log(last[0] / tried)
             power = min(max(power, 0.25), 1.0)

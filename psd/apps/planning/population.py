@@ -50,11 +50,10 @@ _EAST, _NORTH = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
 class AssumedDensity:
     """Rule that divides the records of a cell among its quarters. Public.
 
-    ``uniform`` gives each quarter the same share. Shares of the others have a Dirichlet
-    distribution: ``clustered`` is equally unequal on every level; ``coastal`` most on the first
-    levels, like land with empty seas; ``places`` most on the last, like records that share
-    addresses or masts. A covariate gives the shares down to the cells of its raster; below them the
-    kind does, as on these levels.
+    ``uniform`` gives all the same share. Shares of the others have a Dirichlet distribution:
+    ``clustered`` is equally unequal on every level; ``coastal`` most on the first levels, like land
+    with empty seas; ``places`` most on the last, like records that share addresses or masts. A
+    covariate gives the shares down to the cells of its raster, the kind those below.
     """
 
     kind: str
@@ -89,11 +88,7 @@ class AssumedDensity:
     def draw_shares(
         self, columns: Integers, rows: Integers, level: int, random: np.random.Generator
     ) -> Floats:
-        """Draw the share of each quarter in the records of its cell.
-
-        columns, rows: (n,) int64, of cells of the level, 0 for the domain; returns (n, 4) float64:
-        south-west, south-east, north-west, north-east; rows sum to 1.
-        """
+        """Draw (n, 4) shares of the quarters SW, SE, NW, NE of cells at columns and rows (n,)."""
         weights = np.ones((len(columns), 4))
         if self.kind != "uniform" and level >= self.coarse_levels:
             profile = CLUSTERING[self.kind]
@@ -123,18 +118,13 @@ def draw_population(
     *,
     contributions: int = 1,
 ) -> Tally:
-    """Draw a population of an exact number of records on the lattice.
+    """Draw a population of an exact number of records on the lattice; all arguments are public.
 
-    P1. Reads no data; the same generator state gives the same population. Up to a million records
-    have coordinates of their own. Of more records, groups of at most `group_size` share
-    coordinates, so that memory stays bounded.
+    P1. Reads no data; the same generator state gives the same population. Of more than a million
+    records, groups of at most `group_size` share coordinates, so that memory stays bounded.
     P2. The records of all cells of a level are divided among their quarters by multinomial draws,
     until a cell has at most one group, which gets a random position in the cell. For single records
-    that is their exact distribution: in a cell without another record all positions are equally
-    likely.
-
-    domain: with the default lattice, or with a coordinate resolution, to which the positions are
-    then rounded. All arguments are public.
+    that is their exact distribution: alone in a cell, all positions are equally likely.
     """
     if domain.coordinate_resolution is not None:
         even = Domain(bounds=domain.bounds, crs=domain.crs)
@@ -287,11 +277,7 @@ def _numbers(values: Any, ids: Sequence[str]) -> list[float]:
 def region_populations(
     hierarchy: RegionHierarchy, populations: Populations, count: int | None
 ) -> Floats:
-    """Expected records of each lowest region, in the order of the hierarchy.
-
-    populations: numbers by id or in order, by default all alike, and 0 of ``elsewhere``; scaled to
-    a count.
-    """
+    """Expected records of each lowest region, in the order of the hierarchy, scaled to a count."""
     ids = list(hierarchy.levels[-1].ids)
     if populations is None:
         if count is None:
@@ -332,14 +318,12 @@ def draw_region_population(
     covariate: Covariate | None = None,
     area: Area | None = None,
 ) -> Tally:
-    """Draw positions in each lowest region, evenly over its area, for its expected records.
+    """Draw positions in each lowest region, evenly over its area, for its expected records (n,).
 
     P1. Reads no data. A region has its expected number of records, rounded. There are at most about
     `REGION_POINTS` positions, or one for each region; records share them.
 
-    expected: (n,) float64, records of each lowest region. covariate: density of the records; evenly
-    in a region where it is 0 everywhere. area: positions lie in it; a region without any part of it
-    has its records at one point of the region.
+    covariate: density of the records, which is even in regions where it is 0; area: of positions.
     """
     domain, number = hierarchy.domain, np.rint(expected).astype(np.int64)
     each = max(REGION_POINTS // hierarchy.size, 1)

@@ -396,12 +396,9 @@ def _goal(request: _Request, kind: str, target: Any, tier: int) -> _Goal:
 
 
 def _value_errors(value: Value, population: Floats, parts: Floats) -> dict[str, float]:
-    """Errors of means and sums, root mean squares over the regions with a population.
-
-    parts: standard deviations of the two counts of weights, in records. That of a mean at a bound
-    is the whole one, see `psd.query.means.mean_columns`; elsewhere it is down to sqrt(1/2) of it.
-    """
+    """Root mean square errors of means and sums, from deviations of counts of weights, (n,)."""
     counted = population > 0
+    # At a bound the deviation of a mean is the whole one; elsewhere it is down to sqrt(1/2) of it.
     # A mean lies between its bounds, and so do its errors: half the width from the middle.
     means = np.minimum(value.width * parts[counted] / population[counted], value.width / 2)
     sums = np.hypot(value.lower, value.upper) * parts[counted]
@@ -409,10 +406,7 @@ def _value_errors(value: Value, population: Floats, parts: Floats) -> dict[str, 
 
 
 def _predict(request: _Request, epsilon: int, law: Law) -> list[list[tuple[Floats, Floats]]]:
-    """Predicted standard deviations of the regions of each level, in one slice or each window.
-
-    Those of counts, and those of both counts of weights of a value, which are alike; 0 without.
-    """
+    """Deviations by slice or window, then by level: of counts, and of weights of a value or 0."""
     budget = Budget(request.series.loss(epsilon, law))
     if request.windows:
         of_windows = window_errors(
@@ -463,10 +457,7 @@ def _populations_of(request: _Request, tier: int) -> Floats:
 
 
 def _solve(request: _Request, goal: _Goal, limit: int) -> int:
-    """Least epsilon, to three digits, whose error is at most that of the goal.
-
-    The error falls about as 1 / epsilon: a step by the ratio of errors is nearly exact.
-    """
+    """Least epsilon, to three digits, whose error is at most that of the goal."""
     error, target = goal.error(request, limit), goal.target
     if error > target:
         name = request.hierarchy.levels[goal.tier].name

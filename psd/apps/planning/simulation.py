@@ -45,17 +45,15 @@ MAX_SLICES = 10_000
 
 
 class UserArguments(TypedDict, total=False):
-    """Arguments of a plan about users, slices and delta.
+    """Arguments of a plan about users, slices and delta."""
 
-    ``slices`` is T, of which one is planned and has the count. A user has at most
-    ``max_contributions`` records in all slices together, by default T M, and ``max_per_slice``, M,
-    in each, by default 1. With probability ``delta`` at most, more may be revealed than epsilon
-    allows.
-    """
-
+    # Largest number of records of a user in all slices; by default slices times max_per_slice.
     max_contributions: int | None
+    # One of them is planned, and has the count.
     slices: int | None
+    # Largest number of records of a user in a slice, by default 1.
     max_per_slice: int | None
+    # With this probability at most, more may be revealed than epsilon allows.
     delta: str | float | Decimal | None
 
 
@@ -185,10 +183,7 @@ def draw_queries(
 def simulate_errors(
     request: PlanRequest, density: AssumedDensity, random: np.random.Generator
 ) -> Iterator[pandas.DataFrame]:
-    """Draw a population and yield the errors of all queries, build by build.
-
-    random: of the population and the queries; the noise of the builds is not drawn from it.
-    """
+    """Draw a population and yield the errors of all queries, build by build."""
     import pandas as pd
 
     people = draw_population(
@@ -213,6 +208,7 @@ def simulate_errors(
     for epsilon in request.epsilons:
         for method, law in product(request.methods, request.series.laws):
             budget = Budget(request.series.loss(epsilon, law))
+            # The noise of the builds is not drawn from `random`.
             release = draw_release(
                 people,
                 request.domain,

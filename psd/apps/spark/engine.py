@@ -127,14 +127,12 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def explain_error(error: Exception) -> InputDataError:
-    """Replace an error, whose message may quote records, by one that explains its kind.
-
-    An error that is no known fault of the input may be a lack of memory: a `ResourceError`.
-    """
+    """Replace an error, whose message may quote records, by one that explains its kind."""
     message = f"{getattr(error, 'getCondition', lambda: None)()} {error}"
     for pattern, explanation in _FAULTS.items():
         if pattern.lower() in message.lower():
             return InputDataError(f"Spark {explanation}")
+    # No known fault of the input, so it may be a lack of memory.
     return ResourceError("Spark could not count the input; see the logs of Spark")
 
 
@@ -349,15 +347,12 @@ def tally_table(
 ) -> Tally:
     """Count the records of a table in an engine, as `psd.ingest.tally_builder.tally_batches` does.
 
-    P1. As those of `psd.ingest.tally_builder.tally_batches`: kept records of a unit are a function
-    of its own records and the key.
+    P1. As there: kept records of a unit are a function of its own records and the key.
     P2. Only counts of cells and of refused records leave the engine, and coordinates without their
     users and times, each pair once: with an area or strata those that their rasters leave open, in
-    cells near an outline, or all if there is no raster; with ``columns.input_crs`` those of all
-    records.
+    cells near an outline, or all without a raster; with ``columns.input_crs`` those of all.
 
-    table: of Ibis, private, with x and y, and user and time if `columns` names them. It is run
-    twice; once more for each of a transformation, an area and strata, and once for these together.
+    table: of Ibis, private, with x and y, and user and time if `columns` names them.
     """
     check_counting(domain, unit, step, slices, strata)
     project = column_projection(columns, domain, "the input")
@@ -369,6 +364,8 @@ def tally_table(
     rows = parse_rows(table, domain, columns)
     if slices is not None:
         rows = add_slices(rows, slices, domain, share)
+    # The table is run for faults and for cells, once for each of a transformation, an area and
+    # strata, and once for these together.
     faults = run(count_faults(rows)).to_pylist()[0]
     are_texts = tuple(table[axis].type().is_string() for axis in ("x", "y"))
     _check(faults, columns, domain, are_texts)

@@ -2,9 +2,8 @@
 
 It computes in SQL what `psd.ingest.tally_builder`, `psd.space.domain`, `psd.ingest.row_hash` and
 `psd.ingest.contribution_bounding` compute in NumPy, with the same counts: comparisons of doubles
-with the published edges, 64-bit integers, and MD5. SQL knows neither PROJ nor the rule of outlines,
-so coordinates that only this process can decide about are brought to it, each pair once, and the
-result is joined. With a raster these are few: most of its cells decide for all of their points.
+with the published edges, 64-bit integers, and MD5. Coordinates that PROJ or the rule of outlines
+decides about are brought to this process, each pair once; with a raster these are few.
 """
 
 from __future__ import annotations
@@ -60,11 +59,9 @@ _SALT_DIGITS = 7
 
 
 def parse_rows(table: Any, domain: Domain, columns: Columns | None = None) -> Any:
-    """Parse records: point, user, time, whether it is in the bounds, and the reasons to refuse it.
-
-    table: of Ibis, with x and y (with ``wkt`` both the column of points), and what columns use.
-    """
+    """Parse records: point, user, time, whether in the bounds, and the reasons to refuse."""
     columns = Columns() if columns is None else columns
+    # With points as text, x and y are both their column.
     if columns.wkt is not None:
         srid = srid_of(domain.crs, columns.input_crs)
         table = table.mutate(x=point_part(table.x, 1, srid), y=point_part(table.y, 2, srid))
@@ -105,10 +102,7 @@ def is_inside(rows: Any, domain: Domain) -> Any:
 
 
 def add_slices(rows: Any, slices: TimeSlices, domain: Domain, share: Callable[..., Any]) -> Any:
-    """Add the time slice of each record, NULL for none; records in none are not inside.
-
-    All hours or days of the slices are a joined table: the calendar is that of `time_slices`.
-    """
+    """Add the time slice of each record, NULL for none; records in none are not inside."""
     by_hour = slices.by == "hour"
     begin, end = (
         hours.astype(f"datetime64[{'h' if by_hour else 'D'}]").astype(np.int64)
@@ -152,10 +146,7 @@ def count_cells(
     step: tuple[int, int] = (1, 1),
     strata: int = 1,
 ) -> Any:
-    """Count occupied cells: code, number of records, and their weight; by stratum and slice too.
-
-    Codes are those of `psd.ingest.tally_builder.tally_of_codes`. All but the key is public.
-    """
+    """Count occupied cells, with codes of `tally_of_codes`: number of records, and their weight."""
     rows = rows.filter(rows.inside)
     rows = _add_cells(rows, domain)
     width, by_slice = domain.lattice[0], "slice" in rows.columns
@@ -296,17 +287,15 @@ def place(
     area: Area | None,
     strata: Strata | None,
 ) -> Any:
-    """Transform coordinates; keep the records in the bounds, the area and a stratum.
+    """Transform coordinates; keep and mark the records in the bounds, the area and a stratum.
 
     P1. Coordinates, and what is kept, are those of `psd.ingest.tally_builder` for the same records:
     cells that are joined are certain by public input, and all other coordinates are given to
     ``project``, ``area`` and ``strata``, as the same doubles.
-
-    Adds ``inside``, ``undecided`` and with strata ``stratum``. A record about which nothing was
-    decided was not there before: the input changed.
     """
     import ibis
 
+    # A record about which nothing was decided was not there before: the input changed.
     rows = rows.mutate(undecided=ibis.literal(False))
     if project is not None:
         rows = _transform(rows, project, run, share)

@@ -1,11 +1,9 @@
 """Text, numbers and filters as expressions of Ibis, read as in this process. Private side.
 
 Regular expressions use only syntax that RE2, Java and Rust interpret alike. Numbers in a query are
-text, since engines round decimal literals differently. Times are integers from digits; those in
-text with an offset cannot be decided, since engines have rules of their own for zones.
-
-Records are decided about as in `psd.ingest.selection`: literals are quoted by Ibis, columns have
-names of this package, and AND, OR and NOT of SQL have its third value.
+text, since engines round decimal literals differently. Times are integers from digits; those with
+an offset cannot be decided, since engines have rules of their own for zones. Filters decide as in
+`psd.ingest.selection`, by SQL's third value; Ibis quotes literals, and no name is of the input.
 """
 
 from __future__ import annotations
@@ -88,16 +86,14 @@ def with_point(column: Any) -> Any:
 
 
 def point_part(column: Any, group: int, srid: int | None) -> Any:
-    """Text of a coordinate of a point in WKT or EWKT; a word for a text that is none.
-
-    A text with a digit that is not a point could be a number, so a word takes its place.
-    """
+    """Text of a coordinate of a point in WKT or EWKT; a word for a text that is none."""
     import ibis
 
     point, empty = point_pattern(srid), empty_pattern(srid)
     return ibis.cases(
         (is_true(column.re_search(rf"\A(?:{point})\z")), column.re_extract(point, group)),
         (is_true(column.re_search(rf"\A(?:{empty})\z")), ibis.literal("")),
+        # A text with a digit could be a number, so a word takes its place.
         (is_true(column.re_search("[0-9]")), ibis.literal("POINT")),
         else_=column,
     )
@@ -124,22 +120,17 @@ def is_bad(column: Any, value: Any) -> Any:
 
 
 def parse_id(text: Any) -> tuple[Any, Any]:
-    """Parse an id as `psd.ingest.user_ids` does, NULL if missing; and whether it is refused.
-
-    Engines do not compose letters and accents, so ids are refused if that could change them.
-    """
+    """Parse an id as `psd.ingest.user_ids` does, NULL if missing; and whether it is refused."""
     import ibis
 
     missing = text.lower().isin(user_ids.MISSING)
+    # Engines do not compose letters and accents, so ids that this could change are refused.
     strange = ~text.re_search(rf"\A[{_ranges(COMPOSED)}]*\z")
     return ibis.ifelse(is_true(missing), ibis.null("string"), text), is_true(strange)
 
 
 def parse_moment(text: Any) -> tuple[Any, Any, Any]:
-    """Parse a time to text with all digits; whether a field is invalid; whether it has an offset.
-
-    The text has the form 2024-01-31t10:00:00.000000, or is NULL.
-    """
+    """Parse a time to 2024-01-31t10:00:00.000000 or NULL; whether it is bad, or has an offset."""
     import ibis
 
     plain = is_true(text.re_search(rf"\A{_DATE}({_CLOCK})?\z"))

@@ -3,9 +3,8 @@
 Steps: 1. lock the state; check the slice, that the series file belongs to the stream, and that the
 ledger has no slice that the state has not; 2. read and tally; 3. draw, with random bytes that are
 on the disk before a draw reads them; 4. write the release into the state; 5. record the slice in
-the ledger; 6. write the public series, by rename. A process killed before step 4 is over has
-published nothing, and draws the same from the stored bytes; after one killed later, the next call
-records and publishes.
+the ledger; 6. write the public series, by rename. One killed before step 4 is over has published
+nothing, and draws the same from the stored bytes; after one killed later, the next call goes on.
 
 P1. Two copies of a state publish one series, if a ledger paid. Proof. What is published was
 recorded first, in a transaction that refuses a state which has not all draws that the ledger has,

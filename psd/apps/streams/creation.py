@@ -1,8 +1,7 @@
 """Create a stream: choose its counter, charge a ledger once, write its state. Private side.
 
-Totals of slices with Gaussian noise are sums of the slices, which have all of rho: a counter with
-noise of its own is for units in one slice, where Gaussian slices do not pay. The counter is chosen
-by the predicted error of its last total, from public numbers.
+Totals of Gaussian slices, which have all of rho, are sums; a counter with noise of its own is for
+units in one slice, and is chosen by the predicted error of its last total, from public numbers.
 """
 
 from __future__ import annotations

@@ -88,9 +88,8 @@ def count_slice(
     the smallest hashes, and of these the first r, are a function of the user's records and the key.
     So one user more or less changes no record of another user, and adds at most k records to the
     tallies of all slices, at most cap of them to each: the condition under which
-    `psd.publish.drawing.draw_series` is private, in epsilon and in rho with S^2 = k cap. That a
-    later slice is read after earlier answers were seen changes nothing, since neither r nor the
-    choice depends on an answer.
+    `psd.publish.drawing.draw_series` is private, in epsilon and in rho with S^2 = k cap. Earlier
+    answers change nothing: neither r nor the choice depends on one.
     """
     time_slice = TimeSlices(by=request.slices.by, names=(name,), time_zone=request.slices.time_zone)
     unit = counted_unit(request.unit, request.contribution_scope)

@@ -30,13 +30,10 @@ from psd.space.time_slices import TimeSlices
 
 
 class PublishedSeries(Release):
-    """A series as it was published, decoded when it is first used; or what is made of it. Public.
-
-    ``content`` has all bytes of its file; or it is the record of a slice, or of the series with
-    other statements.
-    """
+    """A series as it was published, decoded when first used; or what is made of it. Public."""
 
     def __init__(self, content: bytes | ReleaseRecord | SeriesRecord) -> None:
+        # All bytes of its file; or the record of a slice, or of the series with other statements.
         vars(self)["_content" if isinstance(content, bytes) else "record"] = content
 
     @cached_property

@@ -2,21 +2,19 @@
 
 The total after step t is the sum of the counts of steps 1 to t. With A the lower triangle of ones
 and A = B C, a counter publishes C x plus independent noise and computes B (C x + noise); the
-variance of total t is the variance of the noise times the squared norm of row t of B [1]_.
+variance of total t is that of the noise times the squared norm of row t of B [1]_.
 
-``slices`` is C = 1: noise on every step, totals are sums. ``tree`` has noise on the blocks of steps
-of a binary tree; the estimate of a block joins its own count with those of its two halves, with
-weights by variance [2]_, and a total is the sum of the blocks that fill it. ``toeplitz`` is the
-square root of A in whole numbers: C is the lower triangle of round(2^20 c_j), with c_0 = 1 and
-c_j = c_(j-1) (2j - 1) / (2j) [3]_.
+``slices`` is C = 1: noise on every step; totals are sums of noisy counts and cost nothing. ``tree``
+has noise on the blocks of steps of a binary tree; the estimate of a block joins its own count with
+those of its two halves, with weights by variance [2]_, and a total is the sum of the blocks that
+fill it. ``toeplitz`` is the square root of A in whole numbers: C is the lower triangle of
+round(2^20 c_j), with c_0 = 1 and c_j = c_(j-1) (2j - 1) / (2j) [3]_. Half of epsilon is for the
+totals of these two: the noise is drawn on blocks of steps, or on sums with weights, before anything
+is added up, and all that follows reads noisy counts only.
 
 One unit lies in one step. It changes one column of C: the squared sensitivity is the largest
-squared norm of a column, that of the first one. A unit that lies in several steps changes several
-columns, and their norms add up; so totals of a user with records in several slices are sums.
-
-With ``slices`` the totals are sums of the noisy counts of the slices and cost nothing. With
-``tree`` and ``toeplitz`` half of epsilon is for the totals: the noise is drawn on blocks of steps,
-or on sums with weights, before anything is added up, and all that follows reads noisy counts only.
+squared norm of a column, that of the first one. A unit in several steps changes several columns,
+whose norms add up; so totals of a user with records in several slices are sums.
 
 P1. Totals cost at most the loss that is for them. Proof. Let a unit lie in one step, with at most k
 records. ``tree``: the unit is in the tally of the one block of each level that holds its step, so
@@ -135,9 +133,8 @@ def blocks_of(steps: int) -> list[tuple[int, int]]:
 def block_variance(level: int) -> Fraction:
     """Variance of the estimate of a block, over that of its noise.
 
-    P1. It is 2^l / (2^(l+1) - 1). v_0 = 1. The sum of two halves has variance 2 v. With weights by
-    variance the estimate has 1 / (1 + 1 / (2 v)), which takes 2^l / (2^(l+1) - 1) to the value for
-    l + 1.
+    P1. It is v_l = 2^l / (2^(l+1) - 1): v_0 = 1; the sum of two halves has variance 2 v_l, and with
+    weights by variance the estimate has 1 / (1 + 1 / (2 v_l)), which is v_(l+1).
     """
     return Fraction(2**level, 2 ** (level + 1) - 1)
 
@@ -202,12 +199,10 @@ def next_total(
     *,
     number: int,
 ) -> Total:
-    """Draw what a counter needs for a step, and for those that were left out before it.
-
-    Private: the tally of the last step, and the blocks of the earlier ones.
-    """
+    """Draw what a counter needs for a step, and for those that were left out before it."""
     blocks, weights = dict(blocks), toeplitz_weights(number) if counter == "toeplitz" else ()
     for step in steps:
+        # Private: the tally, and the blocks of earlier steps. Steps that were left out are empty.
         exact = tally if step == steps[-1] else empty_tally(tally.contributions)
         drawn = (
             _advance_tree(step, exact, blocks, draw)

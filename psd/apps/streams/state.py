@@ -339,8 +339,7 @@ def empty_tally(contributions: int) -> Tally:
 def add_blocks(tallies: Iterable[Tally], weights: Iterable[int], contributions: int) -> Tally:
     """Sum of tallies, private, of different steps, each times a public whole number.
 
-    P1. A unit that lies in one of the steps changes the sum by at most k times the weight of this
-    step.
+    P1. A unit in one of the steps changes the sum by at most k times the weight of this step.
     """
     weighted = [
         replace(tally, counts=tally.counts * weight)

@@ -1,10 +1,9 @@
 """Models of suggestions: regions of equal size, shared weights, and regions with factors. Public.
 
-By shared weights, the score of a region is a weighted sum of six features: how near it is to a
-person's own places (the regions of the person's records) on four scales, whether it is one of them,
-and its density in a release. Factors [1]_ know no distance and no density; those of a person are
-solved from the person's regions, inside the question for the sums or on the device, and never
-published. Files are strict JSON with the promise of the learning; every field is checked.
+By shared weights, the score of a region is a weighted sum of six features: how near it is to the
+regions of a person's own records on four scales, whether it is one of them, and its density in a
+release. Factors [1]_ know no distance and no density; those of a person are solved from these
+regions, inside the question for the sums or on the device, and never published.
 
 .. [1] Chien et al. "Private Alternating Least Squares." ICML 2021. arXiv:2107.09802.
 """

@@ -71,10 +71,8 @@ class PackedArrays:
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> PackedArrays:
-    """Pack arrays into a text; the bytes of numbers stand in planes, which compress better.
-
-    arrays: of one dimension; float64, int32, uint16 or uint8.
-    """
+    """Pack arrays of one dimension, of float64, int32, uint16 or uint8, into a text."""
+    # The bytes of numbers stand in planes, which compress better.
     planes = [
         np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
         for values in arrays.values()
@@ -111,13 +109,11 @@ def value_parts(release: Release) -> list[tuple[Release, Release]]:
 
 
 def _with_values(release: Release, make: Callable[[Release], Arrays]) -> Arrays:
-    """Arrays of a release, and of the weights of its values where they differ.
-
-    Those towards an upper bound are compared with those of records, towards a lower one with these.
-    """
+    """Arrays of a release, and of the weights of its values where they differ."""
     arrays = make(release)
     found = dict(arrays)
     for number, pair in enumerate(value_parts(release)):
+        # Those towards an upper bound are compared with records, towards a lower one with these.
         above = arrays
         for side, part in enumerate(pair):
             own = make(part)
@@ -271,10 +267,7 @@ def release_numbers(
     level: int | None = None,
     confidence: float = 0.95,
 ) -> dict[str, Any]:
-    """Numbers and names of a release beside its arrays, as JSON values.
-
-    level: of `cut_arrays`, if the arrays are these; confidence: of the intervals of values.
-    """
+    """Numbers and names of a release beside its arrays, or `cut_arrays`, as JSON values."""
     values = []
 
     def make(each: Release) -> Arrays:
@@ -401,10 +394,7 @@ def cell_classes(slices: Sequence[list[Values]]) -> list[Breaks]:
 def region_classes(
     group: RegionGroup, estimates: Sequence[Floats], means: Sequence[Means] = ()
 ) -> Breaks:
-    """Breaks of the regions of a group, over all time slices.
-
-    estimates: (n,) float64 of each slice; means: of each value, and whether they are not poor.
-    """
+    """Breaks of the regions of a group over time slices, by estimates (n,) and means of each."""
     named = np.array([text != ELSEWHERE for text in group.ids])
     named = named if named.any() else ~named
     plane = shapely.area(group.shapes[named])

@@ -121,11 +121,7 @@ def _overdispersions(fit: CubeFit) -> Any:
 def cube_steps(
     record: CubeRecord | WindowRecord, windows: Sequence[TimeWindow | None], chosen: str | None
 ) -> dict[str, Any]:
-    """Steps of the slider of time, and the categories, `chosen` first, as JSON values.
-
-    A view has its window as its only step; without windows the page makes one of all time and of
-    each slice.
-    """
+    """Steps of the slider of time, and the categories, `chosen` first, as JSON values."""
     cube = record.cube if isinstance(record, WindowRecord) else record
     slices, category = cube.slices, cube.category
     steps = [
@@ -133,6 +129,7 @@ def cube_steps(
         for each in windows
         if each is not None
     ]
+    # A view has its window alone; without windows the page has steps of all time and each slice.
     if isinstance(record, WindowRecord):
         cells = np.unravel_index(record.window.numbers, cube.sizes)
         of_axes = [np.unique(each).tolist() for each in cells]

@@ -36,10 +36,7 @@ _COARSE = 60.0
 
 
 def country_outlines(domain: Domain) -> list[list[list[float]]]:
-    """Lines of borders and coasts around a domain, [x, y] in its CRS, clipped to its surroundings.
-
-    There are none where the CRS has no place on the earth.
-    """
+    """Lines of borders and coasts around a domain, [x, y] in its CRS; none off the earth."""
     import shapely
 
     if parse_crs(domain.crs).is_engineering:
@@ -117,16 +114,14 @@ class RegionGroup:
 
 
 def given_regions(release: Release, table: geopandas.GeoDataFrame) -> RegionGroup:
-    """Regions of a table of polygons, for a release without named regions.
-
-    Ids are its column ``id``, or row numbers; names are ``name``, or the ids. No more is read.
-    """
+    """Regions of a table of polygons, for a release without named regions."""
     import shapely
 
     if not 1 <= len(table) <= MAX_MAP_REGIONS:
         raise ParameterError(
             f"regions must be 1 to {MAX_MAP_REGIONS:,} on a map page, got {len(table):,}"
         )
+    # Row numbers stand for ids, and ids for names. No other column is read.
     ids = _texts(table, "id") or [str(number) for number in range(1, len(table) + 1)]
     if len(set(ids)) < len(ids):
         raise ParameterError("regions must have different ids in the column id")
@@ -180,13 +175,10 @@ def release_regions(release: Release) -> list[RegionGroup]:
 
 
 def answers_drawn_areas(release: Release) -> bool:
-    """Whether the engine of the page answers areas that are drawn over a release.
-
-    With named regions it needs the outlines of the lowest ones, which are not too many, and cells
-    of equal size.
-    """
+    """Whether the engine of the page answers areas that are drawn over a release."""
     if not release.levels:
         return True
+    # It needs the outlines of the lowest regions, if they are named, and cells of equal size.
     few = _tree_of(release).regions.size <= MAX_MAP_REGIONS
     return few and release.domain.coordinate_resolution is None
 
@@ -213,12 +205,10 @@ def _turned(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def outline_arrays(groups: Sequence[RegionGroup]) -> dict[str, NDArray[Any]]:
-    """Outlines of groups: of each its rings by region, where they end, and their vertices.
-
-    Rings are not closed; the outer ring of a polygon stands before its holes.
-    """
+    """Outlines of groups: of each its rings by region, where they end, and their vertices."""
     arrays: dict[str, NDArray[Any]] = {}
     for number, group in enumerate(groups):
+        # Rings are not closed; the outer ring of a polygon stands before its holes.
         parts = _outlines(group.shapes)
         for name, values in zip(("begin", "ends", "x", "y"), parts, strict=True):
             arrays[f"{name}{number}"] = values

@@ -446,15 +446,13 @@ def _asset(name: str) -> _Asset:
 
 
 def _policy(scripts: Iterable[_Asset], styles: Iterable[_Asset]) -> str:
-    """Policy of the page: no request, and no script or style but those of the package.
-
-    MapLibre cuts lines into tiles in a worker, whose script is a part of its own.
-    """
+    """Policy of the page: no request, and no script or style but those of the package."""
     return "; ".join(
         [
             "default-src 'none'",
             f"script-src {' '.join(each.source for each in scripts)}",
             f"style-src {' '.join(each.source for each in styles)}",
+            # MapLibre cuts lines into tiles in a worker, whose script is a part of its own.
             "worker-src blob:",
             "img-src data:",
             "base-uri 'none'",

@@ -59,9 +59,8 @@ def errors_by_size(release: Release) -> pandas.DataFrame:
 
     P1. Made of the release alone: it costs no epsilon, and the same release gives the same table.
 
-    One row for each size that fits the domain at least four times: ``size`` in words; medians
-    ``estimate``, ``error`` (predicted standard deviations) and ``relative_error``; the share of
-    squares that are ``good``, ``use with care`` and ``poor``. Of a series, one slice is asked.
+    One row for each size that fits the domain at least four times: medians ``estimate``, ``error``
+    (predicted deviations), ``relative_error``; shares ``good``, ``use with care`` and ``poor``.
     """
     import pandas as pd
 
@@ -122,13 +121,11 @@ def methodology_page(release: Release, language: Language | None = None) -> str:
 
     P1. Made of the release alone: it costs no epsilon and states no number about records that the
     release does not state. One file without scripts and without requests.
-
-    Errors and map of a series are those of its middle slice, those of a cube of all time. The
-    language is that of the release, Korean or else English; pictures have English words.
     """
     require_matplotlib("a sheet of method")
     if language is None:
         language = page_language(release)
+    # Errors and map of a series are those of its middle slice, those of a cube of all time.
     shown = release
     if isinstance(release.record, SeriesRecord):
         slices = release.record.slices

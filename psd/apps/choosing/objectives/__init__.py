@@ -1,8 +1,7 @@
 """Objectives: what makes a candidate better than another, one file each. Private side.
 
-A file ``psd/apps/choosing/objectives/<name>.py`` that ends in ``objective = <its class>`` is an
-objective of the library; the contract tests find it there. A module of another package is one too,
-by an entry point of the group ``psd.objectives``.
+A file ``psd/apps/choosing/objectives/<name>.py`` ends in ``objective = <its class>``. Another
+package has one by an entry point of the group ``psd.objectives``.
 """
 
 from __future__ import annotations

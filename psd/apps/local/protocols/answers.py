@@ -156,11 +156,10 @@ class MaskProtocol(LocalProtocol):
 
 
 def noise_variance(p: Fraction, q: Fraction, share: Fraction | int) -> Fraction:
-    """Variance of the estimate of a share from one report.
+    """Variance of the estimate of a share f from one report.
 
-    P3. Of n devices, f n have the answer. The support is a sum of f n Bernoulli variables of p and
-    (1 - f) n of q. Its variance, divided by n (p - q)^2, is ``q (1 - q) / (p - q)^2 + f (1 - p - q)
-    / (p - q)``.
+    P3. Of n devices f n have the answer, so the support is a sum of f n Bernoulli variables of p
+    and (1 - f) n of q. The result is its variance, divided by n (p - q)^2.
     """
     return q * (1 - q) / (p - q) ** 2 + share * (1 - p - q) / (p - q)
 
@@ -321,12 +320,10 @@ class Hashing(LocalProtocol):
     """A function a, uniform among those that are not zero, and its value at the answer or another.
 
     P1. The largest ratio of a law is at most exp(epsilon). The function is drawn before the answer
-    is looked at, and the value is k-ary with g answers: the ratio is at most exp(epsilon). With g =
-    2 it is the 1-bit Hadamard response.
+    is looked at, and its value is k-ary with g answers (g = 2: the 1-bit Hadamard response).
     P2. Another answer has the value of the true one with probability (D/g - 1) / (D - 1), where D
     is the number of functions with the zero function: so q is exact. (Wang, Blocki, Li, Jha, USENIX
-    Security 2017, section 4.4; Bassily, Nissim, Stemmer, Thakurta, NeurIPS 2017: counting by a fast
-    transform.)
+    Security 2017, section 4.4; Bassily et al., NeurIPS 2017: counting by a fast transform.)
     """
 
     draw: HashingDraw

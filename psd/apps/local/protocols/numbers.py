@@ -84,12 +84,10 @@ class NumberProtocol(ReportProtocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleValueProtocol(NumberProtocol):
-    """A protocol whose outputs are steps of the range: the output stands for the number.
+    """A protocol whose outputs are steps of the range: the output stands for the number."""
 
-    No output leaves the range, so the errors of single values are small, and outputs are biased
-    towards the middle: means and distributions of them are wrong by more than chance.
-    """
-
+    # No output leaves the range: errors of single values are small, and means and distributions are
+    # biased towards the middle, by more than chance.
     use: ClassVar[Literal["single values"]] = "single values"
 
     def squared_errors(self) -> Floats:
@@ -137,8 +135,7 @@ class Duchi(UnbiasedProtocol):
     """One bit; the best one for means up to epsilon 1 (Duchi, Jordan, Wainwright, JASA 2018).
 
     P1. The largest ratio of a law is at most exp(epsilon). The upper output has weight A t + B (K -
-    1 - t), the lower one the rest of (A + B) (K - 1), with A / B <= exp(epsilon): the ratio is at
-    most A / B.
+    1 - t), the lower one the rest of (A + B) (K - 1): the ratio is at most A / B <= exp(epsilon).
     """
 
     name: ClassVar[str] = "duchi"
@@ -175,9 +172,8 @@ _DUCHI: Final = 61 * NANO // 100
 class Hybrid(UnbiasedProtocol):
     """Outputs of piecewise, and then the two of duchi: which one was drawn is part of the report.
 
-    P1. The largest ratio of a law is at most exp(epsilon). The sum of weights of each part is the
-    same for all numbers, so a device chooses between the parts without looking at its number. (Wang
-    et al., ICDE 2019, section III-C.)
+    P1. The largest ratio of a law is at most exp(epsilon). Each part has one sum of weights for all
+    numbers, so a device chooses one without its number. (Wang et al., ICDE 2019, section III-C.)
     """
 
     name: ClassVar[str] = "hybrid"

@@ -1,8 +1,7 @@
 """rappor: bits that are settled once for all reports of an answer, and randomised in each report.
 
-A word has the bits of its hashes (a Bloom filter), in one of several cohorts; an option or a cell
-of a known list has a bit of its own. Hashes are those of google/rappor (Erlingsson, Pihur,
-Korolova, CCS 2014).
+A word has the bits of its hashes (a Bloom filter), in one of several cohorts; an option or a known
+cell has a bit of its own. Hashes are of google/rappor (Erlingsson, Pihur, Korolova, CCS 2014).
 """
 
 from __future__ import annotations
@@ -36,11 +35,10 @@ class Rappor(MaskProtocol):
     f, else the true bit; a report has 1 with probability p' for a settled 0, and q' for a settled
     1. So a bit of a report is 1 with probability q = f/2 (p' + q') + (1 - f) p' where the answer
     has 0, and p = f/2 (p' + q') + (1 - f) q' where it has 1. Without settings p' = 1 - q' follows
-    from epsilon; with the settings ``p`` and ``q``, which are p' and q', epsilon follows from them.
+    from epsilon; with ``p`` and ``q``, which are p' and q', epsilon follows.
     P2. Two answers differ in at most 2 h bits, h of each kind. A report multiplies their odds by at
-    most (p (1 - q) / (q (1 - p)))^h, and any number of reports of one answer by at most ((1 - f/2)
-    / (f/2))^(2 h), since they follow from the settled bits. Both bounds are reached where two
-    answers share no bit.
+    most (p (1 - q) / (q (1 - p)))^h, and all reports of one answer by at most ((1 - f/2) /
+    (f/2))^(2 h), since they follow from settled bits. Both are reached where no bit is shared.
     """
 
     draw: RapporDraw

@@ -48,16 +48,14 @@ def run_psd(
 
 
 class CommandAlgorithm(QgsProcessingAlgorithm):
-    """A command of `psd` as a form, as `psd qgis` writes it.
-
-    `psd`, which the setting of the plugin states, must be of the minor version of the plugin.
-    """
+    """A command of `psd` as a form, as `psd qgis` writes it."""
 
     def __init__(
         self, form: dict[str, Any], version: str, stated_command: Callable[[], str]
     ) -> None:
         super().__init__()
         self.form = form
+        # The command that the setting of the plugin states must be of this minor version.
         self.version = version
         self.stated_command = stated_command
 

@@ -24,13 +24,10 @@ class CommandError(Exception):
 
 
 def words_of(form: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    """Words after `psd` for the values of a form.
-
-    form: ``command``, and ``fields`` with ``name``, ``option`` (empty for arguments) and ``kind``;
-    values: text, True for a flag, a list for several; None or an empty value is left out.
-    """
+    """Words after `psd` for the values of a form; None, False and empty ones are left out."""
     options: list[str] = [form["command"]]
     arguments: list[str] = []
+    # A field has a name, a kind, and an option, which is empty for arguments.
     for field in form["fields"]:
         value = values.get(field["name"])
         if value in (None, "", False, []):
