@@ -118,14 +118,10 @@ def note_intervals(table: pandas.DataFrame, values: Iterable[Value], means: Iter
 
 
 def identifying_columns(answers: pandas.DataFrame) -> list[str]:
-    """At most two columns of the caller that tell regions apart: ids and names, else whole numbers.
-
-    They are an ``id`` and short texts whose values differ; else a number, else the first texts. An
-    ``id`` that numbers the rows, as boxes without ids get it, is left out where there are such
-    texts.
-    """
+    """At most two columns of the caller that tell regions apart: ids and names, else numbers."""
     from psd._util.column_kinds import kind_of
 
+    # They are an ``id`` and short texts whose values differ; else a number, else the first texts.
     callers = list(answers.columns[: list(answers.columns).index("estimate")])
     rows, of_windows = answers, _window_columns(answers)
     if of_windows and len(answers):  # those of the first window
@@ -139,6 +135,7 @@ def identifying_columns(answers: pandas.DataFrame) -> list[str]:
     unique = [name for name in texts if name in differing]
     others = [name for name in unique if name not in ids]
     short = [n for n in others if (answers[n].astype(str).str.len() <= _LONGEST_NAME).all()]
+    # An id that numbers the rows, as boxes without ids get it, says less than a name.
     if short and all(_numbers_rows(rows[name]) for name in ids):
         ids = []
     names = [*ids, *short][:2] or unique[:1]

@@ -51,13 +51,11 @@ def printable(text: str) -> str:
 
 
 def open_console() -> Console:
-    """Console on stdout; wide if stdout is not a terminal, so that no column is cut.
-
-    Text in brackets is printed as it is: ids, CRS and parameters come from untrusted files.
-    """
+    """Console on stdout; wide if stdout is not a terminal, so that no column is cut."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else 200
+    # Text in brackets is printed as it is: ids, CRS and parameters come from untrusted files.
     return Console(width=width, markup=False, emoji=False, highlight=False)
 
 
