@@ -55,17 +55,17 @@ def rho_of(epsilon_nano: int, delta: Fraction) -> int:
     """Largest rho, in 1e-12, whose draws are (epsilon, delta)-private, rounded down; 0 below 1e-12.
 
     P1. Every rho-zCDP mechanism of at most this rho is (epsilon, delta)-differentially private: the
-    bound of [2]_ holds at every order, and is evaluated at one of them with 60 digits.
-    The bound is ln(delta) = (a - 1) (a rho - epsilon) + (a - 1) ln(1 - 1/a) - ln(a), for any order
-    a > 1. At a fixed order it gives a rho; the best order gives the largest. The right side is
-    convex in a, so its derivative in a, taken at the rho of that order, changes sign once, at the
-    best order, which is found by bisection.
+    bound of [2]_, ln(delta) = (a - 1) (a rho - epsilon) + (a - 1) ln(1 - 1/a) - ln(a), holds at
+    every order a > 1, and is evaluated at one of them with 60 digits.
     """
     _check(epsilon_nano, "epsilon", least=1)
     with _exact():
         log_delta = _log_delta(delta)
         epsilon = Decimal(epsilon_nano) / _NANO
         rise = float(epsilon)
+        # At a fixed order the bound gives a rho; the best order gives the largest. The right side
+        # is convex in the order, so its derivative, at the rho of that order, changes sign once, at
+        # the best one, which bisection finds.
         beyond = _best(lambda x: (_rho_at(x, rise, float(log_delta)), rise))
         rho = (log_delta + _order_term(beyond) + beyond * epsilon) / (beyond * (1 + beyond))
         return max(_down(rho * PICO), 0)
@@ -111,8 +111,7 @@ def selection_rho(epsilon_nano: int) -> int:
 def gaussian_rho(multiplier: Fraction) -> int:
     """Rho in 1e-12 of Gaussian noise, discrete or continuous: 1 / (2 multiplier ** 2), rounded up.
 
-    The multiplier is the standard deviation over the L2 sensitivity. For discrete noise the
-    parameter sigma is meant, which is not quite the standard deviation.
+    The multiplier is the standard deviation (of discrete noise sigma) over the L2 sensitivity.
     """
     return tree_rho(1, multiplier)
 

@@ -1,8 +1,7 @@
 """The errors of the library, and its warning; the command line turns each kind into an exit code.
 
-A message is one sentence that names the argument, the value (never private data) and the
-likely cause. Attributes hold the same for programs. If a builtin error fits, it is the second base,
-so ``except ValueError`` works.
+A message is a sentence that names the argument, the value (never private data) and the likely
+cause; so do attributes. A builtin error that fits is a second base, for ``except ValueError``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """Sign releases, and verify their signatures.
 
-A signature is Ed25519 [1]_ of the digest of the content, in a separate file beside the release.
-Signing changes no byte of the release, which may be compressed again, and may have signatures of
-several keys. Needs ``cryptography``.
-
-References
-----------
-.. [1] Josefsson, Liusvaara. "Edwards-Curve Digital Signature Algorithm (EdDSA)." RFC 8032, 2017.
+A signature is Ed25519 (RFC 8032) of the digest of the content, in a file beside the release, which
+it does not change; a release may be compressed again, and have signatures of several keys.
 """
 
 from __future__ import annotations

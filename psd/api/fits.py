@@ -28,14 +28,11 @@ def fitted_slices(release: Release) -> Iterator[Release]:
 
 
 def with_cache(release: Release) -> Release:
-    """Return the release; a large one, without slices, with its fit in the user's cache folder.
-
-    Other processes then do not compute it again, and answer the same, to the bit. The folder has
-    public numbers only; see `psd.estimation.fit_cache`.
-    """
+    """Return the release; a large one, without slices, with its fit in the user's cache folder."""
     if not isinstance(release.record, ReleaseRecord):
         return release
     made = type(release)(release.record)
+    # Other processes answer the same, to the bit; the folder has public numbers only.
     cache = fit_cache(release.record, release.digest)
     vars(made).update(digest=release.digest, index=QueryIndex(record=release.record, cache=cache))
     return made

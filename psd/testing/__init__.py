@@ -1,10 +1,8 @@
 """Checks of methods, sources and export formats of any package, and test data.
 
-`check_method` checks the contract of a decomposition and its privacy on all small data sets.
-`check_source` and `check_export` check the other kinds. They use the other names of this module,
-which tests may use too: samplers that record and replay, small data sets, and releases of counts.
-
-A test in another package is one line:
+`check_method` checks the contract of a decomposition and its privacy on all small data sets;
+`check_source` and `check_export` check the other kinds. Tests may use the other names too: samplers
+that record and replay, small data sets, releases of counts. A test of another package is one line:
 
     def test_stripes():
         psd.testing.check_method(Stripes(doublings=2))

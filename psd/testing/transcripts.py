@@ -2,11 +2,9 @@
 
 A method is built on D with scripted answers, then on D' with the same answers. If a public
 argument, a cut or a cell differs, the build depends on the data in another way than by an answer.
-If not, the loss between the two is at most the sum, over questions and cells, of epsilon times the
-change of the true answer over the sensitivity, and must not exceed the epsilon of the release.
-
-The loss is computed from the public scales of the draws; whether samplers follow these is for
-audits.
+If not, the loss is at most the sum, over questions and cells, of epsilon times the change of the
+true answer over the sensitivity, and must not exceed the epsilon of the release. It is computed
+from the public scales of the draws; audits tell whether samplers follow these.
 """
 
 from __future__ import annotations
