@@ -190,7 +190,8 @@ def spent_within(charges: Iterable[tuple[Region | None, int]], region: Region | 
     `psd.ledger.state`: there is one frame for each CRS, and others from before the registration.
 
     .. [1] McSherry. "Privacy Integrated Queries." SIGMOD 2009, theorems 3 and 4.
-    .. [2] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters." NeurIPS 2016.
+    .. [2] Rogers, Roth, Ullman, Vadhan. "Privacy Odometers and Filters: Pay-as-you-Go Composition."
+       NeurIPS 2016.
     """
     everywhere = 0
     frames: dict[object, dict[Bounds, int]] = defaultdict(lambda: defaultdict(int))
@@ -293,7 +294,8 @@ def largest_sum(charges: Iterable[tuple[Extent, int]], within: Extent) -> int:
     Amounts may be epsilons or rhos, since both add up [1]_ and are 0 for a release that does not
     depend on z.
 
-    .. [1] Bun, Steinke. "Concentrated Differential Privacy." TCC 2016, lemma 7.
+    .. [1] Bun, Steinke. "Concentrated Differential Privacy: Simplifications, Extensions, and Lower
+       Bounds." TCC 2016, lemma 7.
     """
     # By the frame of their slices, equal extents once; charges for all times join one frame, that
     # of the slices of the extent, if it has any.
