@@ -194,7 +194,7 @@ WRONG_BOXES = [
     (f"이름,{SIDES}\n".encode("cp949"), 8, "UTF-8"),
     (b"id,west,south,east,north\nB7,1,0,0,1\n", 2, "box B7"),
     (b"west,south,east,north\n0,0,0,1\n", 2, "box 1"),
-    (b"west,south,east,north\n0,0,inf,1\n", 2, "finite"),
+    (b"west,south,east,north\n0,0,inf,1\n", 8, "line 2: east is not a finite number"),
     (b"west,south,east,north\n6,6,7,7\n", 2, "outside"),
 ]
 
