@@ -373,7 +373,7 @@ LIMITS = [
 
 
 def days_from_january(number):
-    last = np.datetime64("2024-01-01") + number - 1
+    last = np.datetime64("2024-01-01") + np.timedelta64(number - 1, "D")
     return TimeSlices.parse("day", f"2024-01-01..{last}") if number else None
 
 

@@ -138,11 +138,11 @@ def test_windows_that_are_not_made_of_slices_are_refused(subtests):
 def test_a_window_that_is_named_in_place_of_a_refused_one_is_one(subtests):
     rng = np.random.default_rng(5)
     gaps = psd.TimeSlices.parse("hour", "2008-05-17T05..2008-05-18T09,2008-05-18T12..2008-05-20T23")
-    days = [str(np.datetime64("2008-05-15") + day) for day in range(8)]
+    days = [str(np.datetime64("2008-05-15") + np.timedelta64(day, "D")) for day in range(8)]
     times = [f"{day}T{clock}" for day in days for clock in ("05", "09", "12:30", "24")]
     tried = 0
     for slices in (gaps, HOURS, QUARTER, MONTHS, WEEKS):
-        moved = [str(np.datetime64(day) + 5_727) for day in days]  # to 2024
+        moved = [str(np.datetime64(day) + np.timedelta64(5_727, "D")) for day in days]  # to 2024
         for _ in range(60):
             text = "..".join(sorted(rng.choice(times if slices.by == "hour" else moved, 2)))
             text = rng.choice([text, f"weekdays {rng.integers(24):02}:20-{rng.integers(24):02}:40"])
