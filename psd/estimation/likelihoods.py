@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ _FINEST = 1e-6
 # Rows worked on together; bounds the memory, not the result.
 _ROWS_PER_BATCH = 512
 
+# Distinct values that are looked for one by one.
+_FEW = 6
+
 # Largest table of codes, beside the number of codes, that is filled in place of a sort.
 _TABLE = 8
 
@@ -49,13 +53,14 @@ class Likelihood:
     mean: Floats
     deviation: Floats
 
-    def __getitem__(self, which: Integers | slice) -> Likelihood:
+    def take(self, which: Integers) -> Likelihood:
+        """Likelihoods of some nodes."""
         return Likelihood(
-            low=self.low[which],
-            step=self.step[which],
-            value=self.value[which],
-            mean=self.mean[which],
-            deviation=self.deviation[which],
+            low=self.low.take(which),
+            step=self.step.take(which),
+            value=self.value.take(which, axis=0),
+            mean=self.mean.take(which),
+            deviation=self.deviation.take(which),
         )
 
     @classmethod
@@ -95,15 +100,20 @@ def points(low: Floats, step: Floats, size: int) -> Floats:
     return low + step * np.arange(size, dtype=np.float64)[:, None]
 
 
-def normalise(low: Floats, step: Floats, value: Floats) -> Likelihood:
-    """Likelihood whose largest value is 1, with moments; values: (points, n), for fast passes."""
-    value = value / np.maximum(value.max(axis=0), TINY)
+def normalise(low: Floats, step: Floats, value: Floats, size: int | None = None) -> Likelihood:
+    """Likelihood whose largest value is 1, with moments; values: (points, n), for fast passes.
+
+    Values are written over. `size`: of the points, if those behind the given ones are all 0.
+    """
+    value /= np.maximum(value.max(axis=0), TINY)
     # Floats of whole numbers: integers would be converted again and again.
     number = np.arange(len(value), dtype=np.float64)[:, None]
     # Moments in points of the grid; a deviation is at least half a point.
-    total = np.maximum(_sum(value), TINY)
-    position = _sum(value * number) / total
-    spread = np.maximum(_sum(value * number**2) / total - position**2, 0.25)
+    total = np.maximum(_sum(value, size), TINY)
+    times = value * number
+    position = _sum(times, size) / total
+    square = _sum(np.multiply(value, number**2, out=times), size) / total
+    spread = np.maximum(square - position**2, 0.25)
     return Likelihood(
         low=low,
         step=step,
@@ -114,13 +124,18 @@ def normalise(low: Floats, step: Floats, value: Floats) -> Likelihood:
     )
 
 
-def _sum(values: Floats) -> Floats:
-    """Sum over points, (n,), in numpy's order of a row, so that releases keep their bits."""
+def _sum(values: Floats, size: int | None = None) -> Floats:
+    """Sum over points, (n,), in numpy's order of a row of `size`, so that releases keep their bits.
+
+    Values behind the given ones are 0, at least eight are given.
+    """
     # Full groups of rows lane by lane, the lanes in pairs, and at last the rows that are left.
-    even = len(values) - len(values) % _LANES
+    size = len(values) if size is None else size
+    even = size - size % _LANES
     lane = values[:_LANES].copy()
-    for start in range(_LANES, even, _LANES):
-        lane += values[start : start + _LANES]
+    for start in range(_LANES, min(even, len(values)), _LANES):
+        group = values[start : min(start + _LANES, even)]
+        lane[: len(group)] += group
     while len(lane) > 1:
         lane = lane[::2] + lane[1::2]
     total: Floats = lane[0]
@@ -131,27 +146,32 @@ def _sum(values: Floats) -> Floats:
 
 def join_pair(a: Likelihood, b: Likelihood) -> Likelihood:
     """Likelihood of the sum of two parts under the prior of a division."""
-    # Both on the coarser of their steps, so that their sums lie on one grid.
+    # Both on the coarser of their steps, so that their sums lie on one grid. The finer one ends
+    # before the last point: it is 0 from there on, and so is the sum of both, which is left out.
     step = np.maximum(a.step, b.step)
     of_a, of_b = _resample(a, step), _resample(b, step)
     low = a.low + b.low
-    sums = points(low, step, 2 * LIKELIHOOD_POINTS - 1)
+    size = 2 * LIKELIHOOD_POINTS - 1
+    sums = points(low, step, min(max(len(of_a) + len(of_b), LIKELIHOOD_POINTS + 1), size))
     scale = np.minimum(sums, scale_free(a, b), out=sums)
     np.maximum(scale, step / 2, out=scale)
     # What is likely if one part holds nothing and the other one all.
     zero_a = np.where(a.low == 0, of_a[0], 0.0)
     zero_b = np.where(b.low == 0, of_b[0], 0.0)
-    one_sided = zero_a * of_b + zero_b * of_a
+    one_sided = np.zeros((max(len(of_a), len(of_b)), len(low)))
+    np.multiply(zero_a, of_b, out=one_sided[: len(of_b)])
+    one_sided[: len(of_a)] += zero_b * of_a
     value, part = np.zeros_like(sums), np.empty_like(of_b)
-    for shift in range(LIKELIHOOD_POINTS):  # convolution
-        np.multiply(of_a[shift], of_b, out=part)
-        value[shift : shift + LIKELIHOOD_POINTS] += part
-    value[:LIKELIHOOD_POINTS] -= one_sided / 2  # the trapezium rule: all on one side counts half
+    for shift, row in enumerate(of_a):  # convolution
+        np.multiply(row, of_b, out=part)
+        value[shift : shift + len(of_b)] += part
+    one_sided /= 2
+    value[: len(one_sided)] -= one_sided  # the trapezium rule: all on one side counts half
     value *= np.divide(step, scale, out=scale)
     value[0] += zero_a * zero_b  # nothing is divided in one way only
     value *= 1 - ONE_SIDED
-    value[:LIKELIHOOD_POINTS] += ONE_SIDED / 2 * one_sided
-    wide = normalise(low, step, value)
+    value[: len(one_sided)] += np.multiply(one_sided, ONE_SIDED, out=one_sided)
+    wide = normalise(low, step, value, size)
     # On the usual number of points, around the mean.
     low, step = grid(wide.mean, wide.deviation)
     return normalise(low, step, wide.across(points(low, step, LIKELIHOOD_POINTS)))
@@ -163,17 +183,25 @@ def scale_free(a: Likelihood, b: Likelihood) -> Floats:
 
 
 def _resample(message: Likelihood, step: Floats) -> Floats:
-    """Values on a coarser step from the same low end: means, so that nothing slips through."""
+    """Values on a coarser step from the same low end: means, so that nothing slips through.
+
+    (points, n); points at the end that are 0 for all are left out.
+    """
     size = len(step)
-    sums = np.zeros((LIKELIHOOD_POINTS + 1, size))
     # Running sums, so that a mean over any interval is one difference.
-    sums[1:] = np.cumsum(message.value.T, axis=0)
+    running = message.value.T.copy()
+    for before, row in pairwise(running):
+        row += before
+    sums = np.zeros((LIKELIHOOD_POINTS + 1, size))
+    sums[1:] = running
     if np.array_equal(step, message.step):
         # As below where edges are the points themselves.
         sums[-1] = sums[-2] + (sums[-1] - sums[-2])
         return np.asarray(np.diff(sums, axis=0))
     # Edges half a coarse step around each coarse point, in fine points; the first begins at 0.
-    edges = (np.arange(LIKELIHOOD_POINTS + 1) - 0.5)[:, None] * (step / message.step) + 0.5
+    ratio, middle = step / message.step, np.arange(LIKELIHOOD_POINTS + 1) - 0.5
+    used = int(np.count_nonzero(middle[:-1] * ratio.min() + 0.5 < LIKELIHOOD_POINTS))
+    edges = middle[: used + 1, None] * ratio + 0.5
     edges[0] = 0.0
     below = _interpolate(sums, np.minimum(edges, LIKELIHOOD_POINTS), np.arange(size), size)
     return np.diff(below, axis=0) / np.diff(edges, axis=0)
@@ -196,7 +224,10 @@ def _interpolate(
     at += stride
     line = (flat.take(at) - left) * np.subtract(position, base, out=base)
     line += left
-    return np.where((position >= 0) & (position <= last), line, 0.0)
+    # A product takes half the time of a choice; 0 is added because it may be -0.
+    line *= (position >= 0) & (position <= last)
+    line += 0.0
+    return line
 
 
 # --- of subtrees --------------------------------------------------------------------------------
@@ -223,7 +254,7 @@ class Shared:
 
     def rows(self) -> Likelihood:
         """Likelihoods, one per node."""
-        return self.distinct[self.kind]
+        return self.distinct.take(self.kind)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Shared]) -> Shared:
@@ -318,10 +349,10 @@ def _join_two(a: Shared, b: Shared) -> Shared:
     # Pairs of likelihoods that occur, each joined once.
     size = len(b.distinct.low)
     first, kind = _distinct(a.kind * size + b.kind, len(a.distinct.low) * size)
-    # Those whose first part has the finer points come first: whole batches then keep the points of
-    # one of their parts, which takes less time.
-    finer = np.sign(a.distinct.step[a.kind[first]] - b.distinct.step[b.kind[first]])
-    order = np.argsort(finer, kind="stable")
+    # By the ratio of their steps, those whose first part has the finer points first: whole batches
+    # then keep the points of one of their parts, and few of the other one, which takes less time.
+    ratio = a.distinct.step[a.kind[first]] / b.distinct.step[b.kind[first]]
+    order = np.argsort(ratio, kind="stable")
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
     first, kind = first[order], number[kind]
@@ -377,18 +408,33 @@ def _include_noisy_counts(joined: Shared, noisy: NoisyCounts, nodes: Integers) -
 def _distinct_rows(*columns: NDArray[np.float64 | np.int64]) -> tuple[Integers, Integers]:
     """Index of an example of each distinct row, and which of them each row is."""
     # Columns one by one: a code of the rows so far, and of the next column.
-    first, kind = np.zeros(1, np.int64), np.zeros(len(columns[0]), np.int64)
-    for column in columns:
+    rows = len(columns[0])
+    first, kind = np.zeros(min(rows, 1), np.int64), np.zeros(rows, np.int64)
+    for column in columns if rows else ():
         # Numbers that are equal where values are, below a limit: differences if they are few.
-        low, high = (column.min(), column.max()) if len(column) else (0, 0)
+        low, high = column.min(), column.max()
         number, limit = None, int(high - low) + 1 if high - low < len(column) else 0
         if limit:
             number = (column - low).astype(np.int64)
         if number is None or not np.array_equal(number + low, column):
-            example, number = distinct_values(column)
-            limit = len(example)
+            number, limit = _ranks(column)
+        if limit == 1:  # it tells no rows apart
+            continue
         first, kind = _distinct(kind * limit + number, len(first) * limit)
     return first, kind
+
+
+def _ranks(column: NDArray[np.float64 | np.int64]) -> tuple[Integers, int]:
+    """Rank of each value among the distinct ones, and their number."""
+    # Few are found one after another, in less time than a sort takes.
+    rank, larger = np.zeros(len(column), np.int64), column > -np.inf
+    for number in range(1, _FEW + 1):
+        larger = column > column[larger].min()
+        if not larger.any():
+            return rank, number
+        rank += larger
+    example, rank = distinct_values(column)
+    return rank, len(example)
 
 
 def _distinct(code: Integers, limit: int) -> tuple[Integers, Integers]:
