@@ -570,7 +570,7 @@ class Curator:
     def noise_variance(self, cells: Cells, loss: ArrayLike) -> NDArray[np.float64]:
         """Variance of the noise of the count of each cell for a loss, (n,). Costs nothing."""
         growing, _ = self._layer_of(cells)
-        losses = np.broadcast_to(np.asarray(loss, np.int64), cells.nodes.shape)
+        losses = np.broadcast_to(loss, cells.nodes.shape)
         variance = np.empty(len(cells))
         for noise, at in self._noises(growing, cells.nodes):
             variance[at] = noise.variance(losses[at])
