@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
-from psd.space.polygon_areas import ClippedPolygons, clip_sides, polygon_sides
+from psd.space.polygon_areas import clip_near_sides, polygon_sides
 
 __all__ = ["CertainCells"]
 
 
-# Pairs of a point or box and a side that are looked at together, about 300 MB.
-_PAIRS_PER_BATCH = 2**21
+# Pairs of a point or box and a side that are looked at together: their arrays stay in the cache.
+_PAIRS_PER_BATCH = 2**17
 
 # Strips of a polygon along y: so many that its sides are entered four times or less.
 _ENTRIES_PER_SIDE = 3
@@ -48,13 +48,16 @@ class EdgeIndex:
 
     sides: Floats  # (5, m) float64; see `psd.space.polygon_areas.polygon_sides`
     owner: Integers  # (m,) int64; polygon of each side, ascending
+    low: Floats  # (m,) float64; south end of each side, and north end
+    high: Floats
     south: Floats  # (n,) float64; south end of the strips of each polygon
     scale: Floats  # (n,) float64; strips per unit of y
     first_strip: Integers  # (n + 1,) int64; number of the first strip of each polygon
     begin: Integers  # (strips + 1,) int64; first entry of each strip
-    entries: Integers  # (k,) int64; sides of each strip
-    # (k,) bool; whether the strip of an entry is the first one of its side.
-    begins: NDArray[np.bool_]
+    # (strips + 1,) int64; as `begin`, of entries that are left to sides that begin in the strip.
+    new: Integers
+    # (k + m,) int64; sides of each strip, ascending; then those alone that begin in each strip.
+    entries: Integers
 
     @classmethod
     def from_polygons(cls, shapes: NDArray[np.object_]) -> Self:
@@ -78,21 +81,23 @@ class EdgeIndex:
         # Each side is entered into the strips from its south end to its north end, then strips are
         # put together.
         begin_at = _strip_of(low, owner, south, scale, first_strip)
-        end_at = _strip_of(high, owner, south, scale, first_strip)
-        length = end_at - begin_at + 1
+        length = _strip_of(high, owner, south, scale, first_strip) - begin_at + 1
         strip = ranges(begin_at, length)
-        order = np.argsort(strip, kind="stable")
-        per_strip = np.bincount(strip, minlength=int(first_strip[-1]))
-        entries = np.repeat(np.arange(len(owner)), length)[order]
+        entries = np.repeat(np.arange(len(owner)), length)[np.argsort(strip, kind="stable")]
+        # (2, strips); entries of each strip, and sides that begin in it.
+        number = np.stack([np.bincount(each, minlength=strips.sum()) for each in (strip, begin_at)])
+        ends = np.concatenate([[[0], [0]], number.cumsum(axis=1)], axis=1)
         return cls(
             sides=sides,
             owner=owner,
+            low=low,
+            high=high,
             south=south,
             scale=scale,
             first_strip=first_strip,
-            begin=np.concatenate([[0], np.cumsum(per_strip)]),
-            entries=entries,
-            begins=strip[order] == begin_at[entries],
+            begin=ends[0],
+            new=ends[1] + len(entries),
+            entries=np.concatenate([entries, np.argsort(begin_at, kind="stable")]),
         )
 
     def contains(self, polygon: NDArray[np.integer], x: Floats, y: Floats) -> NDArray[np.bool_]:
@@ -118,40 +123,51 @@ class EdgeIndex:
         rest = np.flatnonzero(~met)
         polygon, boxes = polygon[rest], boxes[rest]
         low, high = (self._strips(boxes[:, side], polygon) for side in (1, 3))
-        for part, box, side in self._pairs(low, high):
-            passed = box[self._passes_through(side, boxes[box])]
-            number = np.bincount(passed - part.start, minlength=part.stop - part.start)
-            met[rest[part]] = number > 0
+        passed = np.zeros(len(rest), bool)
+        for _, box, side in self._pairs(low, high):
+            box, side = self._beside(box, side, boxes)
+            # A side with an end in the interior passes through it; lines of others are looked at.
+            passed[box[self._ends_in(side, boxes[box])]] = True
+            unclear = ~passed[box]
+            box, side = box[unclear], side[unclear]
+            passed[box[self._passes_through(side, boxes[box])]] = True
+        met[rest] = passed
         return met
 
     def fractions(self, polygon: NDArray[np.integer], boxes: Floats) -> Floats:
         """Share (n,) of each box (n, 4), with an area, that its polygon (n,) covers."""
         share = np.zeros(len(boxes))
         is_cut = np.zeros(len(boxes), bool)
-        low, high = (self._strips(boxes[:, side], polygon) for side in (1, 3))
+        west, south, east, north = np.ascontiguousarray(boxes.T)
+        low, high = (self._strips(each, polygon) for each in (south, north))
+        x0, _, x1, _, sign = self.sides
         for part, box, side in self._pairs(low, high):
+            # Sides west of a box do not matter, those east of it only where they pass its south.
+            kept = x1[side] > west[box]
+            box, side = box[kept], side[kept]
+            beside = x0[side] <= east[box]
+            far, far_box = side[~beside], box[~beside]
+            box, side = box[beside], side[beside]
+            near = (self.low[side] < north[box]) & (self.high[side] > south[box])
+            box, side = box[near], side[near]
             # Boxes that a side comes near to have the exact share of their clipped sides.
-            is_cut[box[self._is_near(side, box, boxes)]] = True
+            is_cut[box[x0[side] < east[box]]] = True
             cut = part.start + np.flatnonzero(is_cut[part])
-            pairs = np.flatnonzero(is_cut[box])
-            owner = np.searchsorted(cut, box[pairs])
-            outlines: ClippedPolygons = clip_sides(self.sides[:, side[pairs]], owner, boxes[cut])
-            share[cut] = outlines.fraction
+            number = np.cumsum(is_cut[part]) - 1
+            passing = (self.low[far] <= south[far_box]) & (south[far_box] < self.high[far])
+            passing &= is_cut[far_box]
+            far, far_box = far[passing], far_box[passing]
+            rising = np.where(self.sides[1, far] < self.sides[3, far], sign[far], -sign[far])
+            base = sum_by(number[far_box - part.start], rising, len(cut))
+            near = is_cut[box]
+            box, side = box[near], side[near]
+            owner = number[box - part.start]
+            share[cut] = clip_near_sides(self.sides[:, side], owner, base, boxes[cut]).fraction
         # Others are inside or outside, as their middle is.
         clear = np.flatnonzero(~is_cut)
         middle = (boxes[clear, :2] + boxes[clear, 2:]) / 2
         share[clear] = self.contains(polygon[clear], middle[:, 0], middle[:, 1])
         return share
-
-    def _is_near(self, side: Integers, box: Integers, boxes: Floats) -> NDArray[np.bool_]:
-        """Whether the box around each side has a part in the interior of its box."""
-        x0, y0, x1, y1, _ = self.sides
-        west, south, east, north = np.ascontiguousarray(boxes.T)
-        near = (x0[side] < east[box]) & (x1[side] > west[box])
-        first, last = y0[side], y1[side]
-        near &= np.minimum(first, last) < north[box]
-        near &= np.maximum(first, last) > south[box]
-        return np.asarray(near)
 
     def _strips(self, y: Floats, polygon: NDArray[np.integer]) -> Integers:
         """Strip of each height in its polygon; the outermost beyond its ends."""
@@ -159,32 +175,26 @@ class EdgeIndex:
 
     def _pairs(self, low: Integers, high: Integers) -> Iterator[tuple[slice, Integers, Integers]]:
         """Yield items and the sides in their strips, each side once, items batch by batch."""
-        # Entries of each item in its strips; batches have about as many pairs, at least one item.
-        length = self.begin[high + 1] - self.begin[low]
-        ends = np.cumsum(length)
+        # Of its lowest strip all entries, of strips above it the sides that begin there.
+        first = np.stack([self.begin[low], self.new[low + 1]], axis=1)
+        length = np.stack([self.begin[low + 1], self.new[high + 1]], axis=1) - first
+        # Batches have about as many pairs, at least one item.
+        pairs = length.sum(axis=1)
+        ends = np.cumsum(pairs)
         start = 0
         while start < len(low):
-            before = ends[start] - length[start]
+            before = ends[start] - pairs[start]
             stop = max(int(np.searchsorted(ends, before + _PAIRS_PER_BATCH, "right")), start + 1)
             part = slice(start, stop)
-            item = np.repeat(np.arange(start, stop), length[part])
-            entry = ranges(self.begin[low[part]], length[part])
-            side = self.entries[entry]
-            if (low[part] != high[part]).any():
-                # The entry of a side in the strip where it begins, or in the lowest strip here.
-                lowest = self.begin[low[part] + 1]
-                first = self.begins[entry]
-                first |= entry < np.repeat(lowest, length[part])
-                item, side = item[first], side[first]
-            yield part, item, side
+            item = np.repeat(np.arange(start, stop), pairs[part])
+            yield part, item, self.entries[ranges(first[part].ravel(), length[part].ravel())]
             start = stop
 
     def _crosses_east(self, side: Integers, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Whether a ray from each point to the east crosses its side."""
         x0, y0, x1, y1, _ = self.sides
-        first, last = y0[side], y1[side]
         # Half-open rows: a ray through a vertex crosses one of its two sides.
-        rows = (np.minimum(first, last) <= y) & (y < np.maximum(first, last))
+        rows = (self.low[side] <= y) & (y < self.high[side])
         crossed: NDArray[np.bool_] = rows & (x < x0[side])
         # Only points beside the slope of a side need the exact turn.
         unclear = np.flatnonzero(rows & ~crossed & (x < x1[side]))
@@ -194,21 +204,35 @@ class EdgeIndex:
         crossed[unclear] = np.where(rises, turn > 0, turn < 0)
         return crossed
 
-    def _passes_through(self, side: Integers, boxes: Floats) -> NDArray[np.bool_]:
-        """Whether each side passes through the interior of its box; true where unclear."""
-        x0, y0, x1, y1, _ = self.sides[:, side]
+    def _beside(self, box: Integers, side: Integers, boxes: Floats) -> tuple[Integers, Integers]:
+        """Those pairs in which the box around the side has a part in the interior of the box."""
+        west, south, east, north = np.ascontiguousarray(boxes.T)
+        # One axis after the other, since each leaves few sides for the next.
+        met = (self.sides[0, side] < east[box]) & (self.sides[2, side] > west[box])
+        box, side = box[met], side[met]
+        met = (self.low[side] < north[box]) & (self.high[side] > south[box])
+        return box[met], side[met]
+
+    def _ends_in(self, side: Integers, boxes: Floats) -> NDArray[np.bool_]:
+        """Whether an end of each side lies in the interior of its box."""
         west, south, east, north = boxes.T
-        near = (x0 < east) & (x1 > west)
-        near &= (np.minimum(y0, y1) < north) & (np.maximum(y0, y1) > south)
-        which = np.flatnonzero(near)
-        ends = x0[which], y0[which], x1[which], y1[which]
-        west, south, east, north = boxes[which].T
+        x0, y0, x1, y1, _ = self.sides
+        inside = [
+            (west < x[side]) & (x[side] < east) & (south < y[side]) & (y[side] < north)
+            for x, y in ((x0, y0), (x1, y1))
+        ]
+        return np.asarray(inside[0] | inside[1])
+
+    def _passes_through(self, side: Integers, boxes: Floats) -> NDArray[np.bool_]:
+        """Whether the line of each side passes through the interior of its box."""
+        x0, y0, x1, y1, _ = self.sides[:, side]
+        ends = x0, y0, x1, y1
+        west, south, east, north = boxes.T
         # A line passes through a box that has corners on both of its sides.
         corners = [_turns(*ends, *at) for at in ((west, south), (east, south), (west, north))]
         corners.append(_turns(*ends, east, north))
-        passed = np.zeros(len(side), bool)
-        passed[which] = (np.minimum.reduce(corners) < 0) & (np.maximum.reduce(corners) > 0)
-        return passed
+        passed = (np.minimum.reduce(corners) < 0) & (np.maximum.reduce(corners) > 0)
+        return np.asarray(passed)
 
 
 def _strip_of(

@@ -79,6 +79,26 @@ def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons
     return _clip(sides[:, is_rising], owner[is_rising], *no_steps, np.zeros(len(boxes)), boxes)
 
 
+def clip_near_sides(sides: Floats, owner: Integers, base: Floats, boxes: Floats) -> ClippedPolygons:
+    """Clip sides (5, m) of closed outlines that are not east of their box to boxes (n, 4).
+
+    base: (n,), sum over those that are, and pass the height of the south edge: 1 with the interior
+    to their west, -1 to their east. Sides with an end on the east line are here, those along x too.
+    P1. The fractions are those of `clip_sides` with all sides, of which it leaves out no step.
+    Proof: beyond the east line, where one side ends the next one begins, so their steps cancel, but
+    at the south edge, below which sides are cut off. Of a side along x the steps of its neighbours
+    do, so one that passes the east line has the step of the neighbour that is left out there.
+    """
+    _, y0, x1, y1, sign = sides
+    is_rising = y0 != y1
+    flat = np.flatnonzero(~is_rising & (x1 > boxes[owner, 2]))
+    steps = np.stack([y0[flat], sign[flat]])
+    is_rising = np.flatnonzero(is_rising)
+    return _clip(
+        sides[:, is_rising], owner[is_rising], steps, owner[flat], base, boxes, is_closed=True
+    )
+
+
 def divide_outlines(larger: ClippedPolygons, parent: Integers, boxes: Floats) -> ClippedPolygons:
     """Clip outlines to boxes (n, 4) in their CRS, each in the larger box `parent` (n,)."""
     side, owner = _inherit(larger.owner, parent, len(larger.boxes))
@@ -142,8 +162,9 @@ def _clip(
     step_owner: Integers,
     base: Floats,
     boxes: Floats,
+    is_closed: bool = False,
 ) -> ClippedPolygons:
-    """Clip sides and steps that may reach beyond the boxes."""
+    """Clip sides and steps that may reach beyond the boxes; see `clip_near_sides`."""
     edges = np.ascontiguousarray(boxes.T)
     sides, owner = _clip_to_rows(sides, owner, edges)
     west, east = edges[0][owner], edges[2][owner]
@@ -152,11 +173,14 @@ def _clip(
     enter, leave = _height_at(sides, west), _height_at(sides, east)
     is_inner = (x0 < east) & (x1 > west) & (enter != leave)
     # The part of a side east of the box: all that counts are the heights where it begins and ends.
-    beyond = leave != y1
-    y = np.concatenate([steps[0], leave[beyond], y1[beyond]])
-    change = np.concatenate([steps[1], sign[beyond], -sign[beyond]])
+    begins = ends = leave != y1
+    if is_closed:
+        begins = begins | (x1 > east)
+        ends = begins & ((x1 <= east) | (y1 <= edges[1][owner]))
+    y = np.concatenate([steps[0], leave[begins], y1[ends]])
+    change = np.concatenate([steps[1], sign[begins], -sign[ends]])
     steps, step_owner, settled = _merge_steps(
-        y, change, np.concatenate([step_owner, owner[beyond], owner[beyond]]), edges
+        y, change, np.concatenate([step_owner, owner[begins], owner[ends]]), edges
     )
     within = np.stack([np.maximum(x0, west), enter, np.minimum(x1, east), leave, sign])
     return ClippedPolygons(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from psd.space import even_odd
 from psd.space.even_odd import EdgeIndex
+from psd.space.polygon_areas import clip_outlines
 
 STAR = shapely.Polygon([(1, 1), (4, 2), (7, 1), (6, 4), (7, 7), (4, 6), (1, 7), (2, 4)])
 RING = shapely.box(0, 0, 6, 6).difference(shapely.box(2, 2, 4, 4))
@@ -111,3 +112,19 @@ def test_shares_of_boxes_are_those_of_geos(monkeypatch, batch):
     assert np.array_equal(
         found.contains(polygon, *middle.T), shapely.contains_xy(shapes[polygon], *middle.T)
     )
+
+
+@pytest.mark.parametrize("step", [1.0, 0.1])
+def test_shares_of_boxes_on_lines_through_vertices_are_those_of_all_sides(step):
+    """Sides that run along the edges of boxes, or end on them, are counted once."""
+    rng = np.random.default_rng(6)
+    corners = [shapely.Polygon(rng.integers(0, 7, (8, 2)) * step) for _ in range(200)]
+    shapes = shapely.make_valid(corners, method="structure")
+    shapes = shapes[np.isin(shapely.get_type_id(shapes), (3, 6)) & ~shapely.is_empty(shapes)]
+    polygon = np.arange(len(shapes)).repeat(20)
+    corner, size = rng.integers(-1, 7, (len(polygon), 2)), rng.integers(1, 4, (len(polygon), 2))
+    boxes = np.hstack([corner, corner + size]) * step
+    share = EdgeIndex.from_polygons(shapes).fractions(polygon, boxes)
+    whole = clip_outlines(shapes[polygon], boxes).fraction
+    assert np.allclose(share, whole, rtol=0, atol=1e-12)
+    assert np.array_equal(share % 1 == 0, whole % 1 == 0)
