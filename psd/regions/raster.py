@@ -79,7 +79,7 @@ class RegionRaster:
             for cell, side in raster._passed_cells(room)
         ]
         keys = batches[0] if len(batches) == 1 else _distinct(np.concatenate([*batches, _NONE]))
-        keys = raster._with_covering(keys, len(shapes), overlaps)
+        keys = raster._with_covering(keys, shapes, overlaps)
         return raster._filled(keys, shapes)
 
     def find(self, x: Floats, y: Floats) -> NDArray[np.int32]:
@@ -142,10 +142,15 @@ class RegionRaster:
             item, row = _covered(low, high, rows)
             yield row * columns + column[item], side[item] + start
 
-    def _with_covering(self, keys: Integers, polygons: int, overlaps: Integers) -> Integers:
+    def _with_covering(
+        self, keys: Integers, shapes: NDArray[np.object_], overlaps: Integers
+    ) -> Integers:
         """Add polygons that cover a cell in which only others have outlines."""
+        import shapely
+
         if not len(overlaps):
             return keys
+        polygons = len(shapes)
         # Overlapping pairs both ways; those of polygon p begin at `first[p]`.
         both = np.concatenate([overlaps, overlaps[:, ::-1]])
         both = both[np.argsort(both[:, 0], kind="stable")]
@@ -155,8 +160,14 @@ class RegionRaster:
         number = (first[1:] - first[:-1])[polygon]
         cell = np.repeat(cell, number)
         other = both[ranges(first[polygon], number), 1]
-        covers = self.sides.contains(other, *self._centres(cell))
-        return _distinct(np.concatenate([keys, cell[covers] * polygons + other[covers]]))
+        x, y = self._centres(cell)
+        west, south, east, north = np.ascontiguousarray(shapely.bounds(shapes).T)
+        near = (west[other] <= x) & (x <= east[other])
+        near &= (south[other] <= y) & (y <= north[other])
+        cell, other = cell[near], other[near]
+        covers = self.sides.contains(other, x[near], y[near])
+        added = _distinct(cell[covers] * polygons + other[covers])
+        return _distinct(np.concatenate([keys, added])) if len(added) else keys
 
     def _centres(self, cell: Integers) -> tuple[Floats, Floats]:
         """Middle of cells."""
@@ -166,18 +177,25 @@ class RegionRaster:
 
     def _filled(self, keys: Integers, shapes: NDArray[np.object_]) -> Self:
         """The raster with the state of all cells and the candidates of those with outlines."""
-        from scipy import ndimage
-
         cell, polygon = np.divmod(keys, max(len(shapes), 1))
-        cut, begin = np.unique(cell, return_index=True)
+        begin = np.flatnonzero(np.diff(cell, prepend=-1))
+        cut = cell[begin]
+        # Runs of cells without an outline, each in one row; those of two rows that have a column in
+        # common are side by side, without an outline between them, so in the same polygon.
+        rows, columns = self.state.shape
+        edges = np.arange(rows + 1) * columns
+        start = np.sort(np.concatenate([edges[:-1], cut + 1]), kind="stable")
+        stop = np.sort(np.concatenate([edges[1:], cut]), kind="stable")
+        start, stop = start[start < stop], stop[start < stop]
+        group = _joined(start, stop, columns)
+        # The first run of each group decides, by its first cell.
+        first = np.flatnonzero(group == np.arange(len(group)))
+        region = np.empty(len(group), np.int32)
+        region[first] = self._first_containing(start[first], shapes)
+        state = np.empty(self.state.size, np.int32)
         is_free = np.ones(self.state.size, bool)
         is_free[cut] = False
-        # Cells side by side without an outline between them are in the same polygon.
-        label, groups = ndimage.label(is_free.reshape(self.state.shape))
-        first = np.zeros(groups + 1, np.int64)
-        # Written last to first, the first cell of each group stays.
-        first[label.ravel()[::-1]] = np.arange(self.state.size)[::-1]
-        state = self._first_containing(first, shapes)[label.ravel()].astype(np.int32)
+        state[is_free] = np.repeat(region[group], stop - start)
         state[cut] = -2 - np.arange(len(cut))
         return type(self)(
             origin=self.origin,
@@ -201,9 +219,28 @@ class RegionRaster:
         return np.where(first < len(shapes), first, NO_REGION)
 
 
+def _joined(start: Integers, stop: Integers, columns: int) -> Integers:
+    """Smallest number of the runs of cells (n,) that each run is joined with from row to row."""
+    # Pairs of runs with a column in common, of a row and the next one.
+    above = np.searchsorted(stop, start + columns, "right")
+    number = np.searchsorted(start, stop + columns) - above
+    run, other = np.repeat(np.arange(len(start)), number), ranges(above, number)
+    group = np.arange(len(start))
+    while len(run):
+        # The groups of a pair get the smaller number, and each group that of its first run.
+        a, b = group[run], group[other]
+        np.minimum.at(group, np.maximum(a, b), np.minimum(a, b))
+        while (group[group] != group).any():
+            group = group[group]
+        apart = group[run] != group[other]
+        run, other = run[apart], other[apart]
+    return group
+
+
 def _distinct(keys: Integers) -> Integers:
     """Each key once, ascending; `np.unique` takes ten times as long, by a table of hashes."""
-    keys = np.sort(keys)
+    # A stable sort is a merge, and keys ascend in parts, since sides follow their outline.
+    keys = np.sort(keys, kind="stable")
     is_first = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
     return keys[is_first]
