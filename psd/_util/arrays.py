@@ -35,11 +35,9 @@ def _is_read_only(array: NDArray[Any]) -> bool:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep the memory of freed arrays for later ones, up to 32 MB, its limit.
-
-    glibc gives a large array back when freed unless one as large was freed before, and the system
-    clears what it gives, which takes longer than most work. The array here is never written to.
-    """
+    """Let the C library keep the memory of freed arrays for later ones, up to 32 MB, its limit."""
+    # glibc gives a large array back when freed unless one as large was freed before, and the system
+    # clears what it gives, which takes longer than most work. The array here is never written to.
     np.empty(2**25 - 2**16, np.uint8)
 
 

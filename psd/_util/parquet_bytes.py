@@ -265,11 +265,9 @@ def max_rows(size: int, floor: int, each: int) -> int:
 def check_size(
     file: pq.ParquetFile, content: bytes, *, floor: int, each: int, row: int | None = None
 ) -> None:
-    """Refuse a file that unpacks to more than its bytes can hold; only its footer was read.
-
-    Any file may have `floor` rows, and `each` more per byte, of at most `row` bytes each. A file
-    with more pages than any needs, or elsewhere than the footer says, is refused too.
-    """
+    """Refuse a file that unpacks to more than its bytes can hold; only its footer was read."""
+    # Any file may have `floor` rows, and `each` more per byte, of at most `row` bytes each. A file
+    # with more pages than any needs, or elsewhere than the footer says, is refused too.
     limit = max_rows(len(content), floor, each)
     if not 0 <= file.metadata.num_rows <= limit:
         raise ReleaseFormatError(
@@ -291,10 +289,8 @@ def check_size(
 
 
 def _chunks(content: bytes) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the pages of each column in each row group.
-
-    The footer is read here, because pyarrow ends the process where it cannot decode a forged one.
-    """
+    """Yield begin and end of the pages of each column in each row group."""
+    # The footer is read here, because pyarrow ends the process where it cannot decode a forged one.
     lists: Lists = {_ROW_GROUPS: {_COLUMNS: {}}}
     try:
         groups = read_struct(_footer(content), 0, lists=lists)[0][_ROW_GROUPS]

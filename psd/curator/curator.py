@@ -838,10 +838,9 @@ def _noise_of_sums(noise: CountNoise, weight: int, values: int) -> CountNoise:
 
 
 def _unscored(mechanism: UnscoredMechanism, axes: int) -> partial[ScoreMechanism]:
-    """Copy of an unfinished mechanism of `psd.mechanisms`; every other factory is refused.
-
-    It would be given the scores. The class is compared by identity: one that inherits may override.
-    """
+    """Copy of an unfinished mechanism of `psd.mechanisms`; every other factory is refused."""
+    # Another factory would be given the scores. The class is compared by identity: one that
+    # inherits may override.
     copy = partial(mechanism)
     kind: Any = copy.func
     is_ours = any(kind is each for each in mechanisms().values())

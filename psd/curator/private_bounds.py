@@ -86,11 +86,9 @@ class PrivateBounds:
 
     @property
     def widest(self) -> Domain:
-        """The release's domain at its widest: the area of use, with the resolution if any.
-
-        Others have no more values, so if this can be built, no outcome is refused after it was paid
-        for.
-        """
+        """The release's domain at its widest: the area of use, with the resolution if any."""
+        # Others have no more values, so if this can be built, no outcome is refused after it was
+        # paid for.
         return Domain.area_of_use(
             self.crs, lattice=self.lattice, coordinate_resolution=self.coordinate_resolution
         )

@@ -354,11 +354,9 @@ def fit_cube(record: CubeRecord, whole: Fit | None = None) -> CubeFit:
 
 
 def _refined(plane: Fit, record: CubeRecord, whole: Fit | None) -> Fit:
-    """The fit of the plane for all boxes of the joint layer.
-
-    Nodes that the plane does not have take of the leaf that they lie in what its density says, and
-    in the plane of a category what all records say, as far as these are more than noise.
-    """
+    """The fit of the plane for all boxes of the joint layer."""
+    # Nodes that the plane does not have take of the leaf that they lie in what its density says,
+    # and in the plane of a category what all records say, as far as these are more than noise.
     cells, kept = record.cells, record.kept
     if len(cells) == len(plane.tree) and (kept == np.arange(len(kept))).all():
         return plane
@@ -458,11 +456,9 @@ def window_counts(cube: CubeFit, numbers: Integers) -> tuple[Floats, Floats]:
 
 
 def _cell_counts(cube: CubeFit, values: Floats, inside: Floats) -> Floats:
-    """Values of joint leaves, of each the part that is inside, by cell of the plane, (cells,).
-
-    A joint leaf gives each cell of the plane in its box what `psd.query.cubes` says of the cell's
-    box: its share of the mass of the plane there, and where that is mostly noise of the area.
-    """
+    """Values of joint leaves, of each the part that is inside, by cell of the plane, (cells,)."""
+    # A joint leaf gives each cell of the plane in its box what `psd.query.cubes` says of the cell's
+    # box: its share of the mass of the plane there, and where that is mostly noise of the area.
     tree, cells = cube.tree, cube.record.cells
     leaf = np.flatnonzero(tree.is_leaf & (inside > 0))
     met = sum_by(cube.nodes[leaf], values[leaf] * inside[leaf], len(cells))

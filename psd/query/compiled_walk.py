@@ -385,11 +385,9 @@ def _apply_covariate(
 
 
 def _compile_walk(source: str) -> Any:
-    """The walk, compiled when first called, and cached on disk if a folder is writable.
-
-    One function: passing arrays to another costs as much as reading a short list. The key of the
-    cache has the digest of the formula in other files.
-    """
+    """The walk, compiled when first called, and cached on disk if a folder is writable."""
+    # One function: passing arrays to another costs as much as reading a short list. The key of the
+    # cache has the digest of the formula in other files.
 
     def walk_boxes(
         boxes: Any,

@@ -210,10 +210,8 @@ def _sum_of_cubes(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovarianc
 
 
 def _place_coefficients(batch: CubeBatch, estimates: Estimates) -> sparse.csr_array:
-    """Coefficients of the innovations of the plane in each answer, shape (queries, nodes).
-
-    The recursion is that of the variance of the plane in `psd.query.cubes`.
-    """
+    """Coefficients of the innovations of the plane in each answer, shape (queries, nodes)."""
+    # The recursion is that of the variance of the plane in `psd.query.cubes`.
     traversal, number = batch.parts.traversal, batch.scale.shape[1]
     slope = np.zeros((0, number))
     below: TraversalLevel | None = None

@@ -192,10 +192,8 @@ def cubes_asked(fit: CubeFit, windows: Windows) -> Iterator[tuple[int, Integers,
 
 
 def _sums(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotals]:
-    """Totals of areas in each window, of the plane or of the cubes of categories.
-
-    The errors of these are independent.
-    """
+    """Totals of areas in each window, of the plane or of the cubes of categories."""
+    # The errors of these are independent.
     found: list[list[QueryTotals]] = [[] for _ in range(len(windows))]
     for window in np.flatnonzero(is_of_plane(fit, windows)).tolist():
         found[window].append(areas.totals(QueryIndex.of_fit(fit.own_plane)))

@@ -102,10 +102,8 @@ def to_release_crs(
 
 
 def outline_lengths(shapes: NDArray[np.object_], domain: Domain) -> NDArray[np.float64]:
-    """Lengths of outlines (n,) inside the domain, in its widths along x and heights along y.
-
-    An oblique line that leaves the domain may count for more than its part inside.
-    """
+    """Lengths of outlines (n,) inside the domain, in its widths along x and heights along y."""
+    # An oblique line that leaves the domain may count for more than its part inside.
     import shapely
 
     vertices, owner = shapely.get_coordinates(shapes, return_index=True)
@@ -129,11 +127,9 @@ def reproject(shapes: geopandas.GeoSeries, domain: Domain) -> NDArray[np.object_
 
 
 def _clip_near(shapes: NDArray[np.object_], source: CRS, domain: Domain) -> NDArray[np.object_]:
-    """Shapes without what lies far from the domain, where its CRS may have no place for them.
-
-    The pole opposite to that of a polar CRS has none, and far from its meridian a transverse
-    projection puts places anywhere. Nothing inside the domain changes.
-    """
+    """Shapes without what lies far from the domain, where its CRS may have no place for them."""
+    # The pole opposite to that of a polar CRS has none, and far from its meridian a transverse
+    # projection puts places anywhere. Nothing inside the domain changes.
     import shapely
 
     if domain.geographic or source.equals(parse_crs(domain.crs), ignore_axis_order=True):

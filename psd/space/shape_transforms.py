@@ -330,11 +330,9 @@ def _divided(
     steps: tuple[float, float],
     most: int | None,
 ) -> tuple[Floats, Integers, Floats]:
-    """Halve sides until their images are straight; vertices, their rings and their images.
-
-    Sides not above the first step are never halved; those above the second are looked at in more
-    than one place.
-    """
+    """Halve sides until their images are straight; vertices, their rings and their images."""
+    # Sides not above the first step are never halved; those above the second are looked at in more
+    # than one place.
     images = project(vertices)
     is_open = ring[1:] == ring[:-1]
     while (sides := np.flatnonzero(is_open)).size:
@@ -622,11 +620,9 @@ def _project(
 
 
 def _is_torn(degrees: Shapes, moved: Shapes, target: CRS) -> NDArray[np.bool_]:
-    """Whether places of shapes of degrees lie elsewhere in the plane of a projected target.
-
-    A projection around a point tears a shape that holds the opposite point, an interrupted one a
-    shape across a gap; far from its meridian a transverse projection lays places over each other.
-    """
+    """Whether places of shapes of degrees lie elsewhere in the plane of a projected target."""
+    # A projection around a point tears a shape that holds the opposite point, an interrupted one a
+    # shape across a gap; far from its meridian a transverse projection lays places over each other.
     import shapely
 
     geodetic, is_torn = _geodetic(target), np.zeros(len(degrees), bool)

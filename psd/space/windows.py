@@ -49,11 +49,9 @@ def _is_time(value: object) -> bool:
 
 
 def warn_of_clock_changes(windows: Sequence[TimeWindow], slices: TimeSlices) -> None:
-    """Warn if windows of hours hold one that the clocks skip or repeat.
-
-    Such an hour stays a slice: records without an offset may be in one that does not exist, and
-    one that occurs twice counts both.
-    """
+    """Warn if windows of hours hold one that the clocks skip or repeat."""
+    # Such an hour stays a slice: records without an offset may be in one that does not exist, and
+    # one that occurs twice counts both.
     if slices.by != "hour":
         return
     try:

@@ -189,10 +189,8 @@ def _check_domains(first: ReleaseRecord, second: ReleaseRecord) -> None:
 
 
 def _have_same_noise(first: Asked, second: Asked) -> bool:
-    """Whether the counts of two releases are the same draws; of two cubes, those of all layers.
-
-    Cubes of few records have a plane of one count, which two of them may have by chance.
-    """
+    """Whether the counts of two releases are the same draws; of two cubes, those of all layers."""
+    # Cubes of few records have a plane of one count, which two of them may have by chance.
     names = ("boxes", "parent", "count", "loss")
     trees = [(_record(first).tree, _record(second).tree)]
     if isinstance(first, CubeWindow) and isinstance(second, CubeWindow):
