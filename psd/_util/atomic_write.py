@@ -1,10 +1,9 @@
 """Atomic file writes: a file appears complete or not at all.
 
-Until then it has a hidden name beside its target. The writer holds a lock on it, which ends with
-the process, also when it is killed; the next write into the folder removes every such name without
-a lock. Age and process numbers would be worse signs: large private files take long, and containers
-share numbers. On a network file system whose locks end at each machine, this may remove a file that
-another machine is writing.
+Until then it has a hidden name beside its target, with a lock that ends with the process; the next
+write removes such names without a lock. Age and process numbers would be worse signs: large files
+take long, containers share numbers. Where locks end at each machine of a network file system, this
+may remove a file that another machine is writing.
 """
 
 from __future__ import annotations

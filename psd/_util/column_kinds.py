@@ -1,7 +1,7 @@
 """Columns of a caller's table in files: what each format holds as it is, and what becomes text.
 
 `_RULES` has a row for each format. A column that it cannot hold becomes text, all of it, from which
-its values can be read back; what is no text of the format is refused by the name of the column. A
+values can be read back; what is no text of the format is refused by the name of the column. A
 missing value, and NaN, is missing in every format. CSV has text in which no spreadsheet finds a
 formula; records and public files are read alike.
 """

@@ -154,9 +154,8 @@ _SEAL = object()
 class DeclaredParameters(Mapping[str, Value]):
     """Parameters that a release may state: each of them was declared public in code.
 
-    An immutable mapping from names to values. `declared` makes one of the public fields of a
-    method, `with_picks` and `with_statement` add what else was declared, and
-    `parameters_from_file` is for what was published before.
+    An immutable mapping. `declared` makes one of a method's public fields, `with_picks` and
+    `with_statement` add to it, and `parameters_from_file` is for what was published before.
 
     P1. Every name was declared before a record was read: by `public_field`, in ``picks`` of a
     method, or among the names of a statement.

@@ -1,8 +1,7 @@
 """Parquet by its bytes: sizes checked before decoding, headers of pages, rows appended.
 
-A small file of equal values may fill memory, and the footer may state anything, so the headers of
-all pages [1]_ are read, in Thrift's compact protocol [2]_, before any page is unpacked. Of the
-untrusted bytes only requested fields are kept, and each is read once.
+A small file may fill memory, and its footer may state anything: headers of all pages [1]_ are read,
+in Thrift's compact protocol [2]_, before any page. Only requested fields are kept, each read once.
 
 .. [1] Apache Parquet, ``parquet.thrift``, structure ``PageHeader``.
 .. [2] Apache Thrift, "Thrift compact protocol".
@@ -69,8 +68,7 @@ def read_struct(
 ) -> tuple[dict[int, Any], int]:
     """Read a structure: its numbers, bytes and structures by field, and where it ends.
 
-    Only `lists` are read, since a footer may hold millions of values. IndexError says that the
-    bytes are no such structure, or that a field is there twice.
+    Of lists, only `lists` are read: a footer may hold millions of values. IndexError: no structure.
     """
     fields: dict[int, Any] = {}
     number = 0
@@ -317,12 +315,10 @@ def append_table(
     footer: Mapping[bytes, bytes],
     layout: Mapping[str, Any],
 ) -> bytes:
-    """Return the bytes of a trusted file with further rows, in row groups of their own.
-
-    They are those that one writer would have written; `footer` takes the place of its keys.
-    """
+    """Return the bytes of a trusted file with further rows, and with these keys in its footer."""
     # pyarrow appends to no file. So a file is written whose row groups lie behind those of before,
     # and the footers of both are joined: offsets in them count from the begin of the file.
+    # They are those that one writer would have written.
     earlier = memoryview(content)[len(_MAGIC) : _footer_start(content)]
     sink = io.BytesIO()
     target = pa.PythonFile(sink, mode="w")

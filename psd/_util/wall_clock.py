@@ -1,8 +1,7 @@
 """Local times in one public time zone, from which time slices are made.
 
-Arrow timestamps, dates or ISO 8601 text become local times of the zone. In text, UTC and GMT are
-the offset 0, a leap second (23:59:60 in UTC) is the last microsecond of its minute, so that it
-stays in its hour and day, and 24:00 is the midnight with which the next day begins.
+Arrow timestamps, dates or ISO 8601 text become local times. In text, UTC and GMT are the offset 0,
+24:00 is the next midnight, and a leap second (23:59:60 in UTC) the last microsecond of its minute.
 """
 
 from __future__ import annotations
@@ -125,8 +124,7 @@ def leap_minutes(zone: str) -> tuple[int, ...]:
 def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
     """Convert private times to the local time of a zone, (n,) datetime64[us], NaT for missing.
 
-    Timestamps, dates, or ISO 8601 text; without an offset they are local already. The hour that a
-    zone repeats in autumn is one hour here: local time cannot tell the two apart.
+    Timestamps, dates, or ISO 8601 text; without an offset they are local already.
     """
     import pyarrow as pa
 
@@ -138,6 +136,8 @@ def wall_clock(values: Any, zone: str, *, column: str = "time") -> Times:
     if pa.types.is_string(kind):
         times = _parsed(array, zone, column)
     elif pa.types.is_timestamp(kind):
+        # The hour that a zone repeats in autumn is one hour here: local time cannot tell the two
+        # apart.
         times = _local(_microseconds(array, column), zone if kind.tz else None)
     elif pa.types.is_date(kind):
         times = _microseconds(array, column)

@@ -137,11 +137,12 @@ def deviations(part: Integers, count: Integers, times: Integers, bins: Integers)
     """Floor of the sum over the bins of each part of abs(count - mean), (p,) int64. Private.
 
     part, count, times: (n,) int64, of occupied bins, and how many each entry stands for; bins: (p,)
-    int64, bins of each part, occupied or not, at least 1. With n records in m bins and s records in
-    the c bins above the mean, the sum is twice the part above the mean, 2 (s - c n / m), because
-    the part below is equal. With n = w m + r, a bin is above the mean if it has more than w, and
-    the sum is 2 (s - c w) - 2 c r / m, where no product passes the square of the number of bins.
+    int64, bins of each part, occupied or not, at least 1.
     """
+    # With n records in m bins and s records in the c bins above the mean, the sum is twice the part
+    # above the mean, 2 (s - c n / m), because the part below is equal. With n = w m + r, a bin is
+    # above the mean if it has more than w, and the sum is 2 (s - c w) - 2 c r / m, where no product
+    # passes the square of the number of bins.
     # Whole part and rest of the mean of each part, (p,).
     mean, rest = np.divmod(_sums(part, count * times, len(bins)), bins)
     above = count > mean[part]

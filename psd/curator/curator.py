@@ -1,8 +1,8 @@
 """The curator: the only object that holds the points and answers questions about them.
 
 Every read of true data that can influence an output is a method that charges first and draws
-second; a refused question changes nothing. A mistake in a decomposition, which gets the curator and
-public parameters, costs accuracy and never privacy.
+second; a refused question changes nothing. A mistake in a decomposition costs accuracy and never
+privacy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Charges to the nodes of a growing tree, along its most expensive path, and PrivTree's split rule.
+"""Charges along the most expensive path of a growing tree; PrivTree's split rule. Private side.
 
-Charges hold no points. Only which cells were split leaves the rule. Private side.
+Charges hold no points. Only which cells were split leaves the rule.
 
 .. [1] Zhang, Xiao, Xie. "PrivTree: A Differentially Private Algorithm for Hierarchical
    Decompositions." SIGMOD 2016. https://doi.org/10.1145/2882903.2882928
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class PathCharges:
     """Charges to the nodes of one growing tree, which may grow between two charges.
 
-    P1. `total` is the largest sum of charges along a root-to-leaf path, which is the largest sum
-    over lattice points of all charges to cells that contain the point, in whatever order the nodes
-    were charged.
+    P1. `total` is the largest sum of charges along a root-to-leaf path: the largest sum over
+    lattice points of all charges to cells that contain the point, in whatever order nodes were
+    charged.
     """
 
     def __init__(self, growing: GrowingTree) -> None:
@@ -165,9 +165,7 @@ def grow(
     """Halve both axes of the nodes that the rule splits, level by level; returns the leaves.
 
     points: private; all else public. Every node draws, also an empty one, but single lattice cells,
-    nodes at the largest height, and those that `inside_boundary` tells can have no records in any
-    data set. If the nodes of a level would be too many, it is not split: the answer is a part of
-    the shape, cut off at a level that the shape itself determines.
+    nodes at the largest height, and those that can have no records in any data (`inside_boundary`).
     """
     nodes, family = cells.nodes, np.arange(len(cells))
     leaves: list[NDArray[np.int64]] = []
@@ -182,6 +180,8 @@ def grow(
         if len(nodes) == 0:
             break
         splits = sampler.draw(rule.test(points.count(nodes), depth, family))
+        # If the nodes of a level would be too many, it is not split: the answer is a part of the
+        # shape, cut off at a level that the shape itself determines.
         # Splits are drawn, so a stop by how many they are tells no more than they do.
         if len(growing.parent) + MAX_CHILDREN * int(splits.sum()) > MAX_SHAPE_NODES:
             break

@@ -1,8 +1,7 @@
 """The occupied lattice cells, sorted so that those of each node are contiguous. Private side.
 
-Exact integers from which the curator computes its questions. Nodes of repeated halves are ranges of
-ranks (`HalvedNodes`, `SlicedNodes`). Other cuts give entries new nodes and move none, which takes a
-fraction of the time of sorting.
+Exact integers, from which the curator computes its questions. Nodes of repeated halves are ranges
+of ranks (`HalvedNodes`, `SlicedNodes`); other cuts give entries new nodes and sort nothing.
 """
 
 from __future__ import annotations
@@ -147,12 +146,7 @@ class _Quadrants:
 
 
 class _Grids:
-    """Nodes that several cuts divide together, maybe into even grids. Public.
-
-    Line i of n in a node of w lattice columns is floor(i w / n) from its west edge, as in
-    `psd.space.grids.cut_grids`: at or below column c if i w < (c + 1) n, so c is in column
-    floor(((c + 1) n - 1) / w) of the grid. All these numbers are below 2^62.
-    """
+    """Nodes that several cuts divide together, maybe into even grids. Public."""
 
     def __init__(self, cuts: Sequence[Cut], nodes: int) -> None:
         self.children = sum(cut.children for cut in cuts)
@@ -170,6 +164,9 @@ class _Grids:
                 boxes = made.boxes.T.astype(np.int32, order="C")  # lattice lines are below 2^31
                 parts.append((np.int32(made.nodes - nodes), grid[made.nodes], boxes))
 
+        # Line i of n in a node of w lattice columns is floor(i w / n) from its west edge, as in
+        # `psd.space.grids.cut_grids`: at or below column c if i w < (c + 1) n, so c is in column
+        # floor(((c + 1) n - 1) / w) of the grid. All these numbers are below 2^62.
         # A grid has as many columns as parts on its south edge, and as many rows as on its west.
         columns, rows = np.zeros((2, len(west)), np.int64)
         for _, of, (left, low, _, _) in parts:
@@ -396,12 +393,12 @@ def _are_halved(cut: Cut) -> NDArray[np.bool_] | None:
 class Points:
     """The occupied lattice cells, sorted so that those of each node are contiguous. Private.
 
-    order: that of the lattice, public; or the code of each cell of the tally on a curve, which is
-    then its column on a line. `others`: cells of further axes, (n,) each, that nodes divide too; or
-    `codes` with slices. While a tree consists of repeated halves, records of nodes are ranges of
-    ranks in quadrant order, or one in each slice. From the first cut elsewhere, and of regions,
-    each entry has its node (`EntryNodes`); cuts wait until a node is counted. From the first
-    question about lines, the entries are sorted by node.
+    order: that of the lattice, public; or the code of each cell of the tally on a curve, its column
+    on a line; others: cells of further axes, (n,) each, that nodes divide too; or `codes` with
+    slices. While a tree consists of repeated halves, records of nodes are ranges of ranks in
+    quadrant order, or one in each slice. From the first cut elsewhere, and of regions, each entry
+    has its node (`EntryNodes`); cuts wait until a node is counted. Questions about lines sort the
+    entries by node.
     """
 
     def __init__(
@@ -635,13 +632,13 @@ class Points:
     ) -> Candidates:
         """Scores -abs(q below(s) - p n) of the lattice lines s inside each node. Private.
 
-        nodes, p, q: (n,) int64; ends: (n, 2) int64, first and last line of each on the axis. Lines
-        between two occupied cells in a row have one score; these intervals have each line of the
-        node once.
+        nodes, p, q: (n,) int64; ends: (n, 2) int64, first and last line of each on the axis.
         """
         self._unpack_codes()
         # n occupied cells of a node make n + 1 intervals of lines, with inclusive ends left and
         # right.
+        # Lines between two occupied cells in a row have one score; these intervals have each line
+        # of the node once.
         entries = self.stop[nodes] - self.start[nodes]
         group = np.repeat(np.arange(len(nodes)), entries + 1)
         stop = np.cumsum(entries + 1)

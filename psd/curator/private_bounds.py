@@ -102,18 +102,15 @@ class PrivateBounds:
 def find_bounds(counts: Tally, request: PrivateBounds, budget: Budget, sampler: Sampler) -> Domain:
     """Domain between four private quantiles of the records; spends all of its budget.
 
-    counts: over the outer lattice, private; all else public. `budget` is that of
-    `PrivateBounds.allot`. If the two answers of an axis are out of order, the domain spans the
-    outer axis.
+    counts: over the outer lattice, private; all else public; budget: that of `PrivateBounds.allot`.
 
-    Sensitivity, charge and proof: those of `psd.curator.curator.Curator.quantile`, asked four
-    times about one cell, the outer lattice. The quantiles are 1/q and (q - 1)/q of
-    each axis, whose integer scores have the sensitivity max(p, q - p) k = (q - 1) k, about twice
-    that of a median's q/2. The epsilons of all four add up at every point of the outer domain; a
-    curator that has no more than them refuses anything else. The domain is a function of the
-    answers, so it is public from there on, and questions about the records inside it add their own
-    epsilon. With a coordinate resolution, the function ends with `psd.space.bounds.snap_outward`,
-    which sees the answers and public numbers only.
+    Sensitivity, charge and proof: those of `psd.curator.curator.Curator.quantile`, asked four times
+    about one cell, the outer lattice. The quantiles are 1/q and (q - 1)/q of each axis, whose
+    integer scores have the sensitivity max(p, q - p) k = (q - 1) k, about twice that of a median's
+    q/2. The four epsilons add up at every point of the outer domain; a curator that has no more
+    than them refuses anything else. The domain is a function of the answers, so it is public from
+    there on, and questions about the records inside it add their own epsilon. With a coordinate
+    resolution, it ends with `psd.space.bounds.snap_outward`, which sees answers and public numbers.
     """
     each, outer = budget.left // _SIDES, request.outer
     curator = Curator(counts, outer, budget=budget, sampler=sampler)
@@ -180,24 +177,21 @@ def choose_contribution_bound(
     """Choose the smallest bound that about t units of privacy exceed; spends all of its budget.
 
     rows: (units,) int64, records of each unit of privacy inside the domain, private; all else
-    public. `budget` is that of `ContributionChoice.allot`.
+    public; budget: that of `ContributionChoice.allot`.
 
     Sensitivity: 1 of the score -max(over(c) - t, t - over(b), 0), where over(c) is the number of
     units with more than c records, b the next smaller bound (without one, its term is 0) and t a
     public number. It is not multiplied by k, because units are counted and not their records.
     Charged to: every point of the domain, all of the allotted budget once. No other question reads
     these numbers, and the curator of the records gets what the release has left.
-    Proof: a unit more or less changes over(c) by 1 for the bounds c below its own number of
-    records and no other unit's number, so both differences change by at most 1, and the largest of
-    numbers that change by at most 1 does so too. The exponential mechanism with weights
-    exp(epsilon score / 2) over the public list of bounds, epsilon being the allotted budget, is
-    then epsilon-private for the unit [1]_. In rho, epsilon^2 / 8 is the allotted budget: all scores
-    change by at most 1, so the log-ratios of the answers lie in an interval of length epsilon, and
-    the choice is (epsilon^2 / 8)-zCDP. The bound is public from there on, and what the
-    curator answers for a fixed bound is private for the same unit: the two add up.
-
-    A question that counts records must pay for all records of a user. With the score -abs(over(c) -
-    t), all bounds that no user exceeds would be equally good, and the choice among them random.
+    Proof: a unit more or less changes over(c) by 1 for the bounds c below its own number of records
+    and no other unit's number, so both differences change by at most 1, and so does the largest of
+    them. The exponential mechanism with weights exp(epsilon score / 2) over the public list of
+    bounds, epsilon being the allotted budget, is then epsilon-private for the unit [1]_. In rho,
+    epsilon^2 / 8 is the allotted budget: all scores change by at most 1, so the log-ratios of the
+    answers lie in an interval of length epsilon, and the choice is (epsilon^2 / 8)-zCDP. The bound
+    is then public, and what the curator answers for a fixed bound is private for the same unit: the
+    two add up.
 
     .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007.
     """
@@ -205,6 +199,8 @@ def choose_contribution_bound(
     bounds = candidate_bounds(choice.limit)
     # Units with more records than each bound, (bounds,).
     over = len(rows) - np.searchsorted(np.sort(rows), bounds, side="right")
+    # A question that counts records must pay for all records of a user. With the score -abs(over(c)
+    # - t), all bounds that no user exceeds would be equally good, and the choice among them random.
     candidates = Candidates(
         group=np.zeros(len(bounds), np.int64),
         first=bounds,

@@ -1,10 +1,9 @@
 """The decompositions, one file each: public parameters as fields, the curator as an argument.
 
-A file ``psd/decompositions/<name>.py`` that ends in ``method = <its class>`` is a method of the
-library: the command line, ``psd methods``, the contract tests and the benchmarks find it there. A
-module of another package is one too, by an entry point of the group ``psd.decompositions``; see
-``docs/contributing/method.md``. The classes are attributes of this package, such as
-``psd.decompositions.Quadtree``.
+A file ``psd/decompositions/<name>.py`` that ends in ``method = <its class>`` is a method: the
+command line, ``psd methods``, contract tests and benchmarks find it there. So is a module of
+another package, by an entry point of the group ``psd.decompositions``; see
+``docs/contributing/method.md``. The classes are attributes of this package.
 """
 
 from __future__ import annotations

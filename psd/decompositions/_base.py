@@ -1,7 +1,6 @@
 """Protocols of a decomposition and of the questions that it may ask the curator. Public code.
 
-A method imports nothing from the private side: `psd.curator.curator.Curator` has the sensitivity
-and the proof of each question. What methods share, a noisy total and binary cuts, is below.
+A method imports nothing private: `psd.curator.curator.Curator` proves each question.
 """
 
 from __future__ import annotations
@@ -191,8 +190,8 @@ def noisy_total(curator: Curator, share: Decimal) -> tuple[Cells, int, int]:
 
     Returns a cell that is all of the domain and may be cut, the loss left below it, and the total.
 
-    P1. Every path pays for both counts: ``left`` is the loss less what they cost. The second one is
-    of a child that is the same cell, so it is a measurement on the same paths.
+    P1. Every path pays for both counts: ``left`` is the loss less what they cost. The second is of
+    a child that is the same cell, so on the same paths.
 
     P2. Whether there is a second count follows from the first answer, and the total from both.
     """
@@ -214,12 +213,11 @@ def kd_shares(
 ) -> tuple[int, tuple[int, ...]]:
     """Loss of each private cut, the same for each, and of the counts of each depth, root first.
 
-    The leaves are counted and every second depth above them, but for a root that ``is_paid``.
-
     P3. On every path from the root to a leaf there are ``private`` cuts and one count of each depth
     that has a share; together they cost exactly the loss.
     """
     cut = int(loss * Fraction(structure_share)) // private if private else 0
+    # The leaves are counted and every second depth above them, but for a root that is paid.
     counted = [depth for depth in range(height % 2, height + 1, 2) if depth or not is_paid]
     shares = dict(zip(counted, geometric_shares(loss - private * cut, len(counted)), strict=True))
     return cut, tuple(shares.get(depth, 0) for depth in range(height + 1))

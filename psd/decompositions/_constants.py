@@ -1,8 +1,7 @@
 """Constants of the methods that were chosen by hand on public data sets, and where each is from.
 
-A change changes new releases and never the meaning of an old one, which states its parameters.
-Scores of one setting vary by several per cent between builds. Where a comment names none of these
-commands, ``--data FOLDER``, none is kept.
+A change changes new releases alone: an old one states its parameters. Scores of one setting vary by
+several per cent between builds. Where a comment names no command, ``--data FOLDER``, none is kept.
 
 - accuracy: ``python lab/accuracy.py --methods NAME --runs 2``
 - ablation: ``python lab/ablation.py --runs 3`` (cascade only)

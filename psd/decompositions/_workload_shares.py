@@ -67,14 +67,12 @@ def check_workload(name: str, value: object) -> str:
 
 
 def class_boxes(name: str) -> Floats:
-    """Boxes of one of `CLASSES`, (4096, 4) float64, spread evenly over the unit square.
-
-    Tiny: squares with sides of 0.2 to 0.275 % of the domain's. The others: 0.01, 0.1, 1 and 10 % of
-    its area, aspect ratios log-uniform in [1/4, 4], as those of an evaluation.
-    """
+    """Boxes of one of `CLASSES`, (4096, 4) float64, spread evenly over the unit square."""
     steps = _SPREAD ** -np.arange(1.0, 5.0)
     # Fractional parts of the multiples of powers of one number fill a cube of four sides evenly.
     size, shape, *position = np.modf(np.outer(steps, np.arange(_BOXES) + 0.5))[0]
+    # Tiny: squares with sides of 0.2 to 0.275 % of the domain's. The others: 0.01, 0.1, 1 and 10 %
+    # of its area, aspect ratios log-uniform in [1/4, 4], as those of an evaluation.
     # Sides between the two of the class, evenly, and ratios from 1 / aspect to aspect by their log.
     smallest, largest = np.sqrt(_AREAS[name])
     side = smallest + (largest - smallest) * size
@@ -115,11 +113,11 @@ def level_weights(boxes: Floats, height: int) -> tuple[int, ...]:
     """Shares of epsilon of the levels that minimise the mean variance of answers to boxes.
 
     boxes: (n, 4) float64, in the unit square, each with an area, public. Returns integers of 1e-6,
-    root first, at least 1 for the leaves, often 0. At the minimum, more epsilon has the same
-    benefit on every counted level: from several starts, shares move towards levels with more
-    benefit, since one near 0 has little. Privacy holds for any weights.
+    root first, at least 1 for the leaves, often 0.
     """
     energies, shares = detail_energies(boxes, height), _start_shares(height + 1)
+    # At the minimum, more epsilon has the same benefit on every counted level. Several starts,
+    # since a share near 0 has little benefit. Privacy holds for any weights.
     # Many small steps of all starts, (starts, levels), towards levels that gain from more epsilon.
     for _ in range(_STEPS):
         slope = np.cumsum(energies / _information(shares) ** 2, axis=-1)
@@ -145,11 +143,8 @@ def _start_shares(levels: int) -> Floats:
 
 
 def detail_energies(boxes: Floats, height: int) -> Floats:
-    """Mean energy of boxes that a level of a quadtree resolves and the levels above do not.
-
-    Returns (height + 1,) float64: squared length of the covered fractions of the leaves, averaged
-    over the nodes of a level, less that of the level above. Each axis is summed separately.
-    """
+    """Mean energy of boxes that a level of a quadtree resolves, those above not; (height + 1,)."""
+    # Each axis is summed separately; of each level, what it has less the level above.
     # Squared lengths of the covered fractions, averaged over the nodes of each level.
     lengths = [
         np.prod([_squares(boxes[:, [a, a + 2]] * 2.0**level) for a in (0, 1)], axis=0).mean()
@@ -173,15 +168,14 @@ def _squares(ends: Floats) -> Floats:
 def mean_variance(energies: Floats, shares: Floats) -> Floats:
     """Mean variance of least-squares answers, (...), for an epsilon of 1 and Laplace noise.
 
-    energies: (levels,) float64, of `detail_energies`; shares: (..., levels) float64, epsilon of
-    each level, root first.
+    energies: (levels,) float64, of `detail_energies`; shares: (..., levels) float64, root first.
 
     P1. It is the sum over levels l of the energy of l times 2 / sum_{j >= l} 4^(h - j) epsilon_j^2.
     A pattern that is constant within the nodes of level l and sums to zero among siblings is
     resolved by every level j from l down, with the weight 4^(h - j) if leaves are the unit, and not
-    by the levels above l. These patterns are the eigenvectors of the information of all levels
-    together, so least squares [1]_, section 5, gives each of them that variance; the variance of an
-    answer is their sum, weighted by its energy on every level.
+    by those above. These patterns are the eigenvectors of the information of all levels together,
+    so least squares [1]_, section 5, gives each of them that variance; the variance of an answer is
+    their sum, weighted by its energy on every level.
     """
     total: Floats = (energies / _information(shares)).sum(axis=-1)
     return total

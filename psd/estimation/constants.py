@@ -1,8 +1,8 @@
 """Constants of the estimates that were chosen by hand rather than derived.
 
-A change here changes the answers of releases that exist, so it takes another number of
+A change alters answers of existing releases, so it takes a new
 `psd.release.post_processing.INFERENCE_VERSION`. ``python lab/constants.py --data FOLDER`` compares
-other values of each of them (docs/measured/data/constants.csv).
+values of each (docs/measured/data/constants.csv).
 """
 
 from __future__ import annotations

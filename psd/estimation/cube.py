@@ -1,11 +1,8 @@
 """The fit of a cube: estimates over space and axes, and the density of the plane in its cells.
 
-Post-processing: a function of the release alone, which costs no epsilon.
-
-A cell of the joint layer holds records of several places, slices and categories. Its records are
-taken to lie in it as all records lie in its box, by the layer of the plane, and evenly in time and
-among the categories. With a layer of categories, each of these is a cube over time, and its plane
-is that layer.
+Post-processing of the release alone. Records of a cell of the joint layer, which spans several
+places, slices and categories, lie in it as all records lie in its box, and evenly in time and among
+categories. With a layer of categories, each is a cube over time, with that layer as its plane.
 """
 
 from __future__ import annotations
@@ -141,13 +138,7 @@ class CubeFit:
 
     @cached_property
     def _in_time(self) -> tuple[Floats, Floats]:
-        """Both kinds of overdispersion, learnt from families that divide no place.
-
-        A family of c records errs by e from the division that is expected. Over pairs of families
-        that divide one span in two places, the mean of e e' over that of c c' is what places have
-        in common; noise adds nothing to it, as that of two places is independent. Levels above
-        which no span is divided in two places have all in common: a family is the whole domain.
-        """
+        """Both kinds of overdispersion, (nodes,), learnt from families that divide no place."""
         tree, levels, parts = self.tree, len(self.tree.levels), []
         for parents in family_batches(tree):
             divides_place = self.nodes[tree.first_child[parents]] != self.nodes[parents]
@@ -158,6 +149,9 @@ class CubeFit:
         values = (excess, moments.parts * moments.square, np.ones(len(excess)))
         phi = overdispersion_of_leaves(*(sum_by(moments.level, each, levels) for each in values))
 
+        # A family of c records errs by e from the division that is expected. Over pairs of families
+        # that divide one span in two places, the mean of e e' over that of c c' is what places have
+        # in common; noise adds nothing to it, as that of two places is independent.
         # Families of one span by the spans of their children, of which there are up to four.
         child, owner = children_of(tree, moments.node)
         rank = child - tree.first_child[moments.node[owner]]
@@ -173,6 +167,8 @@ class CubeFit:
         values = (pairs, divided * records, np.where(places > 1, 1.0, 0.0))
         sums = [sum_by(every[:, 0], each, levels) for each in values]
         tells = np.cumsum(sums[1]) - sums[1] > 0
+        # Where no span above is divided in two places, all is in common: a family is the whole
+        # domain.
         common = np.where(tells, overdispersion_of_leaves(*sums), phi)
         several = np.where((tree.lengths > 1).any(axis=1), 1.0, 0.0)
         own = np.maximum(phi - common, 0.0)
@@ -209,20 +205,10 @@ class CubeFit:
         return result
 
     def _overdispersion(self, width: tuple[int, ...]) -> Floats:
-        """How far the records of windows lie from where those of all time do.
-
-        Returns (levels, labels) float64, by level of the plane and by category.
-
-        Learnt from the families of the joint layer that divide space, whose records are added over
-        blocks of slices and categories: what a place has too much in one it has in the next ones
-        too, so a sum over slices errs by more than sums of independent errors do. As in
-        `fit_dispersion`, what noise adds is taken off, here also the noise of the shares, which are
-        of the plane.
-
-        A family of L times as many slices as the window is less uneven than the window is: by
-        nothing if its slices are alike, and by 1 / L of the variance if they are independent. It is
-        taken to be by the geometric mean of both, 1 / sqrt(L).
-        """
+        """How far records of windows lie from where those of all time do, (levels, labels)."""
+        # Learnt from families that divide space, added over blocks of slices and categories: what a
+        # place has too much in one it has in the next ones too, so a sum over slices errs by more
+        # than independent errors do.
         place, above, spans, value, variance = self._families
         plane, first, stop = self.plane.tree, spans[:, 0::2], spans[:, 1::2]
         each_axis = (first + stop) // 2 // width
@@ -247,11 +233,16 @@ class CubeFit:
         both = sum_by(owner, share**2, size)
         added = sum_by(owner, variance * (1 - 2 * share), size) + both * noise
         wrong = sum_by(owner, of_plane * (1 - 2 * share), size) + both * wrong
+        # As in `fit_dispersion`, noise is taken off, here also that of the shares, which are of the
+        # plane.
         square, parts = count**2 - noise, sum_by(owner, share * (1 - share), size)
         added += square * wrong / np.maximum(total, 1.0) ** 2
         added += self.cluster_size * parts * np.maximum(count, 0.0)
         # What a block deviates from all time is the less, the more of all records it has.
         apart = (1 - np.clip(count / np.maximum(total, 1.0), 0.0, 1.0)) ** 2
+        # A family of L times as many slices as the window is less uneven: by nothing if its slices
+        # are alike, by 1 / L of the variance if they are independent. The geometric mean, 1 /
+        # sqrt(L), is taken.
         growth = np.ones(size)
         np.maximum.at(growth, owner[at], np.sqrt(longer))
         of_block = np.ones(1)  # as if axes were independent
@@ -283,10 +274,10 @@ class CubeFit:
 
     @cached_property
     def _families(self) -> tuple[Integers, Integers, Integers, Floats, Floats]:
-        """Children of the joint nodes that divide space, where all of them are measured.
+        """Children of joint nodes that divide space, where all are measured.
 
-        Plane node of each child, and of its parent; its spans; its records by its own subtree, and
-        their variance; (n,) each, the spans (n, 2 A).
+        Plane node of each child, and of its parent; spans; records by its own subtree, and their
+        variance; (n,) each, the spans (n, 2 A).
         """
         tree, estimates = self.tree, self.estimates
         parents = np.flatnonzero(~tree.is_leaf)
@@ -310,8 +301,8 @@ def _overdispersion_of_levels(
 ) -> Floats:
     """Overdispersion of the boxes of each level by the families above, (levels, labels) float64.
 
-    first: (labels,), that of the highest boxes if no family tells; steps: (levels,), what a level
-    is taken to have more than that above it; the others: (levels, labels), sums over families.
+    first: (labels,), of the highest boxes if no family tells; steps: (levels,), how much more a
+    level has than that above; the others: (levels, labels), sums over families.
     """
     phi = np.ones(excess.shape)
     mean, doubt, least = first, np.zeros(1), np.zeros(1)
@@ -423,9 +414,7 @@ def _refined(plane: Fit, record: CubeRecord, whole: Fit | None) -> Fit:
 def window_counts(cube: CubeFit, numbers: Integers) -> tuple[Floats, Floats]:
     """Counts and signed counts of the cells of the plane in a window, (cells,) float64 each.
 
-    numbers: of the cells of the window, see `psd.query.cubes.Windows`. One cell has the published
-    counts, several have the unbiased ones, family by family without negative ones: so the total is
-    that of answers.
+    numbers: of the cells of the window, see `psd.query.cubes.Windows`.
 
     P2. The signed count of a cell is the signed answer to its box; see `psd.query.cubes`.
     """
@@ -450,6 +439,8 @@ def window_counts(cube: CubeFit, numbers: Integers) -> tuple[Floats, Floats]:
         before, span = np.cumsum(before), tree.spans[:, 2 * axis : 2 * axis + 2].T
         inside *= (before[span[1]] - before[span[0]]) / tree.lengths[:, axis]
     signed = _cell_counts(cube, cube.estimates.signed, inside)
+    # One cell has the published counts, several have the unbiased ones, family by family without
+    # negative ones: so the total is that of answers.
     is_one = len(numbers) == 1
     count = _cell_counts(cube, cube.estimates.count, inside) if is_one else signed
     return project_non_negative(cells, count, cube.plane.parent_shares), signed
@@ -491,6 +482,7 @@ def window_estimates(cube: CubeFit, numbers: Integers, variance: Floats) -> Esti
     count, signed = window_counts(cube, numbers)
     cells = cube.record.cells
     above, total = cells.parent[1:], count[cells.parent[1:]]
+    # What a cell owes to its parent is its share of the parent's records.
     slope = np.ones(len(cells))
     even = cube.plane.parent_shares[1:]
     slope[1:] = np.where(total > 0, count[1:] / np.where(total > 0, total, 1.0), even)

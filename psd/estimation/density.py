@@ -1,9 +1,7 @@
 """Density inside the leaves: uniform, changing smoothly, or that of a public covariate.
 
-A leaf keeps its count; only its distribution inside is estimated, from published counts alone. By
-dasymetric mapping [1]_ it is proportional to the covariate, and even where that is 0. A covariate
-that is only roughly right is wrong in the same direction in all leaves of a query; the divisions of
-the cells above tell how wrong.
+A leaf keeps its count; only its distribution inside is estimated. By dasymetric mapping [1]_ it is
+proportional to the covariate, and even where that is 0.
 
 .. [1] Wright. "A Method of Mapping Densities of Population, with Cape Cod as an Example."
    Geographical Review 26(1), 1936.
@@ -282,18 +280,12 @@ def smooth_density(
     lattice: tuple[int, int],
     passes: Sequence[tuple[Integers, RasterWindow]] | None = None,
 ) -> SmoothDensity:
-    """Smooth the density of the leaves, each keeping its count.
+    """Smooth the density of leaves, each keeping its count, by pycnophylactic interpolation [1]_.
 
-    count: (nodes,) float64, published, not negative. For each pass, `passes` have the leaves with
-    mass in the surroundings of those of the next one, and a window with these surroundings; by
-    default all leaves. Elsewhere the density is not defined.
+    count: (nodes,) float64, published, not negative; passes: leaves with mass in the surroundings
+    of those of the next pass, and a window with them, by default all leaves; undefined elsewhere.
 
     P1. Shares of the leaves of the last of `passes` are those without `passes`, to rounding.
-
-    Pycnophylactic interpolation [1]_ in two passes: the density of a part becomes the mean over a
-    window of the leaf's own size around it, and the parts of a leaf are scaled back to their sum.
-    Windows end at the edge of the domain. An empty leaf stays uniform, and a cell of the lattice
-    even.
 
     .. [1] Tobler. "Smooth Pycnophylactic Interpolation for Geographical Regions." Journal of the
        American Statistical Association 74(367), 1979.
@@ -302,6 +294,9 @@ def smooth_density(
     density: SmoothDensity | None = None
     if passes is None:
         passes = [(np.flatnonzero(tree.is_leaf), WHOLE_RASTER)] * SMOOTHING_PASSES
+    # The density of a part becomes the mean over a window of the leaf's own size around it, and the
+    # parts of a leaf are scaled back to their sum. Windows end at the edge of the domain. An empty
+    # leaf stays uniform, and a cell of the lattice even.
     for around, window in passes:
         leaves = around[count[around] > 0]
         parts = _mass_of_parts(tree, count, scale, leaves, density)
@@ -367,9 +362,9 @@ def _strip_edges(boxes: Floats, axis: int) -> Floats:
 
 
 def _summed_mass(batches: Iterable[tuple[Floats, Floats]], mesh: RasterMesh) -> Floats:
-    """Mass south and west of every line of a mesh, shape (rows, columns).
+    """Mass south and west of every line of a mesh, (rows, columns).
 
-    Batches: boxes in raster units, and the mass of their p x p parts, (n, p, p), from the south.
+    batches: boxes in raster units, and the mass of their p x p parts, (n, p, p), from the south.
     """
     corners, columns = np.zeros(mesh.shape), mesh.shape[1]
     # Each corner of a part adds a ramp in x times one in y, by its slope on the lines around it.
@@ -529,12 +524,12 @@ def covariate_error(tree: Tree, estimates: Estimates, share: Floats, even: Float
     """Relative error of what a covariate moves in leaves: 1 if it should move nothing, or twice.
 
     share, even: (nodes,) float64, of its parent's records that each node has by the covariate, and
-    without it. The deviations z - g Z of children from their shares g of Z records are regressed on
-    (g - a) Z, a the share without the covariate, less what the noise adds to both products. Sums
-    are over the levels just above the leaves, as in
-    `psd.estimation.nonuniformity.overdispersion_of_leaves`; the result is the mean over the records
-    of the leaves.
+    without it. The result is the mean over the records of the leaves.
     """
+    # A covariate that is only roughly right is wrong in the same direction in all leaves of a
+    # query. So the deviations z - g Z of children from their shares g of Z records are regressed on
+    # (g - a) Z, a the share without the covariate, less what the noise adds to both products. Sums
+    # are over the levels just above the leaves, as in `overdispersion_of_leaves`.
     products = join_parts(
         _Products,
         [_products_of(tree, estimates, share, even, parents) for parents in family_batches(tree)],

@@ -1,8 +1,7 @@
 """The fit of a record: estimates of its cells, their variances, and how records lie inside them.
 
-Post-processing of the record alone. A fit near boxes leaves out medians and smooth densities of
-cells that no answer needs: it has the cells that the boxes meet, and the leaves within one leaf's
-width for each pass of the smoothing.
+Post-processing of the record alone. A fit near boxes has only medians and smooth densities of cells
+that they meet, and of leaves within one leaf's width for each pass of the smoothing.
 """
 
 from __future__ import annotations
@@ -264,9 +263,10 @@ def fit(
 def fit_together(records: Iterable[ReleaseRecord]) -> Iterator[Fit]:
     """Fit small records of one post-processing and unit, and yield their fits one by one.
 
-    P1. As `fit`, to the bit. Medians of some records at a time are computed together, which takes a
-    third of the time; nothing is kept of records whose fits were taken.
+    P1. As `fit`, to the bit.
     """
+    # Medians of some records at a time take a third of the time; nothing is kept of records whose
+    # fits were taken.
     some: list[ReleaseRecord] = []
     for record in records:
         size = sum(len(each.tree) for each in (*some, record))
@@ -306,14 +306,11 @@ def rounded_counts(record: ReleaseRecord, count: Floats) -> Floats:
 
 
 def fit_weights(of_records: Fit, number: int) -> tuple[tuple[Fit, Fit], list[Estimates]]:
-    """Fit the weights of a value towards both bounds, given the fit of the records they sum to.
-
-    The dispersion of the first is that of A - p N in parts of cells. The second result is least
-    squares of both weights, which know nothing of the records and are moved nowhere.
-    """
+    """Fit the weights of a value towards both bounds, and least squares of both."""
     record, shares = of_records.record, of_records.parent_shares
     parts = [record.value_part(number, side) for side in (0, 1)]
     name = "count" if record.post_processing.estimate in WITH_PRIOR else "signed"
+    # Least squares of both weights know nothing of the records and are moved nowhere.
     found = [_all_estimates(part, shares, None, None) for part in parts]
     plain = [Estimates(**dict(zip(_ESTIMATES, each, strict=True))) for each in found]
     records = replace(of_records.estimates, variance=of_records.published_covariance.variance)
@@ -327,6 +324,7 @@ def fit_weights(of_records: Fit, number: int) -> tuple[tuple[Fit, Fit], list[Est
         (boxes[:, :2] + boxes[:, 2:]).T / 2,
     )
     _lock(*(getattr(each, field) for each in (first, last) for field in _ESTIMATES))
+    # The dispersion of the first is that of A - p N in parts of cells.
     # Nothing lies along lines of which A - p N would know.
     inside = np.concatenate([np.zeros(2 + PATTERN_SHAPE[0]), uneven])
     _lock(inside)

@@ -1,8 +1,8 @@
 """Fitted numbers of large releases, kept in a folder of the user between processes.
 
-A copy only saves time, is public and may be deleted. It is never read from beside a release file,
-where the sender could have placed one; it has no pickle, and is used only if it belongs to the user
-alone, has the right size and has its own digest.
+A copy is public, only saves time and may be deleted. It is never read from beside a release file,
+where the sender could have placed one, has no pickle, and is used only if it belongs to the user
+alone, with the right size and digest.
 """
 
 from __future__ import annotations

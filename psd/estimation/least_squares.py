@@ -1,9 +1,6 @@
 """From noisy counts to consistent estimates, signed and not negative: post-processing.
 
-Integers follow from the digest of the release, so that all readers have the same ones. Variances of
-support counts depend on true shares, and by a node's own estimate sums would drift (`pytest
-tests/apps/local/test_rounds.py -k drift`); so they are computed at shares that are pooled over the
-whole tree, twice: by the noise alone, then by those at the first shares.
+Integers follow from the digest of the release, so all readers have the same ones.
 
 .. [1] Madow. "On the Theory of Systematic Sampling, II." The Annals of Mathematical Statistics
    20(3), 1949. https://doi.org/10.1214/aoms/1177729988
@@ -75,14 +72,14 @@ def infer_counts(
     """Estimate counts by generalised least squares, signed and not negative.
 
     - `scale`: what one record or user adds to a count; estimates are in these units
-    - `empty`: (n,) bool, leaves that are known to be empty without having been measured
+    - `empty`: (n,) bool, leaves known to be empty without having been measured
     - `settled`: whether counts are pooled by `settled_variance`, where they decided the cells
     - `measured`: value and variance of each node; by default those of the noisy counts
     - `projected`: False for callers that put others in the stead of the published counts
 
-    P1. `signed` is the minimum-variance linear unbiased estimate given the tree, for any set of
-    measured nodes that determines the leaves (for others ReleaseFormatError is raised); with
-    `settled`, only for trees whose cells do not follow from their counts.
+    P1. `signed` is the minimum-variance linear unbiased estimate given the tree, for any measured
+    nodes that determine the leaves (else ReleaseFormatError); with `settled`, only for trees whose
+    cells do not follow from their counts.
 
     P2. Signed or not, the children of a node sum to it, to rounding.
 
@@ -90,8 +87,7 @@ def infer_counts(
 
     Upward, each node pools its own count with the sum of its children by inverse variance;
     downward, what a parent knows better goes to the children in proportion to their variances:
-    belief propagation, exact for Gaussian least squares, with one epsilon per level that of [1]_
-    and [2]_.
+    belief propagation, exact for Gaussian least squares; with one epsilon per level, [1]_ and [2]_.
 
     .. [1] Hay, Rastogi, Miklau, Suciu. "Boosting the Accuracy of Differentially Private Histograms
        Through Consistency." VLDB 2010, section 4.
@@ -155,14 +151,11 @@ def prune_counts(
 def published_covariance(
     tree: Hierarchy, estimates: Estimates, *, of_nodes: bool = True
 ) -> Estimates:
-    """Replace the covariance of least squares by that of the published counts, `count`.
-
-    Without `of_nodes`, the variance of the root alone is a number. Counts that were found near 0
-    are held there, and what the noise adds goes to their siblings. So a cell of count x and
-    standard deviation s takes part in its family with the variance s^2 (0.1 + 0.9 min(1, x^2 /
-    s^2)), and the recursion of `psd.query.traversal` is run on these. A cell that was not measured
-    is its parent less its siblings.
-    """
+    """Replace the covariance by that of `count`; without `of_nodes`, only the root's."""
+    # Counts that were found near 0 are held there, and what the noise adds goes to their siblings.
+    # So a cell of count x and standard deviation s takes part in its family with the variance s^2
+    # (0.1 + 0.9 min(1, x^2 / s^2)), and the recursion of `psd.query.traversal` is run on these. A
+    # cell that was not measured is its parent less its siblings.
     # In place: a large release has room for few arrays of its nodes.
     unknown = np.isinf(estimates.upward_variance)
     measured = np.where(unknown, estimates.variance, estimates.upward_variance)
@@ -247,24 +240,21 @@ def settled_variance(
     """Variances of the sums below cells that do not depend on the noise of the cells' counts.
 
     variance, below_variance: (n,) float64, of the noisy count of each cell of a level, infinite
-    where it was not measured, and of the sum of its children; count, below: (n,) float64, the
-    counts and the sums; returns (n,) float64, to be used as weights. The variance of each sum stays
-    `below_variance`.
+    where it was not measured, and of the sum of its children; count, below: (n,) float64, counts
+    and sums; returns (n,) float64, weights. The variance of each sum stays `below_variance`.
 
-    If a noisy count decides how finely its cell is divided, a count that is too high gets more
-    cells below, so a sum with a larger variance, and itself a larger weight: estimates drift
-    upward, and the biases of many cells add up. Here the sum gets the variance that it would have
-    if the final estimate had decided the division.
-
-    P4. To first order there is no bias. Let n be the noisy count with variance v, s the sum below
-    with variance V, and x = s + w (n - s) with w = V / (V + v). The error of x is not correlated
-    with n - s. So a weight w(x) does not bias s + w(x) (n - s) to first order, while w(n) does, by
-    about Cov(w, n). The variance at x is V f(x) / f(n), where f(n) is the mean variance among cells
-    of the same level and epsilon with similar counts. So a cell keeps what else its variance
-    depends on, such as the roughness of its neighbourhood.
+    P4. To first order there is no bias. If a noisy count decides how finely its cell is divided,
+    one that is too high gets more cells below, so a sum with a larger variance, and itself a larger
+    weight: estimates drift upward, and biases of many cells add up. Let n be the noisy count with
+    variance v, s the sum below with variance V, and x = s + w (n - s) with w = V / (V + v). The
+    error of x is not correlated with n - s. So a weight w(x) does not bias s + w(x) (n - s) to
+    first order, while w(n) does, by about Cov(w, n). The variance at x, as if the final estimate
+    had decided the division, is V f(x) / f(n), where f(n) is the mean variance among cells of the
+    same level and epsilon with similar counts. So a cell keeps what else its variance depends on,
+    such as roughness.
 
     P5. Where all these variances are equal, as in trees whose cells do not follow from counts, and
-    in groups of a few cells, whose biases do not add up to much, nothing changes.
+    in groups of a few cells, whose biases add up to little, nothing changes.
     """
     settled = below_variance.copy()
     usable = np.isfinite(variance) & np.isfinite(below_variance)
@@ -352,7 +342,7 @@ _DIGITS = 13
 
 
 def round_counts(tree: Hierarchy, count: Floats, uniform: float) -> Floats:
-    """Round counts, (n,), not negative, to integers, of which the children of a node sum to it.
+    """Round counts, (n,), not negative, to integers of which the children of a node sum to it.
 
     `uniform` is in [0, 1).
 
@@ -362,10 +352,10 @@ def round_counts(tree: Hierarchy, count: Floats, uniform: float) -> Floats:
 
     P3. For `uniform` uniform in [0, 1), the mean of each integer is the count, to rounding.
 
-    Let the leaves lie one after another on a line, depth first, each as long as its count, and a
-    mark at each integer minus `uniform`. An integer is the number of marks on a leaf, so that of a
-    node is the number of marks on its leaves, which are neighbours. A part of length x has floor(x)
-    or ceil(x) marks, and x in the mean (Madow, 1949).
+    Let leaves lie on a line, depth first, each as long as its count, with a mark at each integer
+    minus `uniform`. An integer is the number of marks on a leaf, so that of a node is the number on
+    its leaves, which are neighbours. A part of length x has floor(x) or ceil(x) marks, x in the
+    mean [1]_.
     """
     # First leaf of each node, depth first, and the one after its last.
     size = tree.is_leaf.astype(np.int64)
@@ -416,6 +406,9 @@ def measure_record(record: ReleaseRecord) -> Measurements:
         return Measurements(value=count, variance=each.variance * (2 / values))
     if local is None:
         return measure_counts(tree, record.scale)
+    # Variances of support counts depend on true shares, and by a node's own estimate sums would
+    # drift (`pytest tests/apps/local/test_rounds.py -k drift`). So they are computed at shares that
+    # are pooled over the whole tree, twice: by the noise alone, then by those at the first shares.
     measured = _measure_at(tree, local, np.zeros(len(tree)))
     for _ in range(_ROUNDS):
         # Variances follow from the shares, and these from estimates by the variances before.
@@ -436,9 +429,9 @@ def share_variance(share: Floats, level: LevelReports, reports: int) -> Floats:
 
     P1. It is ``q (1 - q) / (p - q)^2 + f (1 - p - q) / (p - q) + f (1 - n / N)`` over n, at shares
     cut off at 0 and 1. Of n reports of the level, f n have the answer. The support is a sum of f n
-    Bernoulli variables of p and (1 - f) n of q: divided by n (p - q), it has the first two terms.
-    The n devices are a sample of N, so their share differs from that of all by the third, where the
-    number in the cell is taken as a Poisson variable; that the total is fixed enters by the tree.
+    Bernoulli variables of p and (1 - f) n of q: over n (p - q), it has the first two terms. The n
+    devices are a sample of N, so their share differs from that of all by the third, with the number
+    in the cell as a Poisson variable; that the total is fixed enters by the tree.
     """
     p, q = level.p, level.q
     noise = float(q * (1 - q) / (p - q) ** 2)

@@ -1,11 +1,9 @@
 """Records along lines: how far they may all be on one side, and how they move together.
 
-If coordinates are rounded, or lie on streets, the records near a line lie on the same side of it
-all along the line, so the errors of leaves that an edge cuts add up. Three sources tell how wrong:
-the step of the coordinates, if the counts show one; the columns of a lattice that was chosen; and
-the mean products of the deviations of cells that one line divides, whose noise is independent.
-Cells that are divided at quantiles have no lines in common: there the overdispersion of leaves
-tells how much may be wrong together.
+If coordinates are rounded, or lie on streets, records near a line lie on the same side all along
+it, so errors of leaves that an edge cuts add up. Three sources tell how wrong: the step of the
+coordinates, the columns of a chosen lattice, and products of deviations of cells that one line
+divides. Cells divided at quantiles share no lines: there the overdispersion of leaves tells.
 """
 
 from __future__ import annotations
@@ -67,17 +65,12 @@ def common_variance_by_width(
     """Estimate the variance of a half's share that cells along a line have in common.
 
     Returns (`WIDTHS`,) float64, by halvings of the domain (`levels_halved`), in [0, 1/4]: 1/4 where
-    a line has all records of a cell on one side of it.
-
-    The mean of d_i d_j over that of n_i n_j, d the deviations and n the counts of cells of one
-    width on one line, several cells apart: neighbours are alike for other reasons as well. Records
-    that move by a fixed distance are a share of 1/w^2 of this variance in cells of the width w, and
-    all of it in narrower cells. This pattern is fitted to the means of all widths, and to narrow
-    cells alone, since lines of wide ones may all pass between values. It counts where it is several
-    standard errors above 0, and its share of the records is not that of a density that changes
-    gradually. A width whose own mean is well above 0 has that mean if it is larger.
+    a line has all records of a cell on one side.
     """
     halved = levels_halved(tree, divisions.node, axis, lattice)
+    # The mean of d_i d_j over that of n_i n_j, d the deviations and n the counts of cells of one
+    # width on one line, several cells apart: neighbours are alike for other reasons as well. Their
+    # noise is independent.
     # Sums over pairs of cells on one line, by how often their width was halved; (WIDTHS,).
     product, counts, square, pairs = np.zeros((4, WIDTHS))
     for first, second in _pairs(tree, divisions, axis, lattice):
@@ -93,6 +86,9 @@ def common_variance_by_width(
     error = np.sqrt(square)
     usable = np.flatnonzero((pairs >= ENOUGH_FAMILIES) & (counts > 0) & (error > 0))
     mean, deviation = product[usable] / counts[usable], error[usable] / counts[usable]
+    # Records that move by a fixed distance are a share of 1/w^2 of this variance in cells of the
+    # width w, and all of it in narrower cells. This pattern is fitted to the means of all widths,
+    # and to narrow cells alone, since lines of wide ones may all pass between values.
     share, best, strength = 0.0, np.zeros(WIDTHS), SEEN_ERRORS
     # From one width more than the widest on, patterns are multiples of each other at all widths.
     for saturated in range(1, min(int(usable.max(initial=-1)) + 2, WIDTHS)):
@@ -105,6 +101,8 @@ def common_variance_by_width(
             # How many standard errors the means have along the pattern, of `length` for all
             # records.
             along = float((expected * mean / deviation).sum()) / length if length > 0 else 0.0
+            # It counts where it is several standard errors above 0, and its share of the records is
+            # not that of a density that changes gradually.
             if along > strength and along < SEEN_SHARES[1] * length:
                 share, best, strength = along / length, pattern, along
     if share < SEEN_SHARES[0]:
@@ -176,14 +174,13 @@ def line_squares(
 ) -> Floats:
     """Squared deviations of the children of cells that lines explain, by squared record, (nodes,).
 
-    common: (2, `WIDTHS`) float64, by axis, of `common_variance_by_width`; 0 for cells that are not
-    divided in two parts along x, along y, or along both.
+    common: (2, `WIDTHS`) float64, by axis, of `common_variance_by_width`; 0 for cells not divided
+    in two along x, along y, or along both.
 
     P1. They have a sum of squares of 2 Q times the variance of a half. A line leaves the share g of
-    a cell on one side of it, with a variance of 4 g (1 - g) times that of a half. The records that
-    it moves leave the children on one side, by their shares, for those on the other. Q is the sum
-    of the squares of these shares: 1 where there is one child on each side, a half where there are
-    two equal ones.
+    a cell on one side, with a variance of 4 g (1 - g) times that of a half. Records that it moves
+    leave the children on one side, by their shares, for those on the other. Q is the sum of the
+    squares of these shares: 1 with one child on each side, a half with two equal ones.
     """
     result, is_divided = np.zeros(len(tree)), np.zeros((2, len(tree)), bool)
     parts = np.ones((2, len(tree)))
@@ -205,19 +202,18 @@ def side_factors(tree: Tree, divisions: Divisions, axis: int, lattice: tuple[int
     """Factors of the variance of a cut by where lines are in cells, (`WIDTHS`,), in [1/2, 2].
 
     P2. The factor is 1/2 + 3/2 (2 u - 1)^2 for lines at u of the width. A cut anywhere in a cell
-    whose records are on a line at u of its width is wrong by u^3 / 3 + (1 - u)^3 / 3 of the squared
-    records, in the mean: 1/6 for lines at any u, 1/3 for lines on a side, as those of a grid of 2^k
-    columns are, and 1/12 for lines in the middle.
-
-    The half in which the line is, the half of that half, and so on are the binary digits of u. Each
-    agrees with the one before it, or does not, as `_agreement` tells, and the mean square of 2 u -
-    1 follows. The size of the agreement is the share of the records for which this holds; the
-    others are on lines at any u.
+    whose records are on a line at u is wrong by u^3 / 3 + (1 - u)^3 / 3 of the squared records, in
+    the mean: 1/6 for lines at any u, 1/3 on a side, as those of a grid of 2^k columns, and 1/12 in
+    the middle.
     """
     agreement = _agreement(tree, divisions, axis, lattice)
     seen, factor = np.flatnonzero(agreement), np.ones(WIDTHS)
     if not len(seen):
         return factor
+    # The half in which the line is, the half of that half, and so on are the binary digits of u.
+    # Each agrees with the one before it, or does not, as `_agreement` tells, and the mean square of
+    # 2 u - 1 follows. The size of the agreement is the share of the records for which this holds;
+    # the others are on lines at any u.
     # `square` is the mean of (2 u - 1)^2 at a width, and `first` that of 2 u - 1 times its first
     # digit, as 1 or -1. Narrower cells than those that tell are taken to go on as they do.
     agrees = np.sign(agreement)
@@ -325,14 +321,8 @@ def line_deviation(
 ) -> Floats | None:
     """Records by which a cut along each axis may be off, per sqrt(f (1 - f)); (2, nodes) or None.
 
-    count, overdispersion: (nodes,) float64, counts not a number where no deviation is needed. A
-    line that leaves the share f of a leaf on one side has there a standard deviation of sqrt(f (1 -
-    f)) times this value, the same for all leaves along it.
-
-    The variance that adjoining leaves have in common is not seen in cells that lie apart. It is
-    taken to be half of the eighth power of the overdispersion: large where records are on lines,
-    small where they are spread. `side_factors` tells where the lines of leaves are. The columns of
-    a lattice that was chosen are no part of it: see `column_records`.
+    count, overdispersion: (nodes,) float64, counts NaN where no deviation is needed; f: share of a
+    leaf on one side of the line. All leaves along the line err alike.
     """
     if not pattern.is_seen and not _has_own_lattice(domain):
         return None
@@ -349,9 +339,13 @@ def line_deviation(
             by_lines = pattern.common[axis][halved] / _MAX_SHARE_VARIANCE
             by_lines *= 1 + (CUT_SHARE_VARIANCE - 1) * (1 - by_lines)
             variance = by_lines * pattern.factor[axis][halved]
+            # Columns of a lattice that was chosen are no part of it: see `column_records`.
             if _shows_step(pattern.step, axis, domain):
                 by_step = _step_variance(*_steps_across(tree, leaf, pattern.step, axis, domain))
                 variance = np.maximum(variance, by_step / _MAX_SHARE_VARIANCE)
+            # What adjoining leaves have in common is not seen in cells that lie apart. It is taken
+            # to be half of the eighth power of the overdispersion: large where records are on
+            # lines, small where spread.
             if pattern.apart:
                 variance = np.maximum(variance, APART_VARIANCE * overdispersion[leaf] ** 8)
             deviation[axis, leaf] = records * np.sqrt(variance)
@@ -439,19 +433,14 @@ class _Families:
 def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> CoordinateStep:
     """Estimate the step to which coordinates are rounded, or assume one.
 
-    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
-    taken to. The parts of a cell not much wider than the last decimal place hold different numbers
-    of values that a coordinate can have; counts follow these if coordinates are rounded to it.
+    share: (nodes,) float64, of its parent's records that each node has if they lie as is taken.
 
     P1. It is a matched filter. If coordinates are multiples of s, a child of a cell of n records
     has n g r beyond its share g, where 1 + r is the density of multiples of s in the child over
-    that in the cell. The deviations are regressed on n g r with the inverse of their variance as
-    weight, for each power of ten s. The slope is the share of the records that are rounded, and its
-    standard error is from the spread of the families' terms.
-
-    The step with the largest ratio of both is taken, if it is large, also where the families of a
-    column, or of a row, are one term: records on one line deviate together. Where no step is seen,
-    and most records lie in leaves of the smallest cell, the largest one that cells hide is assumed.
+    that in the cell: parts not much wider than s hold different numbers of them. The deviations are
+    regressed on n g r with the inverse of their variance as weight, for each power of ten s. The
+    slope is the share of the records that are rounded, its standard error by the spread of
+    families.
     """
     # Children of cells of which all children are measured.
     parents = np.flatnonzero(~tree.is_leaf)
@@ -491,6 +480,8 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     last = math.floor(math.log10(size.min()))
     for step in [10.0**power for power in range(first, last + 1)]:
         slope, ratio, by_column = _regress(families, step)
+        # The ratio has to be large also where the families of a column, or of a row, are one term:
+        # records on one line deviate together.
         # Of all steps that are seen, the clearest one.
         seen = ratio > strength and by_column > STEP_COLUMN_ERRORS
         if seen and SEEN_SHARES[0] < slope < SEEN_SHARES[1]:

@@ -1,8 +1,7 @@
 """Non-uniformity of points inside a cell, estimated from the noisy counts.
 
-A leaf that a query covers in part is taken to be uniform. How wrong that is, is seen one level up:
-the spread of measured parts around their shares of the cell, less the noise. The variance has one
-term per point, seen in small cells, and one per squared point, seen in large ones.
+How wrong a uniform leaf is, is seen one level up: the spread of measured parts around their shares,
+less the noise. The variance has a term per point, seen in small cells, and one per squared point.
 """
 
 from __future__ import annotations
@@ -125,11 +124,11 @@ def nonuniformity_variance(
 ) -> NDArray[np.float64]:
     """Variance n f (1 - f) (c + phi n) of the points in a part of a leaf, (n,), records squared.
 
-    count: negative ones count as none; fraction, area: covered shares of the points and of the
-    area; overdispersion phi: 0 for points at random, 1 for all or nothing; `cluster_size` is c. The
-    compiled walk compiles this for single numbers: arithmetic alone, and 0 where both shares are 0
-    or 1.
+    count: negative ones count as none; fraction, area: covered shares of points and area;
+    overdispersion phi: 0 for points at random, 1 for all or nothing; cluster_size: c.
     """
+    # The compiled walk compiles this for single numbers: arithmetic alone, 0 where both shares are
+    # 0 or 1.
     points = np.maximum(count, 0.0)
     return points * fraction * (1 - fraction) * (cluster_size + overdispersion * points)
 
@@ -187,29 +186,21 @@ def fit_dispersion(
 ) -> Dispersion:
     """Estimate the dispersion inside the leaves from families of siblings.
 
-    share: (nodes,) float64, of its parent's records that each node has if they lie as they are
-    taken to; by_lines: (nodes,) float64, what records along lines explain of S below, per squared
-    record of a node (`psd.estimation.lines.line_squares`).
+    share: (nodes,) float64, of its parent's records that each node has if they lie as is taken;
+    by_lines: (nodes,) float64, what lines explain of S (`psd.estimation.lines.line_squares`).
 
-    Let S be the sum of squared deviations of the children of a node of n records from their shares
-    g, less what the noise adds to it, and G the sum of g (1 - g). Then E S = G n (c + phi n). The
-    cluster size c is one for all families, phi one for each level; both are fitted by least
-    squares, with the inverse variance of S as weight and a normal prior of the cluster size. Then
-    phi of the leaves of a level is the ratio of sums over families on the levels just above it
-    (`overdispersion_of_leaves`): large cells determine it, as they determine the errors. But a
-    family counts for at most 3 % of the squares that are counted of its level, or for 1.5 times
-    their mean where that is more: one city would determine the error of all others.
-
-    Where families are divided along one axis, phi is fitted for each axis, and that of a leaf is
-    the larger one: a division along x tells nothing about y. The noise of n draws the cluster size
-    towards 1 where many cells are nearly empty; estimates without this bias were too large for
-    leaves, which have smaller clusters (docs/measured/coverage.md). A leaf of a single cell of the
-    lattice has phi 1: all of its records may be at one point.
+    Let S be the sum of squared deviations of the children of n records from their shares g, less
+    the noise, and G the sum of g (1 - g). Then E S = G n (c + phi n): the cluster size c is one for
+    all, by least squares with the inverse variance of S as weight and a normal prior, phi one for
+    each level, from the levels just above it (`overdispersion_of_leaves`).
     """
     moments = join_parts(
         Moments,
         [family_moments(tree, estimates, share, parents) for parents in family_batches(tree)],
     )
+    # The noise of n draws the cluster size towards 1 where many cells are nearly empty; estimates
+    # without this bias were too large for leaves, which have smaller clusters
+    # (docs/measured/coverage.md).
     cluster_size = _fit_cluster_size(moments, len(tree.levels))
     # What clusters and lines explain is taken from the squares before the rest is estimated.
     excess = moments.excess - cluster_size * moments.parts * moments.count
@@ -221,10 +212,13 @@ def fit_dispersion(
         parts = np.maximum(parts - lines, parts / 3)
     squares = parts * moments.square
     phi = np.zeros(levels)
+    # Large cells determine phi, as they determine the errors. A division along x tells nothing
+    # about y.
     # Families that are divided along x, then those along y; the larger value holds.
     for axis in (1, 2):
         divided = np.flatnonzero(moments.across & axis)
         level, of_families = moments.level[divided], squares[divided]
+        # One city would determine the error of all others.
         # Each family counts for a bounded part of the squares of its level that are counted, or for
         # not much more than the mean of all if there are few. In a few rounds: in the limit, few
         # cells with all records would count no more than the noise of the others.
@@ -238,6 +232,7 @@ def fit_dispersion(
         values = (weight * excess[divided], weight * of_families, np.ones(len(level)))
         of_levels = [sum_by(level, value, levels) for value in values]
         phi = np.maximum(phi, overdispersion_of_leaves(*of_levels))
+    # All records of a leaf of a single cell of the lattice may be at one point: phi is 1.
     single = (tree.boxes[:, 2:] - tree.boxes[:, :2] == 1).all(axis=1)
     return Dispersion(
         cluster_size=cluster_size, overdispersion=np.where(single, 1.0, phi[tree.level])

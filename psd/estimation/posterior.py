@@ -1,8 +1,7 @@
-"""Estimates under a prior for counts: never negative, and often zero.
+"""Estimates under a prior for counts: never negative, and often zero. Post-processing.
 
-Each cell carries a likelihood on a short grid of possible counts; cells are joined under a prior on
-how a count is divided, and the medians are handed down. Least squares would add up the noise of a
-hundred empty cells. Post-processing: noisy integers alone are read.
+Likelihoods of cells, on short grids of possible counts, are joined under a prior on how a count is
+divided; medians are handed down. Least squares would add up the noise of a hundred empty cells.
 """
 
 from __future__ import annotations
@@ -92,26 +91,21 @@ def posterior_counts(
     """Posterior medians of the counts, (n,), records, from the root down, which keeps its estimate.
 
     - `scale`, `empty`: as in `psd.estimation.least_squares.infer_counts`
-    - `reach`: the largest distance of a median from the division of the same count by least
-      squares, in standard deviations of that division
-    - `opened`: (m,) int64, nodes whose counts are divided, with the parent of each; by default all;
-      other counts are not a number
+    - `reach`: largest distance of a median from the division of the same count by least squares, in
+      standard deviations of that division
+    - `opened`: (m,) int64, nodes whose counts are divided, with their parents; by default all;
+      other counts are NaN
     - `top`: (t,) float64, of an earlier call for the nodes down to `halfway_level` of a tree of
-      more than `PART_NODES`; then only the subtrees below with opened nodes are looked at
+      more than `PART_NODES`; then only subtrees below with opened nodes are looked at
 
     P1. Not negative; the children of a node sum to it, to rounding.
 
     P2. A function of the release alone.
 
     A Polya tree [1]_ whose divisions in two have all on one side with probability 0.4 and else a
-    uniform share. Likelihoods go up by convolution (belief propagation) and take in the noise of
-    each node's own count; the median of each division, given the count of the node, goes down.
-    Families of three and four are divided in two repeatedly.
-
-    Where many cells hold one or two records, every median is a little too small, and these errors
-    add up. `reach` bounds them in every division by the noise of the one by least squares, which
-    has no such bias. Where neither part can be empty, the prior has nothing to tell and what
-    likelihoods have beyond least squares is the sum of such errors: there the bound is narrower.
+    uniform share, repeatedly for families of three and four. Likelihoods go up by convolution
+    (belief propagation) and take in the noise of each node's own count; medians of divisions, given
+    the count, go down.
 
     .. [1] Lavine. "Some Aspects of Polya Tree Distributions for Statistical Modelling." The Annals
        of Statistics 20(3), 1992.
@@ -124,6 +118,10 @@ def posterior_counts(
         first, children = tree.first_child[opened], tree.children[opened]
         count[first.repeat(children) + ranges(0 * opened, children)] = 0.0
     count[0] = max(float(estimates.signed[0]), 0.0)
+    # Where many cells hold one or two records, every median is a little too small, and these errors
+    # add up. `reach` bounds them in every division by the noise of the one by least squares, which
+    # has no such bias. Where neither part can be empty, the prior has nothing to tell and what
+    # likelihoods have beyond least squares is the sum of such errors: there the bound is narrower.
     linear = _Linear(mean=estimates.upward, variance=estimates.upward_variance)
     # Likelihoods of a whole large tree do not fit in memory: a top and parts below it.
     depth, parts = subtree_parts(tree, _MOST_KEPT if top is None else PART_NODES)
@@ -157,8 +155,7 @@ def posterior_counts_together(
 ) -> list[Floats]:
     """Compute the posterior medians of several small trees of one noise, below a common root.
 
-    P1. Those of `posterior_counts`, to the bit: a likelihood does not depend on those that it is
-    computed with. Equal ones of all trees are computed once.
+    P1. Those of `posterior_counts`, to the bit: no likelihood depends on those computed with it.
     """
     forest, place = _forest(trees)
 
@@ -322,13 +319,10 @@ def _median(values: Floats, weights: Floats) -> Floats:
 
 
 def subtree_parts(tree: Hierarchy, max_nodes: int) -> tuple[int, list[list[slice]]]:
-    """Divide a hierarchy at the depth at which top and largest part are smallest, to save memory.
-
-    Returns the level of the roots of the parts, 0 if it is one part, and the nodes of each, level
-    by level. A part has at most `max_nodes`, unless a single subtree has more.
-    """
+    """Divide a hierarchy: level of the roots of parts, 0 if it is one; nodes of each by level."""
     if len(tree) <= max_nodes:
         return 0, [list(tree.levels)]
+    # The depth is where top and largest part are smallest, to save memory.
     size = _subtree_sizes(tree)
     depth = _halfway(tree, size)
     roots = tree.levels[depth]

@@ -3,22 +3,12 @@
 A value is two counts of weights, A and B, that sum to the records N, see `psd.privacy.values`. The
 share p = A / N of a small cell is lost in the noise, so it is moved towards that of its family: a
 posterior mean under a normal prior whose spread is learnt from all cells of the level [1]_.
-Post-processing: noisy sums alone are read.
 
-A cell is expected to have a share q: that of its parent, with a part of the trend between the
-parent and its siblings, by ridge regression on the excesses of all cells down to the level. Without
-it, errors of neighbours have one sign where values have a trend, and add up in large areas.
-
-A cell has the excess E = A - q N. Its estimate (1 - q) A - q B does not depend on the noise of N.
-The prior: E is m N + d, with m of the family, about which nothing is known, and d of the variance q
-(1 - q) (w^2 N + b^2 N^2). No number in [0, 1] with the mean q has a variance above q (1 - q): w^2
-is the part of it that the records of one place have, b^2 that of places of one family. For w the
-prior falls to 0 at 1, which only values at both bounds reach. For b it is uniform from 0 to 1: it
-leaves a spread that the noise hides neither 0 nor large [2]_. The excesses of a family sum to 0.
-
-Inside a leaf nothing is seen. There w has the posterior of all levels, and b is uniform from 0 to
-that of the level above, level by level: places in a part differ no more than those of the whole. By
-the prior of estimates, unevenness of leaves that the noise hides was predicted 5 times too large.
+A cell of the expected share q has the excess E = A - q N. Its estimate (1 - q) A - q B does not
+depend on the noise of N. The prior: E is m N + d, with m of the family, about which nothing is
+known, and d of the variance q (1 - q) (w^2 N + b^2 N^2). No number in [0, 1] with the mean q has a
+variance above q (1 - q): w^2 is the part of it that records of one place have, b^2 that of places
+of one family. The excesses of a family sum to 0.
 
 .. [1] Fay, Herriot. "Estimates of Income for Small Places." Journal of the American Statistical
    Association 74(366), 1979.
@@ -39,6 +29,8 @@ LEAST_RECORDS = 2.0**-60
 
 # Deviations w and b that are tried, and the part of a prior that each stands for: uniform, and one
 # that falls to 0 at 1.
+# For w the prior falls to 0 at 1, which only values at both bounds reach. For b it is uniform from
+# 0 to 1: it leaves a spread that the noise hides neither 0 nor large [2]_.
 _TRIED = np.append(0.0, np.geomspace(1e-3, 1.0, 16))
 _BETWEEN_TRIED = np.concatenate([[0.0], (_TRIED[1:] + _TRIED[:-1]) / 2, [1.0]])
 _UNIFORM = np.diff(_BETWEEN_TRIED)
@@ -49,6 +41,9 @@ _WITHIN, _BETWEEN = (each.ravel() for each in np.meshgrid(_TRIED**2, _TRIED**2, 
 _PRIOR = np.log(np.outer(_FALLING, _UNIFORM).ravel())
 
 # Prior of b on a level, for each b of the level above: uniform up to it.
+# Inside a leaf nothing is seen: w has the posterior of all levels, and b is uniform up to that of
+# the level above, since places in a part differ no more than those of the whole. By the prior of
+# estimates, unevenness of leaves that the noise hides was predicted 5 times too large.
 _BELOW = np.tril(np.broadcast_to(_UNIFORM, (len(_TRIED), len(_TRIED))))
 _BELOW = _BELOW / _BELOW.sum(axis=1, keepdims=True)
 
@@ -76,10 +71,8 @@ def share_weights(
 
     records: with the variances of what is published; upper, lower: (n,) float64, each with `part`
     of these variances; centre: (2, n) float64, x and y of cells. The results have the covariance of
-    the weights given the records that the recursion of `psd.query.traversal` reads. The third is
-    the overdispersion of the upper weights that gives the variance of A - p N in a part f of a
-    cell: p (1 - p) f (1 - f) (w^2 N + b^2 N^2 / 2), of which the second term is exact in halves and
-    else too large.
+    the weights given the records, for `psd.query.traversal`; last, the overdispersion of the upper
+    ones.
 
     P1. Neither is negative, they sum to the records, and the children of a node sum to it, but for
     `LEAST_RECORDS`.
@@ -112,6 +105,9 @@ def share_weights(
         noise = np.maximum(_square(of_parent) * part * records.variance[level], _TINY)
         total = within[parent] * n + between[parent] * n**2
         total = noise + of_parent * (1 - of_parent) * total
+        # Ridge regression on the excesses of all cells down to the level. Without a part of the
+        # trend, errors of neighbours have one sign where values have a trend, and add up in large
+        # areas.
         seen += float((trend * n * excess / total).sum())
         known += float(((trend * n) ** 2 / total).sum())
         q = np.clip(of_parent + seen / known * trend, 0.0, 1.0)
@@ -176,6 +172,8 @@ def share_weights(
         )
         for each, each_signed in ((high, signed), (low, records.signed - signed))
     )
+    # It gives the variance of A - p N in a part f of a cell: p (1 - p) f (1 - f) (w^2 N + b^2 N^2 /
+    # 2), of which the second term is exact in halves and else too large.
     uneven = (1 - share) * (within + between * count / 2) / np.maximum(high, LEAST_RECORDS**2)
     return first, second, uneven
 

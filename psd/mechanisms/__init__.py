@@ -1,9 +1,8 @@
 """Exact integer mechanisms with randomness of the operating system, one file each. Private side.
 
-A file ``psd/mechanisms/<name>.py`` with a line ``mechanism = <class>`` defines a mechanism: a
-frozen value with the members of `psd.mechanisms.base.Mechanism`. The contract tests check each.
-The other files hold the samplers that the mechanisms use, and ``choice_laws.py`` what is in floats,
-by which no release draws.
+A file ``psd/mechanisms/<name>.py`` with a line ``mechanism = <class>`` defines one: a frozen value
+with the members of `psd.mechanisms.base.Mechanism`, which contract tests check. Other files hold
+samplers; ``choice_laws.py`` has what is in floats, by which no release draws.
 """
 
 from __future__ import annotations

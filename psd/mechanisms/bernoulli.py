@@ -18,16 +18,16 @@ _UNIT = Survival(1, 1, two_sided=False)
 def invert(words: NDArray[np.uint64], law: Law) -> NDArray[np.int64]:
     """Turn uniform 63-bit words into draws of a law, up to the length of its table.
 
-    words: (n,) uint64, uniform over [0, 2**63); returns (n,) int64. For a law with a geometric
-    excess it is the law of min(X, m), m the length of the table; a draw of m needs an independent
-    excess, see `psd.mechanisms.certified_thresholds.Survival`.
+    words: (n,) uint64, uniform over [0, 2**63); returns (n,) int64. With a geometric excess it is
+    the law of min(X, m), m the length of the table; a draw of m needs an independent excess, see
+    `psd.mechanisms.certified_thresholds.Survival`.
 
-    P1. The law is exact. Take a word W as the first 63 bits of a uniform real number R in [0, 1),
-    and let S_k = P(X >= k). By inversion [1]_ the number of k with R < S_k has the law. Let T_k be
-    the floor of 2**63 * S_k. If W < T_k then R < (W + 1) / 2**63 <= S_k; if W > T_k then R >= W /
-    2**63 >= (T_k + 1) / 2**63 > S_k. So only W = T_k leaves k undecided. Then more bits of R are
-    read until they differ from the expansion of S_k. If R < S_k, k + 1 may be undecided as well,
-    where entries are equal or the table has ended.
+    P1. The law is exact. Let W be the first 63 bits of a real R, uniform in [0, 1), S_k = P(X >= k)
+    and T_k the floor of 2**63 * S_k. By inversion [1]_ the number of k with R < S_k has the law. If
+    W < T_k then R < (W + 1) / 2**63 <= S_k; if W > T_k then R >= W / 2**63 >= (T_k + 1) / 2**63 >
+    S_k. So only W = T_k leaves k undecided. Then more bits of R are read until they differ from the
+    expansion of S_k. If R < S_k, k + 1 may be undecided as well, where entries are equal or the
+    table has ended.
 
     .. [1] L. Devroye, "Non-Uniform Random Variate Generation", Springer, 1986,
        doi:10.1007/978-1-4613-8643-8, section III.2 (inversion) and chapter XV (random bits).
@@ -83,12 +83,11 @@ def bernoulli_exp(
     P3. No two inputs are multiplied, so no fraction of 64-bit integers overflows.
 
     Algorithm 1 of [1]_. Write x = integer + rest with rest in [0, 1). The coin is true if a run of
-    coins of probability exp(-1) reaches the length `integer` and a coin of probability exp(-rest)
-    is true. The length of the run is a geometric variable with P(V >= k) = exp(-k), drawn at once.
-    For the rest, flip coins of probability rest / k, k = 1, 2, ..., up to the first that is false,
-    which has number K. Since P(K > k) = rest**k / k!, P(K is odd) is the sum of (-rest)**k / k!,
-    which is exp(-rest). A coin of probability rest / k is true if a coin of probability rest and
-    one of probability 1 / k are both true.
+    coins of probability exp(-1) reaches the length `integer`, a geometric variable with P(V >= k) =
+    exp(-k), drawn at once, and a coin of probability exp(-rest) is true. For that, flip coins of
+    probability rest / k, k = 1, 2, ..., up to the first that is false, of number K. Since P(K > k)
+    = rest**k / k!, P(K is odd) is the sum of (-rest)**k / k!, which is exp(-rest). A coin of
+    probability rest / k is true if coins of probability rest and 1 / k both are.
 
     .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020, arXiv:2004.00010, section 5.1, Algorithm 1.
@@ -178,11 +177,10 @@ def geometric_each(numerators: Integers, denominators: Integers) -> Integers:
 
     numerators, denominators: (n,) int64, positive, public; returns (n,) int64, below 2**62.
 
-    P4. The law is exact. From Algorithm 2 of [1]_. For the scale t / s, let U be uniform over [0,
-    t) and accepted with probability exp(-U / t), and let P(V >= k) = exp(-k). Then P(U + t V = x)
-    is proportional to exp(-x / t) for every x >= 0, so that P(U + t V >= x) = exp(-x / t), and G =
-    floor((U + t V) / s) has P(G >= k) = P(U + t V >= k s) = exp(-k s / t). The fraction need not be
-    in lowest terms.
+    P4. The law is exact, in lowest terms or not. From Algorithm 2 of [1]_. For the scale t / s, let
+    U be uniform over [0, t) and accepted with probability exp(-U / t), and P(V >= k) = exp(-k).
+    Then P(U + t V = x) is proportional to exp(-x / t) for every x >= 0, so P(U + t V >= x) = exp(-x
+    / t), and G = floor((U + t V) / s) has P(G >= k) = P(U + t V >= k s) = exp(-k s / t).
 
     .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy",
        NeurIPS 2020, arXiv:2004.00010, section 5.2, Algorithm 2.

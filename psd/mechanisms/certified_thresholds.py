@@ -26,11 +26,10 @@ def exp_enclosure(numerator: int, denominator: int, bits: int) -> tuple[int, int
 
     P1. low <= 2**bits * exp(-numerator / denominator) <= high. Let y = numerator / denominator /
     2**h <= 1/2. The loop sums t_0 = 2**bits and t_j = floor(t_(j-1) * y / j) up to the last
-    positive term, J terms in all. The error of a term, e_j = 2**bits * y**j / j! - t_j, obeys e_0 =
-    0 and e_j < e_(j-1) * y / j + 1, hence 0 <= e_j < 2. The omitted terms start below 2 and each is
-    at most half of the one before, so their sum is less than 4. Thus ``total <= 2**bits * exp(y) <
-    total + 2 * J + 2``. The reciprocal and the h squarings that lead back to exp(-numerator /
-    denominator) round down at the low end and up at the high.
+    positive term, J terms. The error of a term, e_j = 2**bits * y**j / j! - t_j, obeys e_0 = 0 and
+    e_j < e_(j-1) * y / j + 1, so 0 <= e_j < 2. The omitted terms start below 2, each at most half
+    of the one before: their sum is below 4. Thus ``total <= 2**bits * exp(y) < total + 2 * J + 2``.
+    The reciprocal and the h squarings back to exp(-numerator / denominator) round outward.
     """
     if numerator >= bits * denominator:
         return 0, 1  # exp(-x) < 2**-x
@@ -116,9 +115,8 @@ def thresholds(law: Law) -> NDArray[np.uint64]:
     """Tabulate the floors of 2**63 * P(X >= k), k = 1, 2, ..., ascending, (m,) uint64, read-only.
 
     Entry m - k is the floor for k; the scale, or sigma, is at most `MAX_TABLE_SCALE`. With a
-    geometric excess, the table ends with the first probability below 2**-12, and the excess is
-    drawn beyond; it has at most 9 * scale + 2 entries. Others end with their first 0; entries near
-    it may be equal.
+    geometric excess, which is drawn beyond, it ends with the first probability below 2**-12, after
+    at most 9 * scale + 2 entries. Others end with their first 0; entries near it may be equal.
 
     P3. Entries for a geometric excess are distinct: consecutive probabilities differ by a factor q
     <= exp(-2**-12), and all but the last are above 2**-12, so they lie 2**38 apart.
@@ -139,8 +137,7 @@ _MORE_BITS = 32  # sums of thousands of terms are known less closely than one te
 class GaussianSurvival:
     """The probabilities P(|X| >= k), k >= 1, where P(X = x) is proportional to exp(-x^2 / (2 s)).
 
-    The excess over each value has a law of its own, so the table goes on until the probabilities
-    are below 2**-63, and more bits decide a word that ties with an entry.
+    The excess over each value has a law of its own, so tables go on to probabilities below 2**-63.
     """
 
     numerator: int  # s is numerator / denominator, positive, of any size

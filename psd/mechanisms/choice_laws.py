@@ -1,7 +1,7 @@
 """Laws of private choices, of a list and of maps, and draws by floats: for audits and tests.
 
-They decide no draw of a release. With scores of true data, results are PRIVATE. A map cuts the bins
-0 to n - 1 of a public layout into zones of consecutive bins.
+They decide no draw of a release. With scores of true data, results are PRIVATE. A map cuts bins 0
+to n - 1 of a public layout into zones.
 """
 
 from __future__ import annotations

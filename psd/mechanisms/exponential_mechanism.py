@@ -133,17 +133,14 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
 
     P3. Only integers decide an outcome; every candidate of a group has a positive probability.
 
-    Privacy: a score that is cut at a fixed depth below the best keeps its sensitivity, since the
-    maximum of two functions that change by at most s changes by at most s. So this is the
-    exponential mechanism of a score of the same sensitivity [1]_. A rate that is rounded down only
-    reduces the loss.
+    Privacy: a score cut at a fixed depth below the best keeps its sensitivity, since the maximum of
+    two functions that change by at most s changes by at most s. So this is the exponential
+    mechanism of a score of the same sensitivity [1]_. A rate rounded down only reduces the loss.
 
     Law: write a * gap = t + r with an integer t and r in [0, 1). A candidate is proposed with the
     integer weight w(t), at least 2**b exp(-t), and accepted with probability 2**b exp(-t) / w(t) *
     exp(-r): the product is 2**b exp(-a gap). The first factor is a coin of certified thresholds
-    (`_coin_floor`), the second is a coin of `bernoulli_exp`. A proposal is accepted with a
-    probability of at least about exp(-1) in groups of up to 2**30 candidates, and 2**-10 in one of
-    2**36.
+    (`_coin_floor`), the second a coin of `bernoulli_exp`.
 
     .. [1] McSherry, Talwar. "Mechanism Design via Differential Privacy." FOCS 2007, theorem 6.
     """
@@ -158,6 +155,8 @@ def exponential(candidates: Candidates, epsilon: Integers, sensitivity: Integers
     stops = np.append(starts[1:], len(total))
     chosen = np.empty(len(starts), np.int64)
     pending = np.arange(len(starts))
+    # A proposal is accepted with a probability of at least about exp(-1) in groups of up to 2**30
+    # candidates, and 2**-10 in one of 2**36.
     # Each round proposes a candidate for every group that has none yet.
     while pending.size:
         index, offset = _proposed(total, before, starts[pending], stops[pending])

@@ -32,12 +32,11 @@ _LOW = (1 << _HALF) - 1
 class ExponentialTable:
     """Integers w with w <= 2**bits exp(-rate gap) < w + error, for gaps 0, 1, 2, ...
 
-    P1. The enclosure holds. The i-th table has the weights of j 2**(10 i), j below 1,024, so that a
+    P1. The enclosure holds. The i-th table has the weights of j 2**(10 i), j below 1,024, so a
     weight is the product of one entry of each. Let a <= A < a + e and b <= B < b + f with A and B
     at most 2**bits. Then floor(a b / 2**bits) <= A B / 2**bits < a b / 2**bits + e + f + e f /
-    2**bits, which is less than the floor plus e + f + 2, since e f is below 2**bits. Gaps that the
-    tables do not cover have a weight below exp(-bits) 2**bits, which is below 1: it lies between 0
-    and the error.
+    2**bits, which is below the floor plus e + f + 2, since e f is below 2**bits. Gaps beyond the
+    tables have a weight below exp(-bits) 2**bits, which is below 1: between 0 and the error.
     """
 
     def __init__(self, numerator: int, denominator: int, bits: int) -> None:
@@ -121,12 +120,11 @@ _WORD_BITS = 64
 def draw_branch(enclosures: Callable[[int], Enclosures]) -> int:
     """Draw a branch with probability proportional to its weight, exactly; return its number.
 
-    P2. The law is exact: by inversion of one uniform real number U in 0 to 1, of which only the
-    first bits are drawn: branch c is the one with F(c - 1) <= U < F(c), F(c) being the share of the
-    branches up to c. The shares lie between fractions that follow from the enclosures: with sums l
-    and h of the lower and upper ends up to c, and l' and h' of those behind it, l / (l + h') <=
-    F(c) <= h / (h + l'). The branch is decided if these fractions leave no doubt for all U with the
-    bits so far. If they do not, the precision is doubled and as many bits are drawn. Every weight
+    P2. The law is exact, by inversion of one uniform real U in 0 to 1, of which only the first bits
+    are drawn: branch c is the one with F(c - 1) <= U < F(c), F(c) being the share of the branches
+    up to c. With sums l and h of the lower and upper ends up to c, and l' and h' of those behind
+    it, l / (l + h') <= F(c) <= h / (h + l'). The branch is decided if these leave no doubt for all
+    U with the bits so far; else the precision is doubled and as many bits are drawn. Every weight
     is above 0 and never taken for 0, and enclosures at a higher precision are closer in relation to
     the sum of all, so the loop ends.
     """

@@ -1,8 +1,5 @@
 """Exact discrete Gaussian noise: P(X = x) proportional to exp(-x^2 / (2 s)), s rational.
 
-Of one law, a table of certified thresholds is inverted; rejection [1]_ serves a large sigma and
-many variances.
-
 .. [1] C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS
    2020, arXiv:2004.00010, theorem 4 and section 5.3.
 """
@@ -102,14 +99,14 @@ def discrete_gaussian(numerator: int, denominator: int, size: int) -> Integers:
 
     P4. Only integers decide an outcome, and every random bit comes from `os.urandom`.
 
-    Up to sigma = 2**12, one word of 64 bits gives one draw: 63 bits decide the magnitude by
-    inversion, see `psd.mechanisms.bernoulli.invert`, and the last bit decides the sign. For a
-    larger sigma, and if the table would be too long for the number of draws, Algorithm 3 of [1]_ is
-    used: a draw Y of discrete Laplace noise of scale t = floor(sigma) + 1 is kept with probability
+    By table, 63 bits of a word of 64 decide the magnitude by inversion, see
+    `psd.mechanisms.bernoulli.invert`, and the last bit decides the sign. Else, by Algorithm 3 of
+    [1]_, a draw Y of discrete Laplace noise of scale t = floor(sigma) + 1 is kept with probability
     exp(-(|Y| - s / t)^2 / (2 s)). The product with exp(-|Y| / t) is exp(-Y^2 / (2 s)) up to a
     constant.
     """
     numerator, denominator = _lowest_terms(numerator, denominator)
+    # Tables serve sigma up to 2**12, rejection a larger one.
     # A table has about 10 sigma entries, and must not be long for the draws.
     longest = min(10 * MAX_TABLE_SCALE, max(size, _SMALL_TABLE))
     has_table = 100 * numerator <= longest**2 * denominator

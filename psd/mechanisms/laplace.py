@@ -110,12 +110,11 @@ def discrete_laplace(numerator: int, denominator: int, size: int) -> Integers:
 
     P4. Only integers decide an outcome, and every random bit comes from `os.urandom`.
 
-    One word of 64 bits gives one draw. 63 bits decide the magnitude M by inversion, see
-    `psd.mechanisms.bernoulli.invert`. The last bit, which is independent of them, decides the sign.
-    The magnitude has P(M >= k) = 2 q**k / (1 + q) for k >= 1, and so P(M = 0) = (1 - q) / (1 + q)
-    and P(M = k) = 2 q**k (1 - q) / (1 + q). The sign halves the latter and does not change zero,
-    which gives the law stated above. For scales above 2**12, and if the table would be too long for
-    the number of draws, they are those of `discrete_laplace_each`, which have the same law.
+    Of a word of 64 bits, 63 decide the magnitude M by inversion, see
+    `psd.mechanisms.bernoulli.invert`; the last, independent of them, decides the sign. P(M >= k) =
+    2 q**k / (1 + q) for k >= 1, so P(M = 0) = (1 - q) / (1 + q) and P(M = k) = 2 q**k (1 - q) / (1
+    + q). The sign halves the latter and does not change zero, which gives the law. Where a table
+    would be too long, draws are those of `discrete_laplace_each`, which have the same law.
     """
     numerator, denominator = operator.index(numerator), operator.index(denominator)
     if numerator < 1 or denominator < 1:
@@ -149,13 +148,12 @@ def discrete_laplace_each(numerators: Integers, denominators: Integers) -> Integ
 
     P6. No product wraps: a product that does not fit into int64 is computed in Python integers.
 
-    Algorithm 2 of [2]_ repeats only those that are not accepted. The magnitude is geometric, see
-    `psd.mechanisms.bernoulli.geometric_each`. A fair sign makes it two-sided. A zero with a
-    negative sign is rejected and drawn again, so zero is not counted twice: P(X = x) is
-    proportional to q**abs(x) / 2 for every x, zero included. If equal scales form long runs, or
-    there are few in any order, each is drawn by `discrete_laplace`. The order is a function of the
-    scales, which are public, and each draw has the law of its own scale and is independent of the
-    others.
+    Algorithm 2 of [2]_ repeats only those not accepted. The magnitude is geometric, see
+    `psd.mechanisms.bernoulli.geometric_each`; a fair sign makes it two-sided. A zero with a
+    negative sign is drawn again, so zero is not counted twice: P(X = x) is proportional to
+    q**abs(x) / 2 for every x. Long runs of equal scales, in their order or sorted, are drawn by
+    `discrete_laplace`. The order is a function of the scales, which are public, and each draw has
+    the law of its own scale and is independent of the others.
     """
     numerators, denominators = checked_pair(numerators, denominators, least_numerator=1)
     noise = np.empty(numerators.size, dtype=np.int64)

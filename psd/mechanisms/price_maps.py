@@ -215,8 +215,7 @@ class MapWeights:
 
     P3. Sums are known to about 2**-precision of themselves. A zone's sum over prices, relative to
     its best price, is at least 1. So is that of maps, relative to the best map, and it is at most
-    the number of maps, n. Weights exp(-rate gap) that maps are multiplied by have precision +
-    bits(n) bits.
+    their number n. Weights exp(-rate gap) that multiply maps have precision + bits(n) bits.
     """
 
     def __init__(

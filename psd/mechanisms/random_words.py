@@ -55,13 +55,11 @@ def bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
 
 
 def uniform_below(bounds: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draw one uniform integer below each bound.
-
-    bounds: (n,) uint64 or int64, each from 1 to 2**63; returns (n,) int64.
+    """Draw one uniform integer, (n,) int64, below each bound, (n,), from 1 to 2**63.
 
     P1. The law is exact. A word w with remainder r lies in the block [w - r, w - r + b). Blocks
     have b words each, so the remainder is uniform given that w lies in a block that ends within the
-    2**64 words. Words past the last such block, which are fewer than b, are drawn again.
+    2**64 words. Words past the last such block, fewer than b, are drawn again.
     """
     limits = bounds.astype(np.uint64)  # a negative bound wraps above 2**63, and is refused
     if limits.size and not 1 <= int(limits.min()) <= int(limits.max()) <= MAX_BOUND:

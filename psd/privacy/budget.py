@@ -1,8 +1,7 @@
 """The budget of one release: every draw is paid from it before it is made.
 
-What is spent beside the counts of the method is stated under the names of `STATEMENTS`, and no
-other. Losses are divided in integers: shares are rounded down and the last level has the remainder,
-so that the shares of a path sum to exactly the total.
+What is spent beside the counts of the method is stated under the names of `STATEMENTS` only. Shares
+of losses are integers, rounded down, the last with the remainder: a path sums to exactly the total.
 """
 
 from __future__ import annotations
@@ -333,12 +332,12 @@ def uniform_shares(total: int, levels: int) -> tuple[int, ...]:
 def geometric_shares(total: int, levels: int, *, fanout: int = 4) -> tuple[int, ...]:
     """Share a loss so that each level gets cbrt(fanout / 2) times the level above.
 
-    With fan-out 4 the ratio 2^(1/3) is the optimum for rectangles, which touch about twice as many
-    maximal nodes on each level down [1]_; with fan-out 2 two binary levels make one such step.
-
     .. [1] Cormode, Procopiuc, Srivastava, Shen, Yu. "Differentially Private Spatial
        Decompositions." ICDE 2012, section 4.2. https://doi.org/10.1109/ICDE.2012.16
     """
+    # With fan-out 4 the ratio 2^(1/3) is the optimum for rectangles, which touch about twice as
+    # many maximal nodes on each level down [1]_; with fan-out 2 two binary levels make one such
+    # step.
     doublings = Fraction(1) if fanout == 4 else Fraction(1, 2)
     return weighted_shares(total, [_cube_root_power(level * doublings) for level in range(levels)])
 

@@ -1,10 +1,8 @@
 """What a charge costs: pure epsilon, or rho of zero-concentrated privacy with (epsilon, delta).
 
-Epsilon is a whole number of 1e-9 from decimal text, rho one of 1e-12. Floats cannot represent a
-budget: 0.1 + 0.2 > 0.3 would refuse a valid charge, and 1.0 + 1e-17 == 1.0 would spend without a
-charge. Others move integers of one measure; only `LossMeasure` says what they are worth. Delta is
-the probability with which the bound that epsilon gives may fail, an exact fraction. It has to be
-far below one over the number of users, so numbers from 1e-3 on are refused.
+Epsilon is a whole number of 1e-9 from decimal text, rho one of 1e-12: with floats, 0.1 + 0.2 > 0.3
+would refuse a valid charge, and 1.0 + 1e-17 == 1.0 would spend without one. Others move integers of
+one measure; only `LossMeasure` says what they are worth.
 """
 
 from __future__ import annotations
@@ -37,6 +35,8 @@ __all__ = [
     "parse_epsilon",
 ]
 
+# Delta is the probability with which the bound that epsilon gives may fail. It has to be far below
+# one over the number of users, so numbers from 1e-3 on are refused.
 MAX_DELTA = Fraction(1, 1_000)
 LEAST_DELTA = Fraction(1, 10**300)
 _DIGITS = 15  # a float keeps every decimal number of 15 digits

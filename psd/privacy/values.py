@@ -1,9 +1,9 @@
 """Values: numbers of records, such as fares, whose sums and means a release has. Public.
 
-A value in public bounds is two whole weights, m towards the upper bound and M - m towards the lower
-one, that together are one record. With A the sum of m over the records of a cell and B that of M -
-m, the cell has N = (A + B) / M records, the sum of their values is (upper A + lower B) / M, and
-their mean lower + (upper - lower) A / (A + B). `psd.curator.curator.Curator.count` has their cost.
+A value in public bounds is two whole weights, m towards the upper and M - m towards the lower one,
+that together are one record. With A and B the sums of both over a cell, it has N = (A + B) / M
+records, the sum of their values is (upper A + lower B) / M, and their mean lower + (upper - lower)
+A / (A + B). `psd.curator.curator.Curator.count` has their cost.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The answer table: estimates, both errors, intervals, and how reliable they are.
 
-The terms of intervals are derived; the constants were chosen on public data sets, with their
-coverage in docs/measured/data/calibration.csv. Limits of the classes are arguments, since those of
-statistics offices differ: 16.5 and 33.3 % (Statistics Canada), or 12 and 30 or 40 %.
+Constants were chosen on public data sets (coverage: docs/measured/data/calibration.csv).
 
 .. [1] Cornish, Fisher. "Moments and Cumulants in the Specification of Distributions." Revue de
    l'Institut International de Statistique 5(4), 1938.
@@ -98,6 +96,8 @@ class Reliability:
 
 def reliability_limits(threshold: Threshold) -> Limits:
     """Largest relative errors of good and reliable estimates: a pair, or 0.12 and a threshold."""
+    # Limits are arguments, since those of statistics offices differ: 16.5 and 33.3 % (Statistics
+    # Canada), or 12 and 30 or 40 %.
     numbers = threshold if isinstance(threshold, tuple | list) else (threshold,)
     if len(numbers) not in (1, 2):
         raise ParameterError(f"threshold must be one or two relative errors, got {len(numbers)}")
@@ -220,16 +220,8 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
 
     P2. A larger confidence gives an interval that contains the smaller one's.
 
-    P3. The upper end is not above what the cells that the query touches may hold, beside the error
-    of the answer from the noise: the answer, what these cells may hold outside the query, and z
-    standard deviations of the noise.
-
-    The variance of an answer x is the spread of the published counts, what post-processing moved
-    beyond chance (the squared difference from the signed answer, less the difference of the
-    variances [2]_), and the non-uniformity V. The upper end adds the term of the third cumulant
-    [1]_, 2 V^2 / x, of a gamma distribution of the mean x and variance V: small parts of large
-    leaves may hold far more than their shares. Such errors are rare and large, so the term is six
-    times as large at 95 % and above.
+    P3. The upper end is not above what the cells that the query touches may hold, beside the noise:
+    the answer, what these cells may hold outside the query, and z standard deviations of the noise.
     """
     z = two_sided_quantile(confidence)
     estimate = np.maximum(totals.estimate, 0.0)
@@ -239,7 +231,13 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
     # Outside a boundary counts are exactly 0.
     unknown = (totals.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)
     rounding = np.where(unknown, ROUNDING_VARIANCE, _TINY)
+    # The spread of the published counts, what post-processing moved beyond chance (the squared
+    # difference from the signed answer, less the difference of the variances [2]_), and the
+    # non-uniformity V.
     variance = moved + uneven + rounding
+    # The upper end adds the term of the third cumulant [1]_, 2 V^2 / x, of a gamma distribution of
+    # the mean x and variance V: small parts of large leaves may hold far more than their shares.
+    # Such errors are rare and large, so the term is six times as large at 95 % and above.
     # Factor of the term in the third cumulant, and part of the variance that is restored.
     square = max(z**2 - 1, 0.0)
     tail = square / SKEW_DIVISOR * min(square / (TAIL_SQUARE - 1), 1.0)

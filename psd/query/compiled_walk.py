@@ -37,8 +37,8 @@ _FRAME = 5
 class BoxLists(NamedTuple):
     """Lists of boxes in flat arrays, cheaper to cut than tables; `other` is of published counts.
 
-    Sums along the sides and edges of values are of the first list alone. Work space: how an answer
-    grows with the estimate of a cell, and covered shares of the area of a child and of the points.
+    Sums along sides and edges are of the first list alone. Work space: how an answer grows with the
+    estimate of a cell, and covered shares of area and points of a child.
     """
 
     west: Floats
@@ -179,9 +179,9 @@ def _cut_deviation(deviation: float, column: float, share: float, size: float) -
 def _add_cuts(leaf: Any, of_x: Any, of_y: Any, listed: Any, boxes: Any, sums: Any) -> None:
     """Add the deviations of a leaf along the sides of the boxes; see `psd.query.lines`.
 
-    The leaf: start and size, deviation of a cut and records of a column or row, by axis. The list:
-    its entries that cut the leaf, their shares of its records, and the sides. Boxes have the
-    numbers of the first list.
+    leaf: start and size by axis; of_x, of_y: deviation of a cut and records of a column or row;
+    listed: entries that cut the leaf, their shares of its records, sides. Boxes are those of the
+    first list.
     """
     (left, wide), (bottom, tall) = leaf
     right, top = left + wide, bottom + tall

@@ -1,6 +1,6 @@
 """Constants of the answers that were chosen by hand on public data sets, and where each is from.
 
-Where a comment does not name one of these commands, ``--data FOLDER``, no command is kept.
+Where a comment names neither of these, ``--data FOLDER``, no command is kept.
 
 - calibration: ``python lab/calibration.py --runs 5``
 - coverage: ``python lab/coverage_matrix.py``

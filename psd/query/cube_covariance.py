@@ -1,8 +1,8 @@
 """Joint answers of a cube: the covariance of areas in windows of time.
 
-By the noise, answers are sums of innovations of both layers, so their covariance is a product of
-coefficients, as in `psd.query.joint`. By uneven cells, it has the parts of `psd.query.cubes`: what
-two answers have in common in a leaf, a box or the plane has one error in both.
+By the noise, it is a product of coefficients of innovations of both layers, as in
+`psd.query.joint`. By uneven cells, it has the parts of `psd.query.cubes`: what two answers have in
+common in a leaf, a box or the plane has one error in both.
 """
 
 from __future__ import annotations
@@ -181,10 +181,7 @@ def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovaria
 
 
 def _sum_of_cubes(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovariance:
-    """As `cube_covariance`, by the plane alone or by cubes of categories, as `cube_totals` has it.
-
-    The errors of these cubes are independent; those of the plane are taken to be so.
-    """
+    """As `cube_covariance`, by the plane or by cubes of categories, as in `cube_totals`."""
     size, answers = len(areas), len(areas) * len(windows)
     noise, uneven = np.zeros((2, answers, answers))
     own, is_whole = areas.overlaps(fit.own_plane), is_of_plane(fit, windows)
@@ -196,6 +193,7 @@ def _sum_of_cubes(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovarianc
             (uneven, nonuniformity_covariance(fit.own_plane, own)),
         ):
             of_all[np.ix_(whole, whole)] = np.tile(of_plane, times)
+    # The errors of these cubes are independent; those of the plane are taken to be so.
     for label, number, asked in cubes_asked(fit, windows):
         found = cube_covariance(fit if label < 0 else fit.parts[label], areas, asked)
         at = (number[:, None] * size + np.arange(size)).ravel()

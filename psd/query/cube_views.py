@@ -1,7 +1,4 @@
-"""A cube in a window of time, as cells of its plane: for tables, pictures, exports and points.
-
-Post-processing: a function of the release alone, which costs no epsilon.
-"""
+"""A cube in a window of time, as cells of its plane: for tables, pictures, exports and points."""
 
 from __future__ import annotations
 
@@ -66,10 +63,7 @@ def every_node(tree: RegionTree) -> NamedAreas:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowCounts(Mapping[str, QueryIndex]):
-    """Counts of the cells of a cube in windows by their names, made when they are asked for.
-
-    Nothing is kept of them. They have no errors, and take a hundredth of the time.
-    """
+    """Counts of the cells of a cube in windows by their names, made when they are asked for."""
 
     cube: CubeIndex
     windows: Mapping[str, TimeWindow]
@@ -85,6 +79,7 @@ class WindowCounts(Mapping[str, QueryIndex]):
         count, signed = window_counts(cube, window.numbers)
         estimates = replace(cube.plane.estimates, count=count, signed=signed)
         made = {"estimates": estimates, "published_covariance": estimates}
+        # Without errors it takes a hundredth of the time; nothing is kept.
         return _index_of(cube, Fit(**_facts(cube, window_record(cube.record, window)) | made))
 
 

@@ -1,17 +1,13 @@
 """Answers of a cube: areas in windows of time and categories.
 
-An answer takes of each leaf of the joint layer the part of its records that lies in the area and in
-the window: the share of the area in the mass of the plane in the leaf's box, times the shares of
-the window in the leaf's slices and in its categories.
+An answer takes of each leaf of the joint layer the share of the area in the mass of the plane in
+the leaf's box, times the shares of the window in the leaf's slices and categories. Records of all
+categories in all time are an answer of the plane; categories by themselves are cubes that add up.
 
-Its errors have five parts. By the noise: that of the joint layer, exactly, and that of the plane,
+The error has five parts. By the noise: that of the joint layer, exactly, and that of the plane,
 whose shares are wrong in all slices alike. By uneven cells: records of the window lie elsewhere
 than those of all time; they are uneven in time inside a leaf, in each by itself and in all alike,
-as places share their hours; and records lie elsewhere in the leaves of the plane than its density
-says.
-
-Records of all categories in all time are an answer of the plane. If a layer has each category by
-itself, an answer about several is the sum of those of a cube over time for each.
+as places share their hours; and records lie elsewhere in leaves of the plane than its density says.
 """
 
 from __future__ import annotations
@@ -463,12 +459,7 @@ def _place_spread(
 ) -> Floats:
     """Variance of the places of records in boxes, over s (1 - s) of a part s; see `CubeBatch`.
 
-    of_labels: pair and window, numbered pair by pair, category and records, (n,) each, of which
-    `in_cut` has the sums.
-
-    Records of a window lie elsewhere than those of all time. A place that has too many in a box has
-    too many in the smaller boxes inside as well, which other slices have: the deviations of boxes
-    inside each other add up, and the variances of boxes beside each other.
+    of_labels: pair and window, pair by pair, category and records, (n,) each; in_cut: their sums.
     """
     levels = parts.traversal.levels
     node = np.concatenate([level.node for level in levels])
@@ -483,6 +474,9 @@ def _place_spread(
     phi = fit.overdispersions(windows.widths[window], node[filled], label) * (1 - part) ** 2
     alone = sum_by(cell, phi * records**2, in_cut.size).reshape(in_cut.shape)
     variance = alone * (parts.share * (1 - parts.share))[:, None]
+    # A place that has too many in a box has too many in the smaller boxes inside as well, which
+    # other slices have: the deviations of boxes inside each other add up, and the variances of
+    # boxes beside each other.
     stop, inner = len(node), None
     for number in reversed(range(len(levels))):
         rows = slice(stop - len(levels[number].node), stop)
@@ -505,10 +499,10 @@ def _place_weights(fit: CubeFit, parts: PlaneParts, in_cut: Floats) -> list[Floa
     in_cut: as in `CubeBatch`; returns (pairs, windows) float64 of each level, 0 of opened nodes.
 
     P2. The part of a leaf that lies in an area is M(A) / M, the mass of the plane in both and in
-    the leaf's box. Its derivative by the mass of a node is (a - M(A) / M) / M, a being the covered
-    part of the node. So a node has the weight sum of X (a - M(A) / M) / M over the boxes around it
-    that the area cuts, X being the records of their leaves; the variance of the weighted sum
-    follows from the covariance of the plane.
+    the leaf's box. Its derivative by the mass of a node of which a is covered is (a - M(A) / M) /
+    M. So a node has the weight sum of X (a - M(A) / M) / M over the boxes around it that the area
+    cuts, X being the records of their leaves; the variance of the sum follows from the covariance
+    of the plane.
     """
     mass = np.maximum(fit.plane.estimates.count, 0.0)
     variance = fit.plane.noise_covariance.variance
@@ -530,11 +524,8 @@ def _place_weights(fit: CubeFit, parts: PlaneParts, in_cut: Floats) -> list[Floa
 
 
 def _weighted_variance(traversal: Traversal, weights: list[Floats], estimates: Estimates) -> Floats:
-    """Variance of weighted sums of the nodes that a traversal does not open.
-
-    weights: (pairs, windows) float64 of each level; returns (queries, windows) float64. The
-    recursion is that of `psd.query.traversal.perturbation_variance`.
-    """
+    """Variance of sums of nodes not opened, (queries, windows); weights: (pairs, windows) each."""
+    # The recursion is that of `psd.query.traversal.perturbation_variance`.
     slope: Floats = np.zeros((0, 1))
     rest = slope
     below: TraversalLevel | None = None

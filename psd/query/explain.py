@@ -71,9 +71,8 @@ class Explanation:
 def explain_windows(fit: CubeFit, areas: Areas, windows: Windows) -> list[Explanation]:
     """One explanation for each area in each window of a cube, windows one after another.
 
-    ``inside`` has the cells of the layer over space and time, ``cut`` its leaves in part, with
-    ``in_window``, the share of its cells in the window. ``remedies`` leave out one of the five
-    parts of the error of `psd.query.cubes`.
+    ``inside`` has cells of the joint layer, ``cut`` its leaves in part, with ``in_window``, the
+    share of cells in the window; ``remedies`` leave out one part of the error of `psd.query.cubes`.
     """
     if fit.parts or is_of_plane(fit, windows).any():
         return _explain_cubes(fit, areas, windows)
@@ -217,10 +216,7 @@ def explain_answer(
 ) -> Explanation:
     """Compute the sources of the error of an answer, from the covered fractions of cells.
 
-    A box is (1, 4) float64, lattice units; `sides` are those of a polygon. More epsilon: the same
-    cells, every count measured with a multiple of its epsilon. Finer cells: each leaf that is cut
-    is quartered, its epsilon goes to the quarters, and points are as uneven in them, along the same
-    lines. A local release has neither remedy.
+    box: (1, 4) float64, lattice units; sides: those of a polygon.
     """
     traversal = traverse(fit.tree, 1, fraction_of(fit))
     totals = query_totals(fit, traversal, box, sides)
@@ -240,6 +236,8 @@ def explain_answer(
                 _variance_within(plain, fit, fit.estimates.count, again),
                 uneven,
             )
+    # Each leaf that is cut is quartered, its epsilon goes to the quarters, and points are as uneven
+    # in them, along the same lines.
     if finer is not None:
         changes["cells half as wide at its edge"] = finer
     node = np.concatenate([level.node[level.area == 1] for level in traversal.levels])
@@ -320,10 +318,8 @@ def _without_outside(fit: Fit, tree: Tree) -> Tree:
 
 
 def refine_leaves(tree: Tree, leaves: Integers) -> tuple[Tree, Integers]:
-    """Quarter leaves of two lattice cells a side or more; quarters get their epsilon.
-
-    Also returns (n + 4 m,) int64, the node of the given tree that each node is, or is in.
-    """
+    """Quarter leaves (m,) of two lattice cells a side or more; and old node of each, (n + 4 m,)."""
+    # Quarters get the epsilon of their leaf.
     west, south, east, north = tree.boxes[leaves].T
     x, y = (west + east) // 2, (south + north) // 2
     parts = [(west, south, x, y), (x, south, east, y), (west, y, x, north), (x, y, east, north)]

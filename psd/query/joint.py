@@ -48,15 +48,14 @@ _ROUNDING = 1e-9
 def perturbation_covariance(fit: Fit, regions: Regions) -> Floats:
     """Compute the covariance of the answers by the noise, (m, m) float64, records squared.
 
-    Exact for signed least-squares answers, see `psd.estimation.least_squares.published_covariance`
-    for others.
+    Exact for signed least squares; for others see
+    `psd.estimation.least_squares.published_covariance`.
 
-    P1. It is Z Z' for a sparse matrix Z with a row for each answer and a column for each cell. The
-    errors of the estimates are sums of independent innovations, one for each cell [1]_: the root's
-    own error, and for each child what its parent's estimate does not explain. An answer that takes
-    a_c of each child of an opened cell, a of it on average, takes s_c (a_c - a) of the innovation
-    of child c, where s_c^2 is its upward variance; nothing else. These coefficients are the rows of
-    Z.
+    P1. It is Z Z' for a sparse Z, a row for each answer and a column for each cell. Errors of the
+    estimates are sums of independent innovations, one for each cell [1]_: the root's own error, and
+    for each child what its parent's estimate does not explain. An answer that takes a_c of each
+    child of an opened cell, a of it on average, takes s_c (a_c - a) of the innovation of child c,
+    where s_c^2 is its upward variance; nothing else. These coefficients are the rows of Z.
 
     .. [1] Chou, Willsky, Benveniste. "Multiscale Recursive Estimation, Data Fusion, and
        Regularization." IEEE Transactions on Automatic Control 39(3), 1994.
@@ -105,8 +104,8 @@ def _sparse(
 def edge_covariance(fit: Fit, regions: Regions) -> Floats:
     """Compute the covariance of answers of a value by cells along edges, (m, m), records squared.
 
-    P3. Y Y' for a sparse matrix Y with a row for each answer and a column for each cell: what the
-    answer takes of the cells along its edge, by level with the length of its deviation, see
+    P3. Y Y' for a sparse Y, a row for each answer and a column for each cell: what the answer takes
+    of the cells along its edge, by level with the length of its deviation, see
     `psd.query.traversal.edge_squares`. So the diagonal is that of single answers, answers with one
     edge are off together, and answers with other edges independently.
     """
@@ -140,13 +139,10 @@ def part_variance(fit: Fit, node: Integers, part: Floats) -> Floats:
 def nonuniformity_covariance(fit: Fit, regions: Regions) -> Floats:
     """Compute the covariance of answers by leaves that two regions both cut, (m, m) float64.
 
-    P2. By polarisation, so that one model of the variance V of a part of a leaf says all: cov(A, B)
-    = (V(A or B) + V(A and B) - V(A less B) - V(B less A)) / 2. Where V is n (1 + phi n) f (1 - f)
-    this is n (1 + phi n) (f_AB - f_A f_B), and parts that make up a leaf cancel. A V that is no
-    variance of a measure is made positive semi-definite.
-
-    What neighbours say of leaves is off in all regions alike
-    (`psd.query.totals.QueryTotals.shift`); for lines that two boxes share see `psd.query.lines`.
+    P2. By polarisation of the one model of the variance V of a part of a leaf: cov(A, B) = (V(A or
+    B) + V(A and B) - V(A less B) - V(B less A)) / 2. Where V is n (1 + phi n) f (1 - f) this is n
+    (1 + phi n) (f_AB - f_A f_B), and parts that make up a leaf cancel. A V that is no variance of a
+    measure is made positive semi-definite.
     """
     # Entries (n,) of a region and a leaf that it cuts, leaf by leaf; shares of points and area.
     query, node, part = cut_leaves(regions.traversals())
@@ -246,10 +242,10 @@ def combine_answers(
 ) -> Derived:
     """Compute a weighted sum of answers.
 
-    estimates, weights: (m,) float64; parts: two of (m, m) float64, the covariance from the noise,
-    and from uneven cells; windows: (m,) int64, the number of the window of each answer, ascending.
-    Without a negative weight the interval is not below `least`, and unevenness is alike in all
-    windows, as in the slices of one (`psd.query.totals.SliceSum`).
+    estimates, weights: (m,) float64; parts: two of (m, m) float64, covariance by noise and by
+    uneven cells; windows: (m,) int64, ascending number of the window of each answer. Without a
+    negative weight the interval is not below `least`, and unevenness is alike in all windows, as in
+    slices of one (`psd.query.totals.SliceSum`).
     """
     estimate = float(weights @ estimates)
     noise, spread = (math.sqrt(max(float(weights @ part @ weights), 0.0)) for part in parts)
@@ -304,8 +300,6 @@ def fieller_interval(
 ) -> tuple[Floats, Floats]:
     """Compute intervals of ratios x / y of non-negative counts, (n,) float64 each.
 
-    Infinite upwards where the denominator is not significantly above 0.
-
     P1. Exact for normal errors: all ratios r for which x - r y is within its own normal interval
     [1]_. These are between the roots of a r^2 - 2 b r + q where a > 0, and beyond them where a < 0.
 
@@ -343,10 +337,6 @@ def simultaneous_level(correlation: Floats, confidence: float) -> float:
 
     P2. The same for the same correlation: the directions are fixed.
 
-    A normal vector is a length times a direction, here of a scrambled Sobol sequence: the
-    probability is the mean over directions of a chi distribution, which is smooth in c and exact
-    for one answer.
-
     .. [1] Sidak. "Rectangular Confidence Regions for the Means of Multivariate Normal
        Distributions." Journal of the American Statistical Association 62(318), 1967.
     """
@@ -357,6 +347,9 @@ def simultaneous_level(correlation: Floats, confidence: float) -> float:
         return confidence
     longest = _largest_components(correlation)
 
+    # A normal vector is a length times a direction, here of a scrambled Sobol sequence: the
+    # probability is the mean over directions of a chi distribution, smooth in c and exact for one
+    # answer.
     # All |z_i| are below c if the length of z is below c over the largest one in its direction.
     def beyond(c: float) -> float:
         return float(stats.chi.cdf(c / longest, size).mean()) - confidence
@@ -572,13 +565,12 @@ def answer_windows_jointly(
     windows: as in `psd.query.windows.answer_windows`; labels: columns of each window.
 
     P1. The noise of slices is independent, so the covariance of two windows is the sum of those of
-    the slices in both. That of a slice alone is of its published counts, that of several together
-    of signed ones, which are added; both are products of the same innovations.
+    the slices in both: of published counts for a slice alone, of signed ones, which are added, for
+    several; both are products of the same innovations.
 
-    P2. What is uneven has the covariance that it would have if slices were independent, scaled so
-    that the deviation of each answer is the one that is stated. So it is positive semi-definite,
-    and a difference of windows without a common slice adds their variances. So have edges, see
-    `psd.query.value_edges`.
+    P2. What is uneven has the covariance that it would have if slices were independent, scaled to
+    the stated deviation of each answer. So it is positive semi-definite, and a difference of
+    windows without a common slice adds their variances. So have edges, see `psd.query.value_edges`.
     """
     check_levels(confidence, threshold)
     size, areas_each = len(areas) * len(windows), len(areas)
@@ -625,8 +617,8 @@ def joint_answers(
 ) -> Joint:
     """Answers from the totals of each window and both covariances of all of them, (m, m) each.
 
-    pairs: (n, 2) int64, areas that overlap; columns_at: columns of all answers by their confidence,
-    those of counts by default; column, least: as in `Joint`.
+    pairs: (n, 2) int64, areas that overlap; columns_at: columns of all answers by confidence, by
+    default those of counts; column, least: as in `Joint`.
     """
     if columns_at is None:
         together = concatenate(totals)

@@ -96,12 +96,12 @@ def joint_parts(
 ) -> tuple[Floats, Floats]:
     """Covariances of sums or means of a value: by the noise, and by uneven cells, (m, m) each.
 
-    found, columns: as in `value_columns`, of the answers one by one; of_counts: both covariances of
-    the records; of_upper: totals of the weights towards the upper bound, with theirs.
+    found, columns: as in `value_columns`, of single answers; of_counts: both covariances of the
+    records; of_upper: totals of the weights towards the upper bound, with theirs.
 
-    P1. Errors of a mean are width / N times those of A - p N, so both have one correlation, which
-    is that of the innovations of the weights. That of a sum, mean N + width (A - p N), is made of
-    it, of that of the records, and of what A - p N has in common with them, see `sum_columns`.
+    P1. Errors of a mean are width / N times those of A - p N, so both have one correlation, that of
+    the innovations of the weights. That of a sum, mean N + width (A - p N), is made of it, of that
+    of the records, and of what A - p N has in common with them, see `sum_columns`.
 
     P2. Diagonals are the squares of the errors that single answers have.
     """

@@ -1,9 +1,8 @@
 """Records along lines: errors along the sides of boxes and polygons, and what boxes share of them.
 
-Records beside a side in all leaves that it cuts may be on its other side together, so their errors
-add up; those of different lines do not. Along a slanting side of a polygon, leaves hold their
-records at the values of rounded coordinates, on one side of their middle in neighbouring leaves:
-that shifts the whole side, by less.
+Records beside a side may be on its other side in all leaves that it cuts, so their errors add up;
+those of different lines do not. Along a slanting side, neighbouring leaves hold their records, at
+values of rounded coordinates, on one side of their middle: that shifts the whole side, by less.
 """
 
 from __future__ import annotations
@@ -106,11 +105,10 @@ def line_variance(fit: Fit, traversal: Traversal, boxes: Floats) -> Floats:
 def line_matrix(fit: Fit, box: Integers, node: Integers, boxes: Floats) -> sparse.csr_array | None:
     """Deviations of boxes along lines: a sparse Z, (m, lines), or None without such records.
 
-    box, node: (n,) int64, pairs of a box and a leaf that it cuts; boxes: (m, 4) float64, lattice
-    units.
+    box, node: (n,) int64, a box and a leaf that it cuts; boxes: (m, 4) float64, lattice units.
 
     P1. Z Z' is the covariance: records that are on the other side of a line are missing on one side
-    of it and too many on the other. Different lines err independently.
+    and too many on the other. Different lines err independently.
     """
     from scipy import sparse  # boxes on their own need none of it
 

@@ -1,15 +1,10 @@
 """Sums and means of values in areas, with both errors and intervals.
 
-A value is two counts of weights, A towards its upper bound and B towards its lower one, that sum to
-the number of records N (`psd.privacy.values`). Both are estimated given N
+A value is two counts of weights, A towards its upper and B towards its lower bound, that sum to the
+number of records N (`psd.privacy.values`). Both are estimated given N
 (`psd.estimation.value_shares`), so the mean lower + width A / N is within its bounds. The noise of
-N alone moves A and B together; that of A - p N is what the estimates leave of it.
-
-The interval of a mean is that of a ratio, `psd.query.joint.fieller_interval`: all p for which A - p
-(A + B) may be 0, with a part of the noise of both that agrees with this, and with what values in
-parts of cells differ by. Where the interval of N begins at 0, its ends are the bounds. A mean is
-judged by its distance from its lower bound, so that the origin of a value has no influence, and is
-poor where the noise makes the number of records unreliable.
+N alone moves A and B together; that of A - p N is what the estimates leave of it. The interval of a
+mean is that of a ratio, `psd.query.joint.fieller_interval`: all p for which A - p (A + B) may be 0.
 """
 
 from __future__ import annotations
@@ -165,8 +160,8 @@ def value_columns(
 ) -> dict[str, Any]:
     """Columns of sums and means, such as ``mean_fare``, ``mean_fare_error``, ``mean_fare_quality``.
 
-    found: totals by the number of the value, and 0 or 1 for its upper or lower bound; asked:
-    ``mean`` or ``sum``, and that number; counts: answers of the records.
+    found: totals by number of the value, and 0 or 1 for its upper or lower bound; asked: ``mean``
+    or ``sum``, and that number; counts: answers of the records.
     """
     columns: dict[str, Any] = {}
     for kind, number in asked:
@@ -183,6 +178,8 @@ def _quality(totals: ValueTotals, mean: dict[str, Floats], threshold: Threshold)
     """Class of each mean, (areas,) object."""
     low, limits = totals.bounds[0], reliability_limits(threshold)
     # Relative to the distance from the lower bound; without enough records there is none.
+    # So the origin of a value has no influence, and a mean is poor where the noise makes the number
+    # of records unreliable.
     relative = relative_to(mean[""] - low, mean["_error"])
     of_records = relative_to(totals.records, totals.counts["perturbation_error"])
     relative = np.where(of_records <= limits.reliable, relative, np.inf)
@@ -246,6 +243,7 @@ def _fieller(totals: ValueTotals, confidence: float) -> tuple[Floats, Floats]:
     of_each /= (1 - p) ** 2 + p**2
     # A over A + B, where both have the variance v: var(A + B) is 2 v, the covariance v.
     low, high = fieller_interval(totals.upper, records, of_each, 2 * of_each, of_each, confidence)
+    # Where the interval of N begins at 0, the ends are the bounds.
     none = np.isinf(high) | (totals.counts["lower"] <= 0)
     return np.where(none, 0.0, low), np.where(none, 1.0, np.minimum(high, 1.0))
 

@@ -44,15 +44,15 @@ def value_shares(
 ) -> tuple[Floats, Floats]:
     """Shares of the records, by density, and of the values of leaves in polygons, (n,) each.
 
-    shapes: (m,), in the CRS of the release; query, node: (n,) int64, pairs. A value on the outline
-    is inside where the polygon continues to the north-east, so polygons that tile share no value
-    and one that is a box has its answer.
+    shapes: (m,), in the CRS of the release; query, node: (n,) int64, pairs.
     """
     import shapely
 
     shapely.prepare(shapes)
     values = fit.tree.area[node]
     share, area = np.empty(len(node)), np.empty(len(node))
+    # A value on the outline is inside where the polygon continues to the north-east, so polygons
+    # that tile share no value and one that is a box has its answer.
     # Batches by the number of values, of which each leaf has its own, so that memory is bounded.
     batch = np.cumsum(values) // _VALUES_PER_BATCH
     for pairs in np.split(np.arange(len(node)), np.flatnonzero(np.diff(batch)) + 1):

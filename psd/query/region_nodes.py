@@ -65,8 +65,7 @@ def find_named_regions(
 def union_traversal(tree: RegionTree, queries: NamedQueries) -> Traversal:
     """Traverse unions of regions of a level.
 
-    P1. No cell is cut: the estimate of a union is the sum of those of its regions, and its variance
-    has the covariance of the tree.
+    P1. No cell is cut: a union's estimate is the sum of its regions', its variance by the tree.
     """
     frame = tree.frame
     size = np.array([len(row) for row in queries.rows], np.int64)

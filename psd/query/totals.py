@@ -167,12 +167,9 @@ class SliceSum:
 
     P1. The sum over one slice is the answer of that slice.
 
-    P2. The error of unevenness is at least that of the sum, whatever the slices have in common.
-
-    Signed answers are added, and the sum is cut at 0: published ones, never negative, would add up
-    to a bias of about .4 standard deviations for each nearly empty slice. Noise is independent, so
-    variances add up. Unevenness is not: the largest standard deviation of a sum, that of slices
-    which are all wrong in one direction (Minkowski), is taken, for edges as well.
+    P2. The error of unevenness is at least that of the sum, whatever the slices have in common: the
+    largest standard deviation of a sum, that of slices which are all wrong in one direction
+    (Minkowski), is taken, for edges as well.
     """
 
     def __init__(self) -> None:
@@ -195,6 +192,9 @@ class SliceSum:
             raise InternalError("a sum over slices needs one")
         if self._sums is None:
             return self._first
+        # Noise is independent, so variances add up. Signed answers are added: published ones, never
+        # negative, would add up to a bias of about .4 standard deviations for each nearly empty
+        # slice.
         signed, noise, beyond, uneven, edges = self._sums
         nothing = np.zeros(len(signed))
         return QueryTotals(

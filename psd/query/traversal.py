@@ -1,7 +1,6 @@
 """Traversal of the tree: the cells that a query covers, and totals over them.
 
-A cell outside is dropped, a cell inside is taken whole, a cut leaf contributes its covered
-fraction, and any other cell is opened.
+A cell outside is dropped, one inside taken whole, a cut leaf by its fraction, any other opened.
 
 .. [1] Crow. "Summed-Area Tables for Texture Mapping." SIGGRAPH 1984.
 """
@@ -122,11 +121,10 @@ def perturbation_variance(traversal: Traversal, estimates: Estimates) -> NDArray
     """Variance of each signed answer by the noise, (queries,), by the covariance of estimates.
 
     P1. It is w' Sigma w, without a matrix. Given its parent's estimate x, a family has means that
-    grow with x by the slopes k and covariance diag(s^2) - s^2 s^2' / S, where s^2 are the upward
+    grow with x by the slopes k and covariance diag(s^2) - s^2 s^2' / S, s^2 being the upward
     variances and S their sum. So a cell of which the query takes a_c of each child has itself the
     slope a = sum k_c a_c and, beyond what its own estimate explains, the variance r = sum r_c + sum
-    s_c^2 (a_c - a)^2. At the root the answer's variance is a^2 P + r. The centred sum cannot go
-    negative, as the difference of squares does.
+    s_c^2 (a_c - a)^2. At the root the answer's variance is a^2 P + r.
     """
     slope = remainder = np.zeros(0)
     below: TraversalLevel | None = None
@@ -140,6 +138,7 @@ def perturbation_variance(traversal: Traversal, estimates: Estimates) -> NDArray
             upward = estimates.upward_variance.take(below.node)
             if math.isinf(upward.max()):
                 upward[np.isinf(upward)] = 0.0
+            # The centred sum cannot go negative, as the difference of squares does.
             spread = np.subtract(slope, mean.take(below.parent), out=share)
             spread *= spread
             spread *= upward
@@ -175,11 +174,11 @@ def innovations(
 def edge_squares(traversal: Traversal, estimates: Estimates) -> NDArray[np.float64]:
     """Variance that answers gain if errors along edges have one sign, (queries,), records squared.
 
-    By level, the squared sum of the parts above 0 (`innovations`: of cells of which a query takes
-    more than of their families), less the sum of their squares. It is 0 for a cell.
+    By level, the squared sum of the `innovations` above 0, less the sum of their squares.
     """
     gained = np.zeros(traversal.queries)
     for level, part in innovations(traversal, estimates):
+        # Above 0: of cells of which a query takes more than of their families.
         inward = np.maximum(part, 0.0)
         gained += sum_by(level.query, inward, traversal.queries) ** 2
         gained -= sum_by(level.query, inward**2, traversal.queries)

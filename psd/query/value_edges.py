@@ -2,11 +2,7 @@
 
 Shares of small cells are moved towards those of their families (`psd.estimation.value_shares`), so
 where values rise towards a centre, errors inside the edge add up. c times the squares of
-`psd.query.traversal.edge_squares` is added to the variance of A - p N, one c for each value. Least
-squares of the weights, which nothing was moved in, say how far squares around the records are off:
-their excess T = (1 - p) A - p B has the expected square |V - U| + c X, where V is its own variance
-by the noise, U that of the estimates, and X are the squares of the edge [1]_. c is found by least
-squares of (T^2 - |V - U|) / V and X / V, and not below 0.
+`psd.query.traversal.edge_squares` is added to the variance of A - p N, one c for each value.
 
 .. [1] Hausman. "Specification Tests in Econometrics." Econometrica 46(6), 1978: the difference of
    two estimates has the difference of their variances, if the more precise one has no bias. Where
@@ -44,6 +40,8 @@ def learn_edge_factor(fits: Sequence[Fit], plain: Sequence[Estimates]) -> float:
     p = upper / np.maximum(upper + lower, _LEAST_RECORDS)
     of_upper, of_lower = (weighted_total(traversal, each.signed) for each in plain)
     excess = (1 - p) * of_upper - p * of_lower
+    # Least squares of the weights, which nothing was moved in, say how far squares around the
+    # records are off: T has the expected square |V - U| + c X [1]_.
     # The variance V of T by the noise, U of the estimates, and the squares X of the edge.
     own = ((1 - p) ** 2 + p**2) * perturbation_variance(traversal, plain[0])
     left = perturbation_variance(traversal, fits[0].estimates)

@@ -1,7 +1,7 @@
 """Checks of the bounds of a domain: finite, in order, and where the CRS is a place on earth.
 
-Many projections give a longitude and a latitude for every point of the plane, also beyond their
-edge. A point is a place if its longitude and latitude are projected to itself.
+Many projections give longitudes and latitudes beyond their edge as well. A point is a place if its
+longitude and latitude are projected to itself.
 """
 
 from __future__ import annotations

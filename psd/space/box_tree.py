@@ -1,10 +1,8 @@
 """The one shape of every decomposition: nodes in level order, which are boxes of the lattice.
 
-A `Hierarchy` has the nodes, their parents, noisy counts and losses; `Tree` adds boxes: west, south,
-east, north. Least squares, posterior medians and variances of published counts read a `Hierarchy`
-alone, so they hold for named regions with any number of children as well. No node of a grid,
-quadtree, kd-tree or h-tree has more than four children: wider families get virtual nodes in
-between, which carry no measurement.
+A `Hierarchy` has nodes, parents, noisy counts and losses; `Tree` adds boxes: west, south, east,
+north. Least squares, medians and variances read a `Hierarchy` alone, so they hold for named regions
+as well. Boxes have at most four children: wider families get virtual nodes, without measurement.
 
 An untrusted file is refused at the first part that breaks a rule, before the next part is decoded
 (`check_next_nodes`). That children tile their parent needs complete families (`check_tree`).
@@ -125,8 +123,7 @@ def refuse_broken(kind: str, rules: Iterable[tuple[str, bool]]) -> None:
 def topology_rules(hierarchy: Hierarchy) -> Iterator[tuple[str, bool]]:
     """Yield each rule and whether it holds; a rule may be evaluated only if all before it hold.
 
-    P1. Levels and parents are in order; counts stand only where epsilon was spent. The number of
-    children is not limited.
+    P1. Levels and parents are in order, counts only where epsilon was spent; children not limited.
     """
     yield "there is no node", len(hierarchy) > 0
     is_root = hierarchy.parent[0] == -1 and hierarchy.level[0] == 0
@@ -174,10 +171,9 @@ def all_inside(boxes: NDArray[np.int32], outer: NDArray[np.int32]) -> bool:
 
 
 def quadrants(boxes: NDArray[Number], lines: NDArray[Number]) -> NDArray[Number]:
-    """Divide boxes at a vertical and a horizontal line each; some parts may be empty.
+    """Divide boxes (n, 4) at a vertical and a horizontal line each, (n, 2), x and y, not outside.
 
-    boxes: (n, 4); lines: (n, 2), x and y, inside the boxes or on their edges; returns (n, 4, 4),
-    the south-west, south-east, north-west and north-east part of each box.
+    Returns (n, 4, 4), the south-west, south-east, north-west and north-east part, maybe empty.
     """
     divided = np.empty((len(boxes), 16), boxes.dtype)
     for start in range(0, len(boxes), _AT_ONCE):

@@ -1,7 +1,7 @@
 """A category of records as an axis: a public tree of labels in depth-first order.
 
-Records have the labels without labels below them, and the span of any other label is that of the
-labels below it. All labels that are not listed are one more cell, *other*, or are left out.
+Records have labels without labels below them; others span those below. Labels that are not listed
+are one more cell, *other*, or are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Public covariates: densities on a raster that are known before any record is read.
 
-Such as a land mask or the population; public, so it costs no epsilon. It describes how points lie
-inside the leaves, and a cascade does not divide cells where it is 0. It is resampled once, to
-integers, and is part of the release file.
+Such as a land mask; public, so it costs no epsilon. It describes how points lie inside leaves, and
+a cascade divides no cells where it is 0. A release has it resampled once, to integers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Parse untrusted coordinate reference systems (CRS).
 
-PROJ opens files that a CRS names (grids of shifts, models, lists of definitions). A path in an
-untrusted release or layer could be any file of the reader, or a pipe that never ends, so such a CRS
-is refused.
+PROJ opens files that a CRS names (grids of shifts, models, definitions). A path in an untrusted
+release or layer could be any file of the reader, or a pipe that never ends: such a CRS is refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """A tree over the plane and further axes: every node is a box and a span of each axis.
 
-Children tile their parent as in the plane: a family divides one axis or two, so no node has more
-than four children. Noise of a law in rho depends on how many records of one unit a cell can hold.
-Where a unit has at most M records in each time slice and k in all, a cell of t slices holds at most
-min(k, M t) of them (`SliceCap`).
+A family divides one axis or two, so no node has more than four children. Where a unit has at most M
+records in each time slice and k in all, a cell of t slices holds at most min(k, M t) of them
+(`SliceCap`), which the noise of a law in rho depends on.
 """
 
 from __future__ import annotations

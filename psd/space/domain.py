@@ -1,9 +1,8 @@
 """The public domain: bounds, coordinate reference system and the lattice laid over them.
 
 Coordinates become lattice cells once; all later work on true data is in integers. Bounds come from
-the caller or a public file, never from the points. `min_cell`, the smallest cell in metres on the
-ground, is public, and so are the blocks of lattice columns and rows that follow from it: without
-it an adaptive method divides down to centimetres, where cells tell how coordinates were rounded.
+the caller or a public file, never from points. `min_cell`, metres on the ground, is public: without
+it adaptive methods divide down to centimetres, where cells tell how coordinates were rounded.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class Blocks:
     """A lattice in blocks of columns and rows: a coarser lattice, all of whose lines are lines.
 
     P1. Each block has exactly `step` columns and rows, but the last of an axis, which also has
-    those that are left over. A cell of blocks is never smaller than one block.
+    those left over. A cell of blocks is never smaller than one block.
     """
 
     lattice: tuple[int, int]  # columns and rows of the fine lattice
@@ -464,15 +463,12 @@ def public_domain(value: Any) -> Domain:
 
 
 def probe_points(domain: Domain, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Coordinates (n,) float64, private, that decide in which public area points inside bounds lie.
-
-    Points on the east and north bound are moved just inside it; with a coordinate resolution the
-    rounded coordinates decide.
-    """
+    """Private coordinates, (n,), that decide in which public area points inside bounds lie."""
     if domain.coordinate_resolution is None:
         # A point on the eastern or northern edge lies in the last cell, and in its area.
         east, north = np.nextafter(domain.bounds[2:], -np.inf)
         return np.minimum(x, east), np.minimum(y, north)
+    # With a coordinate resolution the rounded coordinates decide.
     columns, rows, _ = domain.quantise(x, y)
     return domain.axes[0].probe(columns, 0), domain.axes[1].probe(rows, 1)
 

@@ -1,9 +1,8 @@
 """Points in polygons by the even-odd rule, exactly, for many points and polygons at once.
 
-A point is in a polygon if a ray from it to the east crosses an odd number of sides. A side holds
-its south end and not its north end, and a point on a side does not cross it. So a point on an
-outline is in the polygon that continues just east of it, and along a side from west to east just
-north of it: polygons that share their sides share no point and leave none out.
+A point is inside if a ray to the east crosses an odd number of sides. A side holds its south end
+and not its north end; a point on it does not cross it. So a point on an outline is in the polygon
+just east of it, or north of a side along x: polygons with common sides share and omit no point.
 """
 
 from __future__ import annotations
@@ -114,8 +113,7 @@ class EdgeIndex:
     def meets(self, polygon: NDArray[np.integer], boxes: Floats) -> NDArray[np.bool_]:
         """Whether the interior of each box (n, 4), with an area, may meet its polygon (n,).
 
-        P2. It is false only if the interior of the box and that of the polygon have no point in
-        common, whatever rounding does.
+        P2. False only if the interiors have no point in common, whatever rounding does.
         """
         # Where no side passes through the interior, the south-west corner decides, since the rule
         # decides by what lies just north-east of it.

@@ -192,10 +192,10 @@ def encode(x: NDArray[np.int64], y: NDArray[np.int64], order: int) -> NDArray[np
     P1. One to one onto 0 to 4^order - 1; cells that follow each other share an edge.
     P2. Each dyadic square of side 2^j holds the codes of one interval [c 4^j, (c + 1) 4^j), with c
     its own position on the curve of order - j.
-    Of each square the curve visits the quarters SW, NW, NE, SE in its own frame. The frame of a
-    quarter is that of the square, with the axes swapped in its first and last quarter, and both
-    turned round in the last: two flags, which only the bits above can have set. So two bits of the
-    code follow from one bit of each coordinate and the bits above, which is P2.
+    Of each square the curve visits the quarters SW, NW, NE, SE in its own frame: that of the square
+    around it, axes swapped in the first and last quarter, both turned round in the last. Only the
+    bits above can have set these two flags. So two bits of the code follow from one bit of each
+    coordinate and the bits above, which is P2.
     """
     code, swapped, turned = (np.zeros(len(x), np.int64) for _ in range(3))
     for bit in reversed(range(order)):

@@ -89,8 +89,7 @@ class Cells:
 class Cut:
     """One cut of many nodes: the lines, and the number of the child in each quadrant.
 
-    Its arrays are its own: nothing that is done with cells changes them. D is the number of axes:
-    x, y and, of a tree over further axes, these.
+    Its arrays are its own. D is the number of axes: x, y and those of a tree over further axes.
     """
 
     layer: int
@@ -144,8 +143,8 @@ class Cut:
 class GrowingTree:
     """A tree under construction: boxes, parents and noisy counts of its nodes.
 
-    `layer` is the number of this tree among those of one curator. `curve` is the order of the
-    Hilbert curve whose codes are the columns; 0 for the lattice itself.
+    `layer`: number of this tree at its curator; `curve`: order of the Hilbert curve whose codes are
+    the columns, 0 for the lattice itself.
     P1. Children tile their parent; a node is cut once.
     """
 
@@ -220,7 +219,7 @@ class GrowingTree:
         """Cut cells, each once, at lattice lines into up to four children each.
 
         x, y: (n,) int, a line per cell; an axis without lines, or with a line on an edge, is not
-        divided. `lines` are those of further axes, by name; at most two axes of a cell are divided.
+        divided; lines: those of further axes, by name; at most two axes of a cell are divided.
         """
         nodes, boxes = np.array(cells.nodes), self.boxes_of(cells.nodes)
         low, high, spans = boxes[:, :2], boxes[:, 2:], None
@@ -319,13 +318,13 @@ class GrowingTree:
     def may_have_records(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which nodes meet their region: all that are not cells, or regions, by themselves.
 
-        P2. It is false only if no record of the region can lie in the node. A node that has an area
-        inside its region is not asked about further.
+        P2. False only if no record of the region can lie in the node.
         """
         may_have = np.ones(len(nodes), bool)
         if self.regions is None:
             return may_have
         first, stop = self.spans[nodes].T
+        # A node that has an area inside its region is not asked about further.
         of_one_region = np.flatnonzero((stop - first == 1) & ~(self._inside[nodes] > 0))
         region = first[of_one_region].astype(np.int32)
         may_have[of_one_region] = self.regions.meets(region, self.boxes_of(nodes[of_one_region]))
@@ -421,10 +420,9 @@ class GrowingTree:
 
 
 def refine_plane(joint: CubeTree, plane: Tree) -> tuple[Tree, NDArray[np.int64], NDArray[np.int64]]:
-    """The tree of the plane with all boxes of a joint tree, and the node of each joint node.
+    """The tree of the plane with all boxes of a joint tree; added nodes have no count.
 
-    Nodes that are added have no count. Returns the tree; in it the number of each node of the
-    plane, (m,) int64; and that of the node with the box of each joint node, (n,) int64.
+    Also returns the new number of each node of the plane, (m,), and of each joint node's box, (n,).
     """
     growing = GrowingTree.of_tree(plane)
     # Children of each node by place, which grows as leaves of the plane are cut.

@@ -1,11 +1,9 @@
 """Exact areas of polygons inside boxes, from the sides of the polygons, without overlays.
 
-On a line along x, the length of a polygon inside a box is the sum of what its upward sides cut
-off from the west edge, less what its downward sides cut off. Integrated over y, each side
-contributes separately, inside the box or east of it. Of a side east of the box only the heights
-of its two ends matter, and where one side ends the next begins, so nearly all of these cancel:
-a small box stores the sides inside it and few steps. Boxes are divided along raster lines,
-recursively, where an outline passes, so the work grows with the sides that cut a box.
+On a line along x, the length inside a box is the sum of what upward sides cut off from the west
+edge, less what downward sides cut off; integrated over y, each side contributes by itself. Of a
+side east of the box only the heights of its ends matter; where it ends the next begins, so nearly
+all cancel, and a small box stores few steps. Boxes are divided recursively where an outline passes.
 """
 
 from __future__ import annotations
@@ -84,10 +82,10 @@ def clip_near_sides(sides: Floats, owner: Integers, base: Floats, boxes: Floats)
 
     base: (n,), sum over those that are, and pass the height of the south edge: 1 with the interior
     to their west, -1 to their east. Sides with an end on the east line are here, those along x too.
-    P1. The fractions are those of `clip_sides` with all sides, of which it leaves out no step.
-    Proof: beyond the east line, where one side ends the next one begins, so their steps cancel, but
-    at the south edge, below which sides are cut off. Of a side along x the steps of its neighbours
-    do, so one that passes the east line has the step of the neighbour that is left out there.
+    P1. The fractions are those of `clip_sides` with all sides: no step is left out. Beyond the east
+    line, where one side ends the next begins, so steps cancel, but at the south edge, below which
+    sides are cut off. Of a side along x the steps of its neighbours do, so one that passes the east
+    line has the step of the neighbour that is left out there.
     """
     _, y0, x1, y1, sign = sides
     is_rising = y0 != y1
@@ -127,8 +125,7 @@ def _inherit(owner: Integers, parent: Integers, parents: int) -> tuple[Integers,
 def polygon_sides(shapes: NDArray[np.object_]) -> tuple[Floats, Integers]:
     """Sides (5, m) of valid polygons (n,), those along x included, and owners (m,), ascending.
 
-    A side has its west end and its east end, x before y, then 1 if the interior is to the left of
-    the side from west to east, else -1.
+    Of a side: west end, east end, x before y; 1 if the interior is to its left eastward, or -1.
     """
     import shapely
 

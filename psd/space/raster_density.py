@@ -43,9 +43,8 @@ def polygon_density(
 ) -> Floats:
     """Mean weight per area in each cell of a raster, exact, (size, size) float64 from the south.
 
-    Weights of `column` add up where polygons overlap; they are per area on the ground, such as
-    people per km2. Without it the result is a mask of 0 to 1, of the plane, where records are
-    spread evenly without a covariate.
+    Weights of `column`, per area on the ground, add up where polygons overlap. Without it: a mask
+    of 0 to 1, of the plane, where records are spread evenly without a covariate.
     """
     weights = _weights(polygons, column)
     shapes = polygons_in_domain(polygons, domain)

@@ -1,10 +1,9 @@
 """A tree whose upper nodes are named regions, and whose cells are clipped to the lowest of them.
 
-The boxes of regions overlap, so a record has a lattice cell and a lowest region. From a public
-hierarchy alone, the tree has the root, the regions of each level with virtual nodes in between
-(`RegionFrame`), and below each lowest region cells whose boxes tile its box; only the part of a
-cell in its region has records. No node has more than four children, as in a grid, so the projection
-onto counts that are not negative runs in small families.
+Boxes of regions overlap, so a record has a lattice cell and a lowest region. From a public
+hierarchy, the tree has the root, the regions of each level (`RegionFrame`), and below each lowest
+region cells whose boxes tile its box; only the part of a cell in its region has records. No node
+has more than four children, by virtual nodes, so counts are made not negative in small families.
 """
 
 from __future__ import annotations

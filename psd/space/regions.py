@@ -1,9 +1,8 @@
 """Regions of a caller: parsed from tables, geometries, GeoJSON and WKT, checked and reprojected.
 
-Text and nested lists are untrusted, so their size and depth are checked before a parser reads them,
-and polygons by counting alone before GEOS, which some would take long. The CRS comes from the
-caller or the format and is never guessed. An outline that crosses itself can be repaired in several
-ways, which differ in area: nothing is repaired unless it is asked for.
+Text and nested lists are untrusted: size and depth are checked before a parser reads them, polygons
+by counting before GEOS, which some would take long. The CRS is never guessed. Outlines that cross
+themselves can be repaired in ways that differ in area: nothing is repaired unless asked for.
 """
 
 from __future__ import annotations
@@ -471,12 +470,7 @@ def describe_polygon(table: Any, index: int, what: str) -> str:
 
 
 def repair_polygons(table: Any, what: str) -> Any:
-    """Make invalid polygons valid, by GEOS's ``GeometryFixer``; the others stay as they are.
-
-    Rings are made valid, shells joined, holes taken out (``method="structure"``). So parts that
-    overlap count once, and both sides of an outline that crosses itself are inside. Lines and
-    points that are left over are dropped.
-    """
+    """Make invalid polygons valid, by GEOS's ``GeometryFixer``; the others stay as they are."""
     import shapely
 
     shapes = np.array(table.geometry.array, dtype=object)
@@ -485,6 +479,9 @@ def repair_polygons(table: Any, what: str) -> Any:
     invalid = np.flatnonzero(~shapely.is_valid(shapes))
     if not len(invalid):
         return table
+    # Rings are made valid, shells joined, holes taken out. So parts that overlap count once, and
+    # both sides of an outline that crosses itself are inside. Lines and points left over are
+    # dropped.
     shapes[invalid] = shapely.make_valid(shapes[invalid], method="structure", keep_collapsed=False)
     # A line that goes back on itself is valid when it is repaired, and is no area.
     lost = invalid[shapely.area(shapes[invalid]) == 0]

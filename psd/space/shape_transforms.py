@@ -1,12 +1,11 @@
 """Transform shapes to another CRS: sides stay where they are, also at longitude 180 and the poles.
 
-1. Sides are halved until no point of them is further than a tolerance from its place, and their
-   vertices become longitudes and latitudes of the target. Along a ring the longitudes are
-   continuous, beyond 180 where they must be.
-2. A plane of longitudes and latitudes ends at a meridian, the *seam*, and at the poles. Rings that
-   pass the seam are cut there; a ring around a pole is closed along the pole.
+1. Sides are halved until no point is further than a tolerance from its place; vertices become
+longitudes and latitudes of the target, continuous along a ring, beyond 180 where they must be.
+2. Rings are cut where they pass the meridian at which the plane of longitudes ends, the *seam*; a
+ring around a pole is closed along the pole.
 3. For a projected target, sides are halved again and projected. A projection that does not end at
-   the seam (polar, transverse) gets the parts of a shape joined again.
+the seam (polar, transverse) gets the parts of a shape joined again.
 
 The library `antimeridian` cuts at 180 only, joins nothing, and gives an invalid polygon for a cell
 with a corner at a pole, whose longitude is any number.
@@ -101,9 +100,9 @@ def transform_shapes(
 ) -> Shapes:
     """Transform polygons, whose sides are straight in their own CRS.
 
-    shapes: (n,), valid polygons and multi-polygons; others are transformed by their vertices. The
-    tolerance is in metres, by default 1/100,000 of the longer side of all shapes; a shape with more
-    vertices than `most` after its sides are divided is refused.
+    shapes: (n,), (multi-)polygons; others by their vertices; tolerance: metres, by default
+    1/100,000 of the longer side of all; most: vertices after sides are divided, beyond which a
+    shape is refused.
     P1. No point of a side is further from its place than the tolerance in each of the two steps.
     P2. In degrees all parts are within longitudes -180 to 180, and no part passes the seam.
     P3. Shapes that share a side share its vertices.
@@ -213,14 +212,12 @@ def _middle_of_world(source: CRS, geodetic: CRS) -> float | None:
 
 
 def _within_world(shapes: Shapes, crs: CRS, tolerance: float) -> Shapes:
-    """Shapes of a projected CRS without what is no place: beyond an oval, or in the gap of a cone.
-
-    A projection may give a longitude and a latitude there as well, those of other places. Where the
-    earth ends at a straight line, or in a plane that has no end, nothing is cut off.
-    """
+    """Shapes of a projected CRS but what is no place: beyond an oval, in the gap of a cone."""
     import shapely
 
     seam, is_straight = _seam_of(crs.to_wkt()) if crs.is_projected else (None, True)
+    # A projection may give longitudes and latitudes of other places there. Where the earth ends at
+    # a straight line, or in a plane that has no end, nothing is cut off.
     if seam is None or is_straight:
         return shapes
     cut = float(np.clip(tolerance / _METRES_PER_DEGREE, *_INSIDE))
@@ -417,11 +414,7 @@ def _to_degrees(
     seam: float,
     most: int | None,
 ) -> tuple[Shapes, NDArray[np.bool_]]:
-    """Shapes in degrees of the target, between the seam and the seam; and which of them touch it.
-
-    Longitudes and latitudes of a source in degrees are those of its plane: a shape from -180 to
-    180 is as wide as it says.
-    """
+    """Shapes in degrees of the target, from seam to seam; and which of them touch it."""
     import shapely
 
     geodetic, flat = _geodetic(target), source.is_geographic
@@ -432,6 +425,7 @@ def _to_degrees(
     def project(xy: Floats) -> Floats:
         degrees = np.column_stack(move.transform(*xy.T)) * unit
         if flat:
+            # A source in degrees has those of its plane: from -180 to 180 is as wide as it says.
             own = xy[:, 0] * source_unit
             degrees[:, 0] = own + _turned(degrees[:, 0] - own)
         elif middle is not None:

@@ -348,11 +348,7 @@ def slices_from_text(text: str, time_zone: str) -> TimeSlices:
 
 
 def names_of_times(value: Any) -> Any:
-    """Names of the slices of dates, of a ``DatetimeIndex`` or of a ``PeriodIndex``; others stay.
-
-    Dates are days, unless their frequency is hours or the beginnings or ends of months. Periods are
-    hours, days, months, or weeks from Monday to Sunday.
-    """
+    """Names of the slices of dates, of a ``DatetimeIndex`` or of a ``PeriodIndex``; others stay."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return value
     is_index = hasattr(value, "freqstr")
@@ -361,6 +357,7 @@ def names_of_times(value: Any) -> Any:
         times = value.astype("datetime64[us]").tolist()
     if not times or not all(hasattr(time, "strftime") for time in times):
         return value
+    # Dates are days, unless their frequency is hours or the beginnings or ends of months.
     freq = str(value.freqstr or "D") if is_index else "D"
     forms = _PERIODS if hasattr(times[0], "end_time") else _DATES
     if not is_index and forms is _PERIODS:

@@ -77,8 +77,7 @@ def draw_node_errors(tree: InnovationTree, random: np.random.Generator, draws: i
     """Draw the errors of the estimates of nodes jointly, (n, draws) float64.
 
     P1. They have the covariance of the estimates. From the root down: a child's error is its slope
-    times its parent's, plus its own innovation of variance s^2, less its share of its family's
-    innovations.
+    times its parent's, plus its own innovation of variance s^2, less its share of its family's.
     """
     errors = random.standard_normal((len(tree.nodes), draws))
     errors *= tree.deviation[:, None]
@@ -118,9 +117,6 @@ def draw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats
 def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floats]:
     """Draw counts of cells as if they were published again, in batches of shape (cells, n).
 
-    Noise is added to the published counts, and the sums are made non-negative as in a release;
-    then the error of uneven leaves is drawn. The noise has the covariance of the signed estimates,
-    since the second step takes out what an empty cell cannot lose.
     P4. The draws depend only on the release, the overlay, the seed and the number of draws.
     P5. No count is negative.
     """
@@ -133,6 +129,8 @@ def redraw_cell_counts(overlay: Overlay, seed: int, draws: int) -> Iterator[Floa
     for start in range(0, draws, step):
         size = min(step, draws - start)
         noisy = fit.estimates.count[:, None] + draw_node_errors(tree, random, size)
+        # The noise has the covariance of the signed estimates, since this step takes out what an
+        # empty cell cannot lose.
         # Sums are made non-negative one draw at a time.
         for column in range(size):
             noisy[:, column] = project_non_negative(fit.tree, noisy[:, column], fit.estimates.slope)
@@ -145,8 +143,6 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
     P6. The covariance is that of uneven leaves. Parts with shares f of one leaf get K (sqrt(f) g -
     f sum sqrt(f) g), g standard normal, which has the covariance K^2 (diag f - f f'), and K^2 f (1
     - f) is the variance of a part. Parts of the leaf in no cell of the overlay are drawn as one.
-    The records that a smooth density moved have one relative error in common, and those along a
-    line have another.
     """
     # Parts that divide a leaf; a leaf that lies in one cell as a whole has no such error.
     cut = np.flatnonzero((overlay.share < 1) & (overlay.share > 0))
@@ -177,6 +173,8 @@ def _nonuniformity_sampler(overlay: Overlay) -> Callable[[np.random.Generator, i
         result: Floats = by_cell @ (root * normal - share[:, None] * leaf[owner])
         if whole.any():
             result = result + by_window @ random.standard_normal((len(nodes), draws))
+        # The records that a smooth density moved have one relative error in common, and those along
+        # a line have another.
         if common.any():
             result += common * random.standard_normal((1, draws))
         if lines is not None:

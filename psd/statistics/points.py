@@ -1,13 +1,10 @@
 """Synthetic points: as many in each cell as its estimate rounded, spread by the density inside it.
 
-A function of a fit and of a seed, which costs no epsilon; the points are no records. Their numbers
-are rounded as in the estimate ``integer`` of `psd.release.post_processing.PostProcessing`, so those
-of a cell, a region or a slice add up.
-
-A draw is stratified: a leaf is divided into pieces of even density, its points are shared out among
-these up to one, and the points of a piece lie one in each of as many equal parts of a Hilbert curve
-through it. So the number of points in a part of a leaf varies less than if each point were drawn by
-itself, and the mean is the same.
+A function of a fit and of a seed, which costs no epsilon; the points are no records. Numbers are
+rounded as in the estimate ``integer``, so those of a cell, a region or a slice add up. A draw is
+stratified, so that the number of points in a part of a leaf varies less, with the same mean: a leaf
+is divided into pieces of even density, its points are shared out among these up to one, and those
+of a piece lie one in each of as many equal parts of a Hilbert curve through it.
 """
 
 from __future__ import annotations
@@ -112,8 +109,8 @@ def draw_points(fit: Fit, whole: Integers, generator: np.random.Generator) -> It
     """Draw the points of all leaves, `whole` (nodes,) of `whole_counts`, batch by batch.
 
     P1. A leaf has as many points as stated, each inside it by `psd.space.domain.Domain.quantise`
-    and, in a tree of regions, inside its region by `RegionHierarchy.assign`. Excepted are cells of
-    a region in which no place of it was found: their points are some place of the region.
+    and, in a tree of regions, inside its region by `RegionHierarchy.assign`; but of a region in
+    which no place was found, points are some place of it.
     P2. The mean number of points in a part of a leaf is its share by the density of the fit. With a
     boundary no point lies in a cell of its raster that is 0: a leaf that is cut by the boundary is
     even inside it, unless its density is that of the raster.

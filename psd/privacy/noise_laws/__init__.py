@@ -1,9 +1,8 @@
 """Laws of the noise of published counts, one file each. Public: readers of a release need them.
 
-A file ``psd/privacy/noise_laws/<name>.py`` that ends in ``law = <an instance>`` is a law. A tree
-has the noise of its counts, a `psd.privacy.count_noise.CountNoise`, which names its law; variances,
-likelihoods and intervals take it from there. The private side draws from the law in
-`psd.mechanisms`.
+A file ``psd/privacy/noise_laws/<name>.py`` that ends in ``law = <an instance>`` is a law. The
+`psd.privacy.count_noise.CountNoise` of a tree names it; variances, likelihoods and intervals take
+it from there. The private side draws from it in `psd.mechanisms`.
 """
 
 from __future__ import annotations

@@ -206,8 +206,7 @@ class AlignedCells(RegionGeometry):
     ) -> tuple[tuple[RegionLevel, ...], Self]:
         """Levels of nested grids, and the lowest cells in the order of their regions.
 
-        `factors` are lowest cells along a side of a cell of each level, top first, so the last is
-        1; `own` are the other fields of the class.
+        factors: lowest cells along a side of a cell of each level, top first; own: other fields.
         """
         column, row = (cells[axis] + grid.ranges[axis][0] for axis in (0, 1))
         # One number for each lowest cell on each level: that of the cell above, row by row.
