@@ -67,11 +67,7 @@ class ClippedPolygons:
 
 def clip_outlines(shapes: NDArray[np.object_], boxes: Floats) -> ClippedPolygons:
     """Clip valid (multi-)polygons (n,) to boxes (n, 4), one for each, in the same CRS."""
-    return clip_sides(*polygon_sides(shapes), boxes)
-
-
-def clip_sides(sides: Floats, owner: Integers, boxes: Floats) -> ClippedPolygons:
-    """Clip sides (5, m), all in or east of their box, to boxes (n, 4); owner: (m,), ascending."""
+    sides, owner = polygon_sides(shapes)
     is_rising = sides[1] != sides[3]
     no_steps = np.zeros((2, 0)), np.zeros(0, np.int64)
     return _clip(sides[:, is_rising], owner[is_rising], *no_steps, np.zeros(len(boxes)), boxes)
@@ -82,7 +78,7 @@ def clip_near_sides(sides: Floats, owner: Integers, base: Floats, boxes: Floats)
 
     base: (n,), sum over those that are, and pass the height of the south edge: 1 with the interior
     to their west, -1 to their east. Sides with an end on the east line are here, those along x too.
-    P1. The fractions are those of `clip_sides` with all sides: no step is left out. Beyond the east
+    P1. The fractions are those of `clip_outlines`: no step is left out. Beyond the east
     line, where one side ends the next begins, so steps cancel, but at the south edge, below which
     sides are cut off. Of a side along x the steps of its neighbours do, so one that passes the east
     line has the step of the neighbour that is left out there.
