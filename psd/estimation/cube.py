@@ -206,6 +206,14 @@ class CubeFit:
 
     def _overdispersion(self, width: tuple[int, ...]) -> Floats:
         """How far records of windows lie from where those of all time do, (levels, labels)."""
+        sizes = tuple((size - 1) // w + 1 for size, w in zip(self.record.sizes, width, strict=True))
+        of_block = np.ones(1)  # as if axes were independent
+        for profile, w, number in zip(self.profiles, width, sizes, strict=True):
+            of_axis = sum_by(np.arange(len(profile)) // w, profile, number)
+            of_block = np.outer(of_block, of_axis).ravel()
+        tells = of_block < _MOST_OF_ALL * of_block.sum()
+        if not tells.any() and max(width) > 1:
+            return self._overdispersion(tuple(max(each // 2, 1) for each in width))
         # Learnt from families that divide space, added over blocks of slices and categories: what a
         # place has too much in one it has in the next ones too, so a sum over slices errs by more
         # than independent errors do.
@@ -213,7 +221,6 @@ class CubeFit:
         plane, first, stop = self.plane.tree, spans[:, 0::2], spans[:, 1::2]
         each_axis = (first + stop) // 2 // width
         longer = np.maximum((stop - first) / np.array(width), 1.0).prod(axis=1)
-        sizes = tuple((size - 1) // w + 1 for size, w in zip(self.record.sizes, width, strict=True))
         block, blocks = np.ravel_multi_index(tuple(each_axis.T), sizes), int(np.prod(sizes))
         # Records of each node of the plane, and of its family, in each block.
         keys, at = np.unique(place * blocks + block, return_inverse=True)
@@ -245,13 +252,6 @@ class CubeFit:
         # sqrt(L), is taken.
         growth = np.ones(size)
         np.maximum.at(growth, owner[at], np.sqrt(longer))
-        of_block = np.ones(1)  # as if axes were independent
-        for profile, w, number in zip(self.profiles, width, sizes, strict=True):
-            of_axis = sum_by(np.arange(len(profile)) // w, profile, number)
-            of_block = np.outer(of_block, of_axis).ravel()
-        tells = of_block < _MOST_OF_ALL * of_block.sum()
-        if not tells.any() and max(width) > 1:
-            return self._overdispersion(tuple(max(each // 2, 1) for each in width))
         used = np.flatnonzero((total > 0) & (parts > 0) & tells[families % blocks])
         level = plane.level[families // blocks].astype(np.int64)[used]
         # A squared deviation by noise of the variance v has itself the variance 2 v^2.
@@ -286,7 +286,7 @@ class CubeFit:
         divides = np.bincount(owner, self.nodes[child] != above, len(parents)) > 1
         used = (divides & np.isfinite(sum_by(owner, variance, len(parents))))[owner]
         child = child[used]
-        spans = tree.window_spans[child].astype(np.int64)
+        spans = tree.window_spans[child]
         return self.nodes[child], above[used], spans, estimates.upward[child], variance[used]
 
 
