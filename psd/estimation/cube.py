@@ -286,7 +286,7 @@ class CubeFit:
         divides = np.bincount(owner, self.nodes[child] != above, len(parents)) > 1
         used = (divides & np.isfinite(sum_by(owner, variance, len(parents))))[owner]
         child = child[used]
-        spans = tree.window_spans[child]
+        spans = tree.window_spans[child].astype(np.int64)
         return self.nodes[child], above[used], spans, estimates.upward[child], variance[used]
 
 
