@@ -187,10 +187,15 @@ def _depths(
 
 def _rates(epsilon: Integers, sensitivity: Integers) -> Integers:
     """floor(2**50 epsilon / (2 sensitivity)), computed once per distinct pair."""
-    pairs, which = np.unique(np.stack([epsilon, sensitivity]), axis=1, return_inverse=True)
-    rates = [(int(e) << _RATE_BITS) // (2 * NANO * int(s)) for e, s in pairs.T]
+    losses, of_loss = np.unique(epsilon, return_inverse=True)
+    bounds, of_bound = np.unique(sensitivity, return_inverse=True)
+    pairs, which = np.unique(of_loss * len(bounds) + of_bound, return_inverse=True)
+    rates = [
+        (int(losses[loss]) << _RATE_BITS) // (2 * NANO * int(bounds[bound]))
+        for loss, bound in zip(*np.divmod(pairs, len(bounds)), strict=True)
+    ]
     rates = [min(rate, _DEEPEST << _RATE_BITS) for rate in rates]
-    return np.array(rates, np.int64)[which.reshape(-1)]
+    return np.array(rates, np.int64)[which]
 
 
 def _proposed(
