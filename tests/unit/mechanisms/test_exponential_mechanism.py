@@ -137,11 +137,12 @@ def candidates_of(lengths, scores):
 
 
 def test_rates_and_depths_are_exact_and_points_in_their_interval(monkeypatch):
-    for epsilon, sensitivity in itertools.product(
-        (1, 7, NANO // 3, NANO, 99 * NANO + 1, 999 * NANO + 1, 1_000 * NANO),
-        (1, 3, 7, 562_949, 10**9),
-    ):
-        rate = min((epsilon << 50) // (2 * NANO * sensitivity), 64 << 50)
+    losses = (1, 7, NANO // 3, NANO, 99 * NANO + 1, 999 * NANO + 1, 1_000 * NANO)
+    pairs = list(itertools.product(losses, (1, 3, 7, 562_949, 10**9)))
+    rates = [min((loss << 50) // (2 * NANO * bound), 64 << 50) for loss, bound in pairs]
+    several = np.array(pairs[::-1] + pairs)
+    assert selection._rates(several[:, 0], several[:, 1]).tolist() == rates[::-1] + rates
+    for (epsilon, sensitivity), rate in zip(pairs, rates, strict=True):
         asked = np.array([epsilon]), np.array([sensitivity])
         assert selection._rates(*asked).tolist() == [rate]
         deepest = max((64 << 50) // max(rate, 1), 1)
