@@ -163,7 +163,7 @@ def write_statistic(
             loaded = release_when(release, when)
         sources = [loaded.record.source]
         if kind == "difference":
-            other = compared_at(options["difference"], other_slice, "--other-slice")
+            other = compared_at(options["difference"], other_slice, "--other-slice", categories)
             sources.append(other.record.source)
             stage("answering")
             if when and is_cube(other) and not categories:

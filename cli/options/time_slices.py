@@ -142,9 +142,13 @@ def release_when(path: str, when: tuple[str, ...]) -> Release:
     return _note_source(loaded[loaded.slices.names[found[0].numbers[0]]])
 
 
-def compared_at(path: str, name: str | None, option: str) -> Release:
+def compared_at(
+    path: str, name: str | None, option: str, categories: tuple[str, ...] = ()
+) -> Release:
     """One side of a difference: a release, a slice of a series, or a cube, in a window or not."""
-    loaded = release_or_series_at(path, name, option)
+    loaded = release_or_series_at(path, None if categories else name, option)
+    if categories and name is not None:  # of the category that is asked on the other side
+        return loaded[name, categories[0]] if is_cube(loaded) else loaded[name]
     return loaded if is_cube(loaded) or name is not None else release_at(path, name, option)
 
 

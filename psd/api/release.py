@@ -162,7 +162,7 @@ class Release(Publication):
             their seed, 0 by default. They do not protect data; the same seed gives the same table.
         difference : Release or path-like, optional
             A release of the same domain with independent noise, whose counts are subtracted. A cube
-            is asked in the window of `when` too.
+            is asked in the window of `when` and `category` too, ``cube[window, label]`` as it is.
             Regions by name are found in it by their ids, and must have the same outlines there.
         ratio : bool
             Divide by the counts of `difference` instead.

@@ -122,6 +122,12 @@ def test_differences_of_a_category():
     assert "difference" in passes(line)
     found = passes("query c --top 3 --category work --when 2024-01-01 --format csv")
     assert len(found.splitlines()) == 4
+    days = "--when 2024-01-01 --other-slice 2024-01-02"
+    found = as_table(f"{ASK} --difference c {days} --category work")
+    both = psd.load("c").query([(0, 0, 8, 8)], when=["2024-01-01", "2024-01-02"], category="work")
+    assert found[["first", "second"]].to_numpy()[0] == pytest.approx(both.table["estimate"])
+    same = "--when 2024-01-01 --other-slice 2024-01-01"
+    assert "same window twice" in fails(2, f"{ASK} --difference c {same} --category work")
 
 
 def test_a_recipe_states_the_labels_and_builds_the_same(here):
