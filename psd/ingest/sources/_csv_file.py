@@ -223,11 +223,6 @@ def refuse_xml(path: Path, start: bytes) -> None:
         raise HeaderError(f"{path} must be a table of points such as CSV, got {description}")
 
 
-def has_wide_mark(start: bytes) -> bool:
-    """Whether a file begins with a byte order mark of UTF-16."""
-    return start.startswith(_WIDE_MARKS)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
     """The header line of a file."""
@@ -244,9 +239,12 @@ def read_header(path: Path, columns: Columns) -> Header:
     headers, fault = [], None
     for word in words:
         try:
-            names = _split_names(path, line, word, columns.skip_rows)
-        except HeaderError as error:
-            fault = fault or error
+            names = split_names(line, word)
+        except (csv.Error, OpenQuoteError) as error:
+            is_long = isinstance(error, csv.Error)
+            what = "a name that is too long" if is_long else "a quote that is not closed"
+            named = HeaderError(f"{_line_text(columns.skip_rows)} of {path} has {what}")
+            fault = fault or named
             continue
         resolved = resolve_columns(columns, names)
         headers.append(Header(names=names, delimiter=DELIMITERS[word], columns=resolved))
@@ -277,7 +275,7 @@ def _header_line(path: Path, skipped: int) -> str:
             start += more
         start = start.partition(b"\n")[0]
     check_signature(path, start)
-    if has_wide_mark(start):
+    if start.startswith(_WIDE_MARKS):
         raise HeaderError(
             f"{path} must be UTF-8 text, got UTF-16; leave out encoding=, which finds its mark"
         )
@@ -301,17 +299,6 @@ def _header_line(path: Path, skipped: int) -> str:
         f"{path} is not in UTF-8; save it as CSV in UTF-8, or state what it has, such as "
         'encoding="windows-1252"'
     )
-
-
-def _split_names(path: Path, line: str, word: str, skipped: int) -> list[str]:
-    """Names in a header line."""
-    try:
-        return split_names(line, word)
-    except csv.Error:
-        fault = "a name that is too long"
-    except OpenQuoteError:
-        fault = "a quote that is not closed"
-    raise HeaderError(f"{_line_text(skipped)} of {path} has {fault}")
 
 
 def _is_binary(line: bytes) -> bool:
@@ -430,7 +417,7 @@ def _find_encoding(path: Path, columns: Columns) -> str:
                 raise HeaderError(
                     f"{path} must be a table of points such as CSV, got {description}"
                 )
-    stated, is_wide = columns.encoding, has_wide_mark(start)
+    stated, is_wide = columns.encoding, start.startswith(_WIDE_MARKS)
     if stated == "utf-16" and not is_wide:
         raise HeaderError(
             f"{path} must begin with the byte order mark of UTF-16; save it as CSV in UTF-8"
