@@ -34,7 +34,7 @@ from psd.release.cube import (
 )
 from psd.release.node_reader import MAX_NODES
 from psd.release.post_processing import PostProcessing
-from psd.release.record import ReleaseRecord, guarantee_note, record_from_counts
+from psd.release.record import SOURCE_NOTES, ReleaseRecord, record_from_counts
 from psd.release.series import SeriesRecord, receipt_of
 from psd.space.box_tree import Tree
 from psd.space.categories import CategoryAxis
@@ -115,7 +115,7 @@ class Publication:
         facts = [self.method, size] if self.slices is None else [size, self.method]
         return (
             f"<Release: {', '.join(facts)}, {self.record.loss_text} per {self.unit.kind}"
-            f"{guarantee_note(self._first.source)}>"
+            f"{SOURCE_NOTES[self._first.source]}>"
         )
 
     # --- made, saved and read ---------------------------------------------------------------

@@ -208,7 +208,8 @@ def encode_release(record: ReleaseRecord) -> bytes:
     schema = schema_of(len(record.values))
     table = pa.Table.from_arrays(columns_of(record.tree), schema=schema)
     footer = {KEY: canonical_json(header), **regions_footer(record)}
-    return encode_tables([table], schema, file_footer(footer, digest_of(record), record.covariate))
+    digest = content_digest(KEY, header, record.tree)
+    return encode_tables([table], schema, file_footer(footer, digest, record.covariate))
 
 
 def regions_footer(record: ReleaseRecord) -> dict[bytes, bytes]:

@@ -152,18 +152,16 @@ class _Nodes(StoredNodes):
                 self.spans[rows, side] = from_arrow(batch[name])
         for name in ("parent", "level", "loss"):
             getattr(self, name)[rows] = from_arrow(batch[name])
-        self.count[rows] = self._measured(batch["count"], rows)
+        # Numbers of the nodes that were paid for; exactly the others have a null in the file.
+        measured = {"count": self.count[rows]}
         if self.sums is not None:
             for number, side in np.ndindex(self.sums.shape[1:]):
-                column = batch[f"{SUMS[side]}{number}"]
-                self.sums[rows, number, side] = self._measured(column, rows)
-
-    def _measured(self, column: pa.Array, rows: slice) -> NDArray[np.int64]:
-        """Numbers of the nodes that were paid for; exactly the others have a null in the file."""
-        numbers, is_null = nulls_as_zeros(column)
-        if not np.array_equal(is_null, self.loss[rows] == 0):
-            raise ReleaseFormatError("counts and epsilons are not on the same nodes")
-        return numbers
+                measured[f"{SUMS[side]}{number}"] = self.sums[rows, number, side]
+        for name, kept in measured.items():
+            numbers, is_null = nulls_as_zeros(batch[name])
+            if not np.array_equal(is_null, self.loss[rows] == 0):
+                raise ReleaseFormatError("counts and epsilons are not on the same nodes")
+            kept[:] = numbers
 
     def check(self, first: int, start: int, stop: int) -> None:
         """Check nodes of the tree that begins at a row; those before them were checked."""

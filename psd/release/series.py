@@ -11,7 +11,7 @@ from psd.privacy.unit import ContributionScope
 from psd.privacy.values import Value
 from psd.release.codecs import regions_of
 from psd.release.post_processing import PostProcessing
-from psd.release.record import CountSource, ReleaseRecord, guarantee_note
+from psd.release.record import SOURCE_NOTES, CountSource, ReleaseRecord
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["SeriesRecord"]
@@ -112,7 +112,7 @@ class SeriesRecord:
     def guarantee_text(self) -> str:
         """Epsilon of all slices, unit of privacy and, unless the curator drew them, the source."""
         first = self.releases[0]
-        note = f"{first.loss.failure_note}{guarantee_note(first.source)}"
+        note = f"{first.loss.failure_note}{SOURCE_NOTES[first.source]}"
         return f"{self.loss_text} {first.unit_text}{self.bound_text}{note}"
 
     @property
