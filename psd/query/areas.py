@@ -356,7 +356,8 @@ def read_areas(
         )
     if is_region(given):
         return _polygon_areas(given, domain, crs, outside)
-    check_box_crs(crs, domain)
+    if crs is not None:
+        check_box_crs(crs, domain)
     boxes, ids = parse_boxes(given)
     if outside == "refuse":
         return BoxAreas(given=given, boxes=boxes, ids=ids)
@@ -512,7 +513,10 @@ def notes_of(areas: Areas, domain: Domain, tree: Tree) -> tuple[str, ...]:
             f"{several} beyond the bounds of the release; the part outside was never counted and "
             "is not in the answer"
         )
-    if uncounted := _number_in_gaps(areas, domain, tree):
+    uncounted = 0
+    if isinstance(tree, RegionTree) and not isinstance(areas, NamedAreas):
+        uncounted = _number_in_gaps(areas, domain, tree)
+    if uncounted:
         several = "1 area reaches" if uncounted == 1 else f"{uncounted:,} areas reach"
         notes.append(
             f"{several} into parts of the bounds that lie in no region of the release; nothing was "
@@ -539,10 +543,8 @@ def _number_beyond(areas: Areas, domain: Domain) -> int:
     return int((is_low | is_high).any(axis=1).sum())
 
 
-def _number_in_gaps(areas: Areas, domain: Domain, tree: Tree) -> int:
+def _number_in_gaps(areas: Areas, domain: Domain, tree: RegionTree) -> int:
     """Number of areas of which a part inside the bounds lies in no region."""
-    if not isinstance(tree, RegionTree) or isinstance(areas, NamedAreas):
-        return 0
     regions: Any = tree.regions
     gap = regions.gap
     if gap is None:
