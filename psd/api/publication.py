@@ -57,18 +57,6 @@ class AskedTime:
     cube: CubeIndex | None = None
 
 
-def each_of(each: Any) -> tuple[str, ...]:
-    """What is answered one by one: slices, categories or both."""
-    is_one = isinstance(each, str) or not isinstance(each, Iterable)
-    words = () if each is None else (each,) if is_one else tuple(each)
-    if not set(words) <= {"slice", "category"} or len(set(words)) < len(words):
-        raise ParameterError(
-            f"each must be 'slice', 'category', both or left out, got {str(each)[:80]!r}",
-            name="each",
-        )
-    return words
-
-
 def _asked_categories(
     category: CategoryAxis, of: Any, *, is_each: bool
 ) -> list[tuple[dict[str, str], Integers]]:
@@ -428,7 +416,14 @@ class Publication:
 
     def _asked_time(self, when: Any, each: Any, *, of: Any = None, values: int = 0) -> AskedTime:
         """Windows asked about, and their slices, one without a name if no time; of: categories."""
-        asked = each_of(each)
+        # What is answered one by one: slices, categories or both.
+        is_one = isinstance(each, str) or not isinstance(each, Iterable)
+        asked = () if each is None else (each,) if is_one else tuple(each)
+        if not set(asked) <= {"slice", "category"} or len(set(asked)) < len(asked):
+            raise ParameterError(
+                f"each must be 'slice', 'category', both or left out, got {str(each)[:80]!r}",
+                name="each",
+            )
         category = self.record.category if isinstance(self.record, CubeRecord) else None
         is_view = isinstance(self.record, WindowRecord)
         each_category, each_slice = (
