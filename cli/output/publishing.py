@@ -48,25 +48,10 @@ def make_observer(
     return Observer(
         progress=progress,
         slices_done=progress.slices if isinstance(progress, Stage) else lambda done, total: None,
-        private_report=_show_report if report_private else _ignore_report,
-        private_fault=_show_fault if report_private else _ignore_report,
+        private_report=_show_report if report_private else lambda report: None,
+        private_fault=_show_fault if report_private else lambda fault: None,
         private_tally=private_tally,
     )
-
-
-def name_reading_report(*, in_recipe: bool = False) -> None:
-    """Say after a build how its holder sees what was read: the same words whatever was read."""
-    how = "with report_private = true" if in_recipe else "--report-private"
-    if not is_quiet():
-        click.echo(
-            "(to see, as the holder of the data, how many records were left out, build with "
-            f"--dry-run {how}; those numbers are PRIVATE and must choose no parameter)",
-            err=True,
-        )
-
-
-def _ignore_report(_: object) -> None:
-    """Show nothing."""
 
 
 def _show_report(report: dict[str, int]) -> None:
@@ -279,8 +264,15 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         for path in release.export:
             built.export(path, overwrite=overwrite)
             print_success(f"wrote {path}")
-    if tallies is None:  # the records of tallies were read before
-        name_reading_report(in_recipe=releases[0].folder is not None)
+    if tallies is None and not is_quiet():  # the records of tallies were read before
+        # How their holder sees what was read: the same words whatever was read.
+        in_recipe = releases[0].folder is not None
+        how = "with report_private = true" if in_recipe else "--report-private"
+        click.echo(
+            "(to see, as the holder of the data, how many records were left out, build with "
+            f"--dry-run {how}; those numbers are PRIVATE and must choose no parameter)",
+            err=True,
+        )
 
 
 def local_paths(inputs: Sequence[str]) -> list[Path]:
