@@ -82,7 +82,8 @@ class ReadRequest:
                 "slices", self.slices, TimeSlices, 'psd.TimeSlices.parse("day", "2024-01-01")'
             )
         check_instance("columns", self.columns, Columns, 'psd.Columns(x="lon")')
-        check_values(self.values)
+        if self.values:
+            check_values(self.values)
         if self.category is not None:
             check_instance("category", self.category, CategoryAxis, "a column and labels=")
         if not self.is_tallied:
@@ -362,6 +363,8 @@ class BuildTerms:
         """Law of the noise; that of "auto" by `psd.publish.noise_choice.chosen_law`."""
         if self.noise != "auto":
             return self.noise
+        if self.delta is None:
+            return "laplace"
         number = 1 if self.slices is None else len(self.slices)
         plan = NoisePlan.of(
             self.nano_epsilon, self.delta, self.unit, self.contribution_scope, number
