@@ -700,14 +700,11 @@ class Publication:
     def total(self) -> float:
         """Estimated number of (kept) records, or of users, in the whole domain."""
         if isinstance(self.record, CubeRecord | WindowRecord):
-            return self._window_total()
+            # Total of a cube in all time, or of a window, without the errors of its cells.
+            from psd.estimation.cube import window_counts
+
+            record = self._one()
+            assert isinstance(record, WindowRecord)
+            count, _ = window_counts(self._cube.fit, record.window.numbers)
+            return float(count[0])
         return self.index.total
-
-    def _window_total(self) -> float:
-        """Total of a cube in all time, or of a window, without the errors of its cells."""
-        from psd.estimation.cube import window_counts
-
-        record = self._one()
-        assert isinstance(record, WindowRecord)
-        count, _ = window_counts(self._cube.fit, record.window.numbers)
-        return float(count[0])
