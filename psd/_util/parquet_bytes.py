@@ -220,14 +220,7 @@ def open_parquet(content: bytes, **options: object) -> pq.ParquetFile:
     footer = _footer(content)
     source = pa.BufferReader(content)
     file = pq.ParquetFile(source, page_checksum_verification=True, **_LIMITS, **options)
-    # Refuse a key twice: of two values, one reader takes this and one that.
-    try:
-        pairs = read_struct(footer, 0, lists={_KEY_VALUES: {}})[0].get(_KEY_VALUES) or []
-        names = [pair[_KEY] for pair in pairs]
-    except (IndexError, KeyError, TypeError):
-        raise pa.ArrowInvalid("footer") from None
-    if sorted(names) != sorted(file.metadata.metadata or {}):
-        raise ReleaseFormatError("its footer has a key twice; it was forged, or is damaged")
+    _check_keys(footer, file.metadata.metadata or {})
     return file
 
 
@@ -238,6 +231,17 @@ def _footer(content: bytes) -> bytes:
     if size > MAX_FOOTER:
         raise pa.ArrowInvalid("footer")
     return content[-8 - size : -8]
+
+
+def _check_keys(footer: bytes, keys: dict[bytes, bytes]) -> None:
+    """Refuse a footer with a key twice: of two values, one reader takes this and one that."""
+    try:
+        pairs = read_struct(footer, 0, lists={_KEY_VALUES: {}})[0].get(_KEY_VALUES) or []
+        names = [pair[_KEY] for pair in pairs]
+    except (IndexError, KeyError, TypeError):
+        raise pa.ArrowInvalid("footer") from None
+    if sorted(names) != sorted(keys):
+        raise ReleaseFormatError("its footer has a key twice; it was forged, or is damaged")
 
 
 def footer_keys(path: str | os.PathLike[str]) -> dict[bytes, bytes]:

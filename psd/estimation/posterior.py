@@ -295,18 +295,24 @@ def _median_part(total: Floats, a: Likelihood, b: Likelihood) -> Floats:
     excess = total - a.mean - b.mean
     gain = a.deviation**2 / (a.deviation**2 + b.deviation**2)
     fallback = np.clip(a.mean + gain * excess, 0.0, total)
-    # The share at which the running weight passes half, and how far into its interval.
-    rows, sums = np.arange(len(total)), np.cumsum(weight, axis=1)
+    return np.where(weight.sum(axis=1) > 0, _median(tried, weight), fallback)
+
+
+def _median(values: Floats, weights: Floats) -> Floats:
+    """Weighted median of ascending values, between two neighbours by a straight line."""
+    rows = np.arange(len(values))
+    sums = np.cumsum(weights, axis=1)
     half = sums[:, -1] / 2
-    index = np.minimum((sums < half[:, None]).sum(axis=1), tried.shape[1] - 1)
+    # The value at which the running weight passes half, and how far into its interval.
+    index = np.minimum((sums < half[:, None]).sum(axis=1), values.shape[1] - 1)
     before = np.where(index > 0, sums[rows, index - 1], 0.0)
     part = (half - before) / np.maximum(sums[rows, index] - before, TINY)
-    # Between two neighbours by a straight line, of which both ends are no points.
-    inside = (index > 1) & (index < tried.shape[1] - 1)
-    left = tried[rows, np.maximum(index - 1, 0)]
-    line = left + part * (tried[rows, index] - left)
-    median = np.where(inside, line, tried[rows, index])
-    return np.where(weight.sum(axis=1) > 0, median, fallback)
+    # The first and the last value are atoms, not points of a line.
+    inside = (index > 1) & (index < values.shape[1] - 1)
+    left = values[rows, np.maximum(index - 1, 0)]
+    line = left + part * (values[rows, index] - left)
+    median: Floats = np.where(inside, line, values[rows, index])
+    return median
 
 
 # --- a hierarchy in parts -----------------------------------------------------------------------

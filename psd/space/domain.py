@@ -418,7 +418,11 @@ class Domain:
         # Without a copy where all are inside, as of most files.
         if not inside.all():
             x, y = x[inside], y[inside]
-        return self.axes[0].find_cells(x), self.axes[1].find_cells(y), inside
+        return self._cells(0, x), self._cells(1, y), inside
+
+    def _cells(self, axis: int, values: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Cell of each value inside the bounds."""
+        return self.axes[axis].find_cells(values)
 
     def to_lattice(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert boxes to lattice units, clipped to the domain.
