@@ -81,14 +81,8 @@ class Outside:
     skipped: int = 0
     zero: NDArray[np.bool_] | None = None
 
-    def asked(self, size: int) -> NDArray[np.bool_]:
-        """Which of the areas are asked of the cells."""
-        return np.ones(size, bool) if self.zero is None else ~self.zero
-
     def with_zeros(self, totals: QueryTotals, asked: NDArray[np.bool_]) -> QueryTotals:
         """Totals of all areas: nothing was counted in the others, which is public."""
-        if self.zero is None:
-            return totals
         # Not only the estimate is 0: nothing was counted there, so no error is either.
         spread = {field.name: np.zeros(len(asked)) for field in fields(QueryTotals)}
         for name, values in spread.items():
@@ -113,7 +107,9 @@ class BoxAreas:
 
     def totals(self, index: QueryIndex) -> QueryTotals:
         """Totals; see `Areas`."""
-        asked = self.outside.asked(len(self))
+        if self.outside.zero is None:
+            return checked_totals(index, self.boxes, self.ids)
+        asked = ~self.outside.zero
         ids = [self.ids[number] for number in np.flatnonzero(asked)]
         return self.outside.with_zeros(checked_totals(index, self.boxes[asked], ids), asked)
 
@@ -165,7 +161,9 @@ class PolygonAreas:
         """Totals; see `Areas`."""
         from psd.query.polygons import polygon_totals
 
-        asked = self.outside.asked(len(self))
+        if self.outside.zero is None:
+            return polygon_totals(index.fit, self.polygons, self.names)
+        asked = ~self.outside.zero
         names = self.names and [self.names[number] for number in np.flatnonzero(asked)]
         totals = polygon_totals(index.fit, self.polygons[asked], names)
         return self.outside.with_zeros(totals, asked)
