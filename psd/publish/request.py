@@ -210,7 +210,8 @@ class BuildTerms:
                 value=delta_text(self.delta),
             )
         object.__setattr__(self, "domain", as_domain(self.domain))
-        object.__setattr__(self, "about", about_from_mapping(self.about))
+        if self.about is not None:
+            object.__setattr__(self, "about", about_from_mapping(self.about))
         object.__setattr__(self, "method", self._default_cube or as_method(self.method))
         named = tuple(value.name for value in self.values)
         if named != self.columns.values:

@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,7 @@ from psd.release.node_reader import (
     MAX_NODES,
     NODE_BYTES,
     SUMS,
+    StoredNodes,
     check_max_nodes,
     check_node_count,
     max_file_bytes,
@@ -67,28 +68,8 @@ __all__ = ["canonical_json", "decode_release", "encode_release", "slice_digest",
 _DOMAIN = b"psd public content 1\n"
 
 
-class Nodes(Protocol):
-    """Arrays of the nodes of a tree, such as a `psd.space.box_tree.Tree`."""
-
-    @property
-    def boxes(self) -> NDArray[Any]:
-        """Cells, four numbers each."""
-
-    @property
-    def parent(self) -> NDArray[Any]:
-        """Number of the node above each."""
-
-    @property
-    def level(self) -> NDArray[Any]:
-        """Level of each."""
-
-    @property
-    def count(self) -> NDArray[Any]:
-        """Noisy count of each, or 0."""
-
-    @property
-    def loss(self) -> NDArray[Any]:
-        """Loss of each count."""
+Nodes: TypeAlias = Tree | StoredNodes
+"""Arrays of nodes, made or as a file has them."""
 
 
 def canonical_json(header: Mapping[str, Any]) -> bytes:

@@ -25,7 +25,7 @@ from psd.privacy.loss import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
 from psd.privacy.values import Value
 from psd.regions.hierarchy import KINDS, RegionHierarchy, RegionLevel
-from psd.release.about import ABOUT_KEYS, About, about_from_mapping, is_about
+from psd.release.about import ABOUT_KEYS, About, is_about
 from psd.release.codecs import (
     covariate_header,
     is_covariate,
@@ -350,7 +350,7 @@ def record_fields(header: Any) -> dict[str, Any]:
         "domain": domain,
         "local": parse_local(values["local"]),
         "values": parse_values(values.get("values")),
-        "about": about_from_mapping(values["about"]),
+        "about": None if values["about"] is None else About(**values["about"]),
         "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),
         "post_processing": PostProcessing(**values["view"]),
     }
