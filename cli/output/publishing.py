@@ -16,7 +16,6 @@ from ..options.fields import account_of
 from .terminal import Stage, is_quiet, print_success, show_stage
 
 if TYPE_CHECKING:
-    from psd.api.release import Release
     from psd.ingest.engine import Engine
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
@@ -244,9 +243,12 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
                     request.columns,
                     overwrite=overwrite,
                 )
-        zone = " in UTC (no time zone is given)"
-        zone = zone if tallies is None and "time_zone" not in release.table else ""
-        what = built.method if request.slices is None else _series_text(built) + zone
+        what = built.method
+        if request.slices is not None:
+            slices = len(built.slices or ())
+            what += f", {slices} slice{'s' * (slices != 1)}"
+            if tallies is None and "time_zone" not in release.table:
+                what += " in UTC (no time zone is given)"
         if request.category is not None:
             what += f", {request.category.size:,} categories of {request.category.column}"
         print_success(f"wrote {release.output}: {what}, {built.record.guarantee_text}")
@@ -304,9 +306,3 @@ def _check_exports(release: PlannedRelease, terms: BuildTerms) -> None:
         raise ParameterError("export must be left out with slices; export a slice of the series")
     for path in release.export:
         find_format(path)
-
-
-def _series_text(series: Release) -> str:
-    """Method, and the number of slices."""
-    number = len(series.slices or ())
-    return f"{series.method}, {number} slice{'s' * (number != 1)}"
