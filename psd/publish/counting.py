@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Cost
     from psd.privacy.loss import LossMeasure
-    from psd.privacy.values import Value
     from psd.publish.observer import Observer
     from psd.space.boundary import Boundary
 
@@ -348,60 +347,6 @@ def _report_counts(counted: CountedRows, observer: Observer) -> CountedRows:
     return counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Reading:
-    """Arguments common to all readings of one input."""
-
-    data: Any
-    request: ReadRequest
-    unit: PrivacyUnit
-    sampler: Sampler
-    memory: int | None
-    limits_cells: bool
-    is_cube: bool
-    strata: Strata | None = None
-
-    def count(
-        self,
-        domain: Domain,
-        for_choice: Budget | None = None,
-        *,
-        step: tuple[int, int] = (1, 1),
-        area: Area | None = None,
-        on_copy: OnCopy | None = None,
-        declared: Domain | None = None,
-        values: Sequence[Value] = (),
-    ) -> CountedRows:
-        """Read once; choose the bound, if paid for. The CRS is compared with that of `declared`."""
-        columns, choice = self.request.columns, self.request.contribution_choice
-        for_rows, for_parser = split_memory(self.memory)
-        keep_freed_memory()
-        builder = TallyBuilder(
-            domain,
-            unit=self.unit,
-            step=step,
-            area=area,
-            slices=self.request.slices,
-            strata=self.strata,
-            values=values,
-            memory=for_rows,
-            limits_cells=self.limits_cells,
-            is_cube=self.is_cube,
-        )
-        for batch in read(
-            self.data,
-            replace(columns, memory=for_parser),
-            declared or domain,
-            on_copy=on_copy,
-        ):
-            builder.add_batch(batch)
-        if choice is None or for_choice is None:
-            return CountedRows(tally=builder.build(), domain=domain, unit=self.unit)
-        bound = choose_contribution_bound(builder.rows_per_unit(), choice, for_choice, self.sampler)
-        unit = replace(self.unit, max_contributions=bound)
-        return CountedRows(tally=builder.build(unit=unit), domain=domain, unit=unit)
-
-
 def count_rows(
     data: Any,
     domain: Domain | PrivateBounds,
@@ -429,25 +374,46 @@ def count_rows(
     """
     for_choice, for_bounds = allot_shares(domain, request, budget)
     unit = counted_unit(request.unit, request.contribution_scope)
-    reader = _Reading(
-        data=data,
-        request=request,
-        unit=unit,
-        sampler=sampler,
-        memory=memory,
-        limits_cells=limits_cells,
-        is_cube=is_cube,
-        strata=strata,
-    )
+    for_rows, for_parser = split_memory(memory)
+    columns, choice = replace(request.columns, memory=for_parser), request.contribution_choice
+
+    def read_once(
+        domain: Domain,
+        unit: PrivacyUnit,
+        for_choice: Budget | None,
+        *,
+        declared: Domain | None = None,
+        on_copy: OnCopy | None = None,
+        **how: Any,
+    ) -> CountedRows:
+        """Read once; choose the bound, if paid for. The CRS is compared with that of `declared`."""
+        keep_freed_memory()
+        builder = TallyBuilder(
+            domain,
+            unit=unit,
+            slices=request.slices,
+            strata=strata,
+            memory=for_rows,
+            limits_cells=limits_cells,
+            is_cube=is_cube,
+            **how,
+        )
+        for batch in read(data, columns, declared or domain, on_copy=on_copy):
+            builder.add_batch(batch)
+        if choice is None or for_choice is None:
+            return CountedRows(tally=builder.build(), domain=domain, unit=unit)
+        bound = choose_contribution_bound(builder.rows_per_unit(), choice, for_choice, sampler)
+        unit = replace(unit, max_contributions=bound)
+        return CountedRows(tally=builder.build(unit=unit), domain=domain, unit=unit)
+
+    how: dict[str, Any] = {"step": step, "values": request.values}
     if not isinstance(domain, PrivateBounds):
-        how: dict[str, Any] = {"on_copy": on_copy, "values": request.values}
-        return reader.count(domain, for_choice, step=step, area=area, **how)
+        return read_once(domain, unit, for_choice, on_copy=on_copy, area=area, **how)
     assert for_bounds is not None  # private bounds always have a share
     check_repeatable(data)
-    first = reader.count(domain.outer, for_choice, on_copy=on_copy, declared=domain.widest)
+    first = read_once(domain.outer, unit, for_choice, on_copy=on_copy, declared=domain.widest)
     chosen_domain = find_bounds(first.tally, domain, for_bounds, sampler)
-    second = replace(reader, unit=first.unit)
-    return second.count(chosen_domain, step=step, values=request.values)
+    return read_once(chosen_domain, first.unit, None, **how)
 
 
 def allot_shares(
