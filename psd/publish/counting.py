@@ -125,7 +125,7 @@ class RecordInput:
         counted = count_rows(
             self.data,
             request.domain,
-            request.read_request,
+            request,
             budget=budget,
             sampler=sampler,
             step=_method_step(request, observer),

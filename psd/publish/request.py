@@ -145,7 +145,7 @@ class ReadRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildTerms:
+class BuildTerms(ReadRequest):
     """What the caller of a build says. Public. `of_records` or `of_tallies` complete it.
 
     Tallies state their own bounds, unit and slices, so the terms of a build from tallies do not.
@@ -161,15 +161,6 @@ class BuildTerms:
     # whether slices are to be counted separately. Equal requests have equal methods.
     is_default: bool = field(default=False, compare=False)
     separate_slices: bool = field(default=False, compare=False)
-    # As in `ReadRequest`.
-    columns: Columns = Columns()  # noqa: RUF009 - frozen
-    is_tallied: bool = False
-    unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
-    contribution_choice: ContributionChoice | None = None
-    contribution_scope: ContributionScope = "series"
-    slices: TimeSlices | None = None
-    values: tuple[Value, ...] = ()
-    category: CategoryAxis | None = None
     covariate: Covariate | CovariateFile | None = None
     boundary: Boundary | BoundaryFile | None = None  # polygons; records outside are dropped
     # Regions that are counted by name; records in none of them are dropped. The method is then
@@ -220,7 +211,7 @@ class BuildTerms:
         if labelled != self.columns.category:
             object.__setattr__(self, "columns", replace(self.columns, category=labelled))
         method_parameters(self.method)  # a method with an undeclared field never sees the data
-        _ = self.read_request
+        ReadRequest.__post_init__(self)
         if self.domain is not None and not self.is_tallied:
             column_projection(self.columns, self.domain, "the input")
 
@@ -381,11 +372,6 @@ class BuildTerms:
         if self.law == "laplace":
             return f"noise is discrete Laplace{by}; no delta is spent, and none is stated"
         return f"noise is discrete Gaussian{by}"
-
-    @property
-    def read_request(self) -> ReadRequest:
-        """The part that states which records are read and kept."""
-        return ReadRequest(**{each.name: getattr(self, each.name) for each in fields(ReadRequest)})
 
     @property
     def default_post_processing(self) -> PostProcessing:

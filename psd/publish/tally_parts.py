@@ -72,7 +72,13 @@ class TallyRequest:
     def __post_init__(self) -> None:
         """Refuse fields that contradict each other."""
         check_ground(self.domain.bounds, self.domain.crs)
-        _ = self.read_request
+        # What is read and kept is refused as that of a build is.
+        ReadRequest(
+            columns=self.columns,
+            unit=self.unit,
+            slices=self.slices,
+            contribution_scope=self.contribution_scope,
+        )
         if self.unit.kind == "user-slice":
             raise ParameterError(
                 'per must not be "user-slice" for a tally; use "slice", or a stream'
@@ -96,16 +102,6 @@ class TallyRequest:
                 "carry must have the full lattice and records that count once each; leave out "
                 "method= and count="
             )
-
-    @property
-    def read_request(self) -> ReadRequest:
-        """Which records are read and kept."""
-        return ReadRequest(
-            columns=self.columns,
-            unit=self.unit,
-            slices=self.slices,
-            contribution_scope=self.contribution_scope,
-        )
 
     @property
     def rules(self) -> CountingRules:
