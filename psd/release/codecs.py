@@ -208,10 +208,8 @@ _FIELDS = {"columns", "rows", "sha256"}
 _VALUE = FooterValue(exists="there is a covariate", subject="its covariate", plural=False)
 
 
-def covariate_header(covariate: Covariate | None) -> dict[str, Any] | None:
+def covariate_header(covariate: Covariate) -> dict[str, Any]:
     """Entry of a covariate in the header: its size and digest, not the name of its file."""
-    if covariate is None:
-        return None
     digest = digest_of(_content(covariate))
     return {"columns": covariate.columns, "rows": covariate.rows, "sha256": digest}
 

@@ -212,7 +212,7 @@ FIELDS: Final = (
         json="null, or object: columns, rows, sha256",
         doc="size and digest of the public covariate, whose raster is in the footer",
         is_valid=is_covariate,
-        value_of=lambda record: covariate_header(record.covariate),
+        value_of=lambda record: record.covariate and covariate_header(record.covariate),
     ),
     Field(
         name="weight",
