@@ -47,11 +47,10 @@ from psd.release.codecs import (
 from psd.release.node_reader import (
     MAX_NODES,
     NODE_BYTES,
+    OTHER_BYTES,
     SUMS,
     StoredNodes,
-    check_max_nodes,
     check_node_count,
-    max_file_bytes,
     read_trees,
 )
 from psd.release.record import ReleaseRecord
@@ -175,9 +174,7 @@ def read_release(
     path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
 ) -> tuple[ReleaseRecord, str]:
     """Read a release, and the digest of its content; refuse more than `max_nodes` nodes."""
-    check_max_nodes(max_nodes)
-    with stating_path(path):
-        content = read_bytes(path, max_file_bytes(max_nodes))
+    with limited_content(path, max_nodes) as content:
         return decode_release(content, str(path), max_nodes=max_nodes)
 
 
@@ -306,10 +303,14 @@ def unpack_fields(fields: dict[str, Any], footer: Mapping[bytes, bytes]) -> Regi
 
 
 @contextmanager
-def stating_path(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Set the path of the file on the errors that are raised inside."""
+def limited_content(path: str | os.PathLike[str], max_nodes: int) -> Iterator[bytes]:
+    """Bytes of a file of at most so many nodes; errors that are raised inside have its path."""
+    if type(max_nodes) is not int or max_nodes < 1:
+        raise ParameterError(
+            f"max_nodes must be an integer of at least 1, got {str(max_nodes)[:100]}"
+        )
     try:
-        yield
+        yield read_bytes(path, OTHER_BYTES + NODE_BYTES * max_nodes)
     except ReleaseFormatError as error:
         error.path = path
         raise

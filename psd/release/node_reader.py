@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from psd._util.arrays import from_arrow, nulls_as_zeros
-from psd.errors import ParameterError, ReleaseFormatError
+from psd.errors import ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree, check_next_nodes
 
@@ -186,19 +186,8 @@ MAX_NODES: Final = 2**22
 NODE_BYTES: Final = 64
 """Limit on the bytes of a node without compression: 42 of its columns, and some of the pages."""
 
-_OTHER_BYTES = 2**26
-
-
-def max_file_bytes(max_nodes: int) -> int:
-    """Limit on the bytes of a file with so many nodes, its header and covariate included."""
-    return _OTHER_BYTES + NODE_BYTES * max_nodes
-
-
-def check_max_nodes(max_nodes: object) -> None:
-    """Refuse a limit that is not a positive integer."""
-    value: Any = max_nodes
-    if type(value) is not int or value < 1:
-        raise ParameterError(f"max_nodes must be an integer of at least 1, got {str(value)[:100]}")
+OTHER_BYTES: Final = 2**26
+"""Limit on the bytes of a file beside its nodes: its header and covariate."""
 
 
 def check_node_count(nodes: int, max_nodes: int) -> None:
