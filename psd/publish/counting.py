@@ -14,7 +14,7 @@ from psd.curator.private_bounds import PrivateBounds, choose_contribution_bound,
 from psd.errors import BudgetError, InputDataError, ParameterError
 from psd.ingest.engine import Engine
 from psd.ingest.engine import engine as find_engine
-from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
+from psd.ingest.memory_limit import memory_for_rows, split_memory
 from psd.ingest.partial_tally import CountedRegions, PartialTally, merge
 from psd.ingest.sources import OnCopy, check_input, check_repeatable, files_of, read, refuse_copy
 from psd.ingest.tally_builder import TallyBuilder
@@ -97,7 +97,7 @@ class RecordInput:
     def complete(self, terms: BuildTerms) -> BuildRequest:
         """Refuse terms without bounds, and a limit of memory that is none."""
         request = terms.of_records()
-        memory_for_rows(None if self.memory is None else parse_memory(self.memory))
+        memory_for_rows(self.memory)
         return request
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
@@ -121,7 +121,6 @@ class RecordInput:
     ) -> CountedRows:
         """Read and count."""
         observer.progress("reading")
-        memory = memory_for_rows(None if self.memory is None else parse_memory(self.memory))
         counted = count_rows(
             self.data,
             request.domain,
@@ -131,7 +130,7 @@ class RecordInput:
             step=_method_step(request, observer),
             area=boundary,
             on_copy=observer.private_copy,
-            memory=memory,
+            memory=memory_for_rows(self.memory),
             limits_cells=self.limits_cells,
             is_cube=request.is_cube,
             strata=self.strata or request.regions or request.category,

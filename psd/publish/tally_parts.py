@@ -14,7 +14,7 @@ from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.ingest.columns import reading_of
 from psd.ingest.input_paths import STDIN, is_csv, is_path, refuse_changes
-from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
+from psd.ingest.memory_limit import memory_for_rows, split_memory
 from psd.ingest.partial_tally import (
     EMPTY,
     PART,
@@ -142,7 +142,7 @@ def tally_rows(
     if part is not None and not (0 < len(part) <= 100 and part.isprintable()):
         raise ParameterError("part must be 1 to 100 printable characters")
     key = request.key or secrets.token_bytes(32)
-    limit = memory_for_rows(None if memory is None else parse_memory(memory))
+    limit = memory_for_rows(memory)
     for_rows, for_parser = split_memory(limit)
     builder = TallyBuilder(
         request.domain,
