@@ -85,7 +85,7 @@ from psd.ingest.tally_builder import TallyBuilder
 from psd.ingest.sources import csv
 import psd.publish.counting as counting
 
-timed(csv, "_scan", "text")
+timed(csv, "scan_content", "text")
 timed_batches(counting, "read", "parse")
 timed(RecordFilter, "filter_batch", "cells")
 timed(TallyBuilder, "add_batch", "count")

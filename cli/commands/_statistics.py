@@ -17,7 +17,7 @@ from ..output.tables import (
     windows_named,
     write_table,
 )
-from ..output.terminal import show_stage
+from ..output.terminal import print_warning, show_stage
 
 _COMMON = {"release", "when", "categories", "form", "output", "overwrite", "max_nodes"}
 SHAPES = {"box", "boxes", "polygons", "polygons_crs", "repair"}
@@ -183,9 +183,8 @@ def write_statistic(
             stage("drawing")
             answers = loaded.query(regions, top=stated.pop("k"), **chosen, **stated)
     if kind == "difference":
-        from ..output.answers import warn_of_notes
-
-        warn_of_notes(answers)
+        for note in answers.notes:  # what they leave out
+            print_warning(note)
     table = answers.table
     state_source(table, *sources)
     named = windows_named(form, when, categories)

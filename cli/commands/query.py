@@ -32,8 +32,6 @@ from ..output.answers import (
     print_answer_columns,
     print_answers,
     print_joint,
-    value_columns_shown,
-    warn_of_notes,
 )
 from ..output.tables import (
     Column,
@@ -44,7 +42,7 @@ from ..output.tables import (
     windows_named,
     write_text,
 )
-from ..output.terminal import print_success, printable, show_stage
+from ..output.terminal import print_success, print_warning, printable, show_stage
 from ._statistics import STATISTICS, read_areas, refuse_strange, statistic_options, write_statistic
 
 if TYPE_CHECKING:
@@ -63,10 +61,9 @@ def print_explanations(answers: pandas.DataFrame, explanations: list[Explanation
     from psd.query.answer_table import COLUMNS
 
     named = answers.columns.isin([*WINDOWS, "id", "name", "NAME", *COLUMNS])
-    if explanations:
-        rows = answers.loc[:, named].iterrows()
-        for (_, answer), explanation in zip(rows, explanations, strict=True):
-            _print_explanation(answer, explanation)
+    rows = answers.loc[:, named].iterrows()
+    for (_, answer), explanation in zip(rows, explanations, strict=True):
+        _print_explanation(answer, explanation)
 
 
 def _print_explanation(answer: Any, explanation: Explanation) -> None:
@@ -338,12 +335,17 @@ def command(
     from psd._util.column_kinds import check_columns
     from psd.query.answer_table import COLUMNS
 
-    kind = _select_kind(
-        **{name: options.pop(name) for name in ("joint", "nested", "explain")},
-        top=options["k"] is not None,
-        quantiles=options["quantiles"],
-        difference=options["difference"] is not None,
-    )
+    # What is asked in place of counts, if anything is.
+    flags = {name: options.pop(name) for name in ("joint", "nested", "explain")}
+    flags |= {"top": options["k"] is not None, "quantiles": options["quantiles"]}
+    flags |= {"difference": options["difference"] is not None}
+    kinds = [name for name, is_set in flags.items() if is_set]
+    if len(kinds) > 1:
+        raise click.UsageError(
+            "at most one of --joint, --nested, --explain, --top, --quantiles and --difference must "
+            "be given"
+        )
+    kind = kinds[0] if kinds else ""
     refuse_strange(kind)
     if kind in STATISTICS:
         window = when, categories
@@ -407,7 +409,8 @@ def command(
         joint = answers.joint(*of_joint) if kind == "joint" else None
         explanations = answers.explain() if kind == "explain" else []
         rings = answers.nested() if kind == "nested" else None
-    warn_of_notes(answers)
+    for note in answers.notes:  # what they leave out
+        print_warning(note)
     lost = getattr(answers.areas, "outside", None)
     if lost is not None and lost.skipped:
         every = lost.skipped + len(answers.areas)
@@ -434,30 +437,35 @@ def command(
         _note_unit(loaded, form)
         return
 
-    from psd.export import treat_unreliable, write_answers
-    from psd.query.areas import beside_shapes
-
     table: Any = answers.table if rings is None else rings
     table = table if joint is None else joint.answers
     state_source(table, loaded.record.source)
     state_windows(table, named)
     if unreliable != "keep" or form in (*FILES, "geojson"):
+        from psd.export import treat_unreliable
+        from psd.query.areas import beside_shapes
+
         table = beside_shapes(table, answers.areas, loaded.domain)
         shown = treat_unreliable(table, unreliable, certainty["threshold"])
         if unreliable == "drop":
             left_out = f"{len(table) - len(shown):,} of {len(table):,} answers"
             click.echo(f"({left_out} are unreliable and left out)", err=True)
         table = shown
-    metadata = answers_metadata(loaded, unreliable, **certainty)
     if form == "table":
-        shown_values = value_columns_shown(of_values, has_details=details)
-        print_answers(table, (*EXTRA.get(kind, ()), *shown_values), has_details=details)
-        note_intervals(table, loaded.record.values, of_values["mean"])
+        print_answers(table, EXTRA.get(kind, ()), of_values, has_details=details)
+        if has_values:
+            note_intervals(table, loaded.record.values, of_values["mean"])
         if joint is not None:
             print_joint(joint, is_cube=is_cube(loaded))
-        print_explanations(table, explanations)
+        if explanations:
+            print_explanations(table, explanations)
         _note_unit(loaded, form)
-    elif form in FILES:
+        return
+
+    metadata = answers_metadata(loaded, unreliable, **certainty)
+    if form in FILES:
+        from psd.export import write_answers
+
         write_answers(table, str(output), suffix=f".{form}", metadata=metadata, overwrite=overwrite)
         print_success(f"wrote {output}")
     elif form == "geojson":
@@ -471,17 +479,6 @@ def command(
         text = answers_text(table, form)
         text = explanations_json(text, explanations) if explanations else text
         write_text(text, output, overwrite=overwrite)
-
-
-def _select_kind(**flags: bool) -> str:
-    """The flag that is set, or an empty text."""
-    kinds = [name for name, is_set in flags.items() if is_set]
-    if len(kinds) > 1:
-        raise click.UsageError(
-            "at most one of --joint, --nested, --explain, --top, --quantiles and --difference must "
-            "be given"
-        )
-    return kinds[0] if kinds else ""
 
 
 def _note_unit(loaded: Any, form: str) -> None:

@@ -239,7 +239,15 @@ _TALK_OPTIONS = [
 """Options of every command, and of `psd` itself."""
 
 
-class Command(click.Command):
+class _Talking(click.Command):
+    """A command or a group with the options of all commands."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Options of the command, and those of all commands."""
+        return [*super().get_params(ctx), *_TALK_OPTIONS]
+
+
+class Command(_Talking):
     """A command that refuses repeated options, lists options by group and maps argument names.
 
     Click alone would silently take the last of several values. ``--help-all`` shows all options.
@@ -298,10 +306,6 @@ class Command(click.Command):
                     message = f"{error.option_name} must be followed by {param.metavar}"
                     raise click.UsageError(message, ctx) from None
             raise
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Options of the command, and those of all commands."""
-        return [*super().get_params(ctx), *_TALK_OPTIONS]
 
     def plain_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Arguments as the parser takes them; an old option is answered by the new one."""
@@ -385,17 +389,13 @@ class Command(click.Command):
                 formatter.write_dl(groups[title])
 
 
-class Group(click.Group):
+class Group(_Talking, click.Group):
     """Commands under a name, or its help; answers an old or unknown word by the current one."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         named["context_settings"] = {"help_option_names": ["-h", "--help"]}
         named["invoke_without_command"] = True
         super().__init__(*args, **named)
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Options of the group, and those of all commands."""
-        return [*super().get_params(ctx), *_TALK_OPTIONS]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options before the command."""

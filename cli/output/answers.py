@@ -14,7 +14,7 @@ import click
 from psd._util.column_kinds import csv_text
 
 from .tables import Column, print_columns
-from .terminal import is_quiet, print_warning, printable
+from .terminal import is_quiet, printable
 
 if TYPE_CHECKING:
     import pandas
@@ -52,15 +52,25 @@ _PAIRS = {
 
 
 def print_answers(
-    answers: pandas.DataFrame, extra: tuple[str, ...], *, has_details: bool = False
+    answers: pandas.DataFrame,
+    extra: tuple[str, ...],
+    values: Mapping[str, Sequence[str]],
+    *,
+    has_details: bool = False,
 ) -> None:
-    """Print answers as a table: counts rounded, relative errors in percent."""
+    """Print answers as a table: counts rounded, relative errors in percent.
+
+    values: names of values by ``mean`` and ``sum``, whose columns stand last.
+    """
     names = [
         *_window_columns(answers),
         *identifying_columns(answers),
         *(name for name in ("flag",) if name in answers.columns),
     ]
-    print_answer_columns(answers, names, extra, has_details=has_details)
+    errors = ("_perturbation_error", "_nonuniformity_error", "_error") if has_details else ()
+    asked = [f"{kind}_{name}" for kind, given in values.items() for name in given]
+    of_values = (f"{name}{end}" for name in asked for end in ("", *errors, "_lower", "_upper"))
+    print_answer_columns(answers, names, (*extra, *of_values), has_details=has_details)
 
 
 def print_answer_columns(
@@ -90,15 +100,6 @@ def print_answer_columns(
     )
     if left_out:
         click.echo(f"(too narrow for {', '.join(left_out)}; see --format csv)", err=True)
-
-
-def value_columns_shown(
-    asked: Mapping[str, Sequence[str]], *, has_details: bool
-) -> tuple[str, ...]:
-    """Columns of means and sums on the screen, by ``mean`` and ``sum`` with the names of values."""
-    errors = ("_perturbation_error", "_nonuniformity_error", "_error") if has_details else ()
-    names = [f"{kind}_{name}" for kind, given in asked.items() for name in given]
-    return tuple(f"{name}{end}" for name in names for end in ("", *errors, "_lower", "_upper"))
 
 
 def note_intervals(table: pandas.DataFrame, values: Iterable[Value], means: Iterable[str]) -> None:
@@ -194,12 +195,6 @@ def _value_text(name: str, value: Any, decimals: int | None) -> str:
     if decimals is not None:
         return f"{value:,.{decimals}f}"
     return f"{value:,.1f}" if isinstance(value, float) and name != "id" else printable(str(value))
-
-
-def warn_of_notes(answers: Answers) -> None:
-    """Warn of what answers leave out."""
-    for note in answers.notes:
-        print_warning(note)
 
 
 def note_slow_boxes(answers: Answers) -> None:

@@ -16,7 +16,6 @@ from ..options.fields import account_of
 from .terminal import Stage, is_quiet, print_success, show_stage
 
 if TYPE_CHECKING:
-    from psd.api.release import Release
     from psd.ingest.engine import Engine
     from psd.ingest.partial_tally import PartialTally
     from psd.ingest.tally import Tally
@@ -48,25 +47,10 @@ def make_observer(
     return Observer(
         progress=progress,
         slices_done=progress.slices if isinstance(progress, Stage) else lambda done, total: None,
-        private_report=_show_report if report_private else _ignore_report,
-        private_fault=_show_fault if report_private else _ignore_report,
+        private_report=_show_report if report_private else lambda report: None,
+        private_fault=_show_fault if report_private else lambda fault: None,
         private_tally=private_tally,
     )
-
-
-def name_reading_report(*, in_recipe: bool = False) -> None:
-    """Say after a build how its holder sees what was read: the same words whatever was read."""
-    how = "with report_private = true" if in_recipe else "--report-private"
-    if not is_quiet():
-        click.echo(
-            "(to see, as the holder of the data, how many records were left out, build with "
-            f"--dry-run {how}; those numbers are PRIVATE and must choose no parameter)",
-            err=True,
-        )
-
-
-def _ignore_report(_: object) -> None:
-    """Show nothing."""
 
 
 def _show_report(report: dict[str, int]) -> None:
@@ -259,9 +243,12 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
                     request.columns,
                     overwrite=overwrite,
                 )
-        zone = " in UTC (no time zone is given)"
-        zone = zone if tallies is None and "time_zone" not in release.table else ""
-        what = built.method if request.slices is None else _series_text(built) + zone
+        what = built.method
+        if request.slices is not None:
+            slices = len(built.slices or ())
+            what += f", {slices} slice{'s' * (slices != 1)}"
+            if tallies is None and "time_zone" not in release.table:
+                what += " in UTC (no time zone is given)"
         if request.category is not None:
             what += f", {request.category.size:,} categories of {request.category.column}"
         print_success(f"wrote {release.output}: {what}, {built.record.guarantee_text}")
@@ -279,8 +266,15 @@ def run_recipe(recipe: Recipe, *, overwrite: bool) -> None:
         for path in release.export:
             built.export(path, overwrite=overwrite)
             print_success(f"wrote {path}")
-    if tallies is None:  # the records of tallies were read before
-        name_reading_report(in_recipe=releases[0].folder is not None)
+    if tallies is None and not is_quiet():  # the records of tallies were read before
+        # How their holder sees what was read: the same words whatever was read.
+        in_recipe = releases[0].folder is not None
+        how = "with report_private = true" if in_recipe else "--report-private"
+        click.echo(
+            "(to see, as the holder of the data, how many records were left out, build with "
+            f"--dry-run {how}; those numbers are PRIVATE and must choose no parameter)",
+            err=True,
+        )
 
 
 def local_paths(inputs: Sequence[str]) -> list[Path]:
@@ -312,9 +306,3 @@ def _check_exports(release: PlannedRelease, terms: BuildTerms) -> None:
         raise ParameterError("export must be left out with slices; export a slice of the series")
     for path in release.export:
         find_format(path)
-
-
-def _series_text(series: Release) -> str:
-    """Method, and the number of slices."""
-    number = len(series.slices or ())
-    return f"{series.method}, {number} slice{'s' * (number != 1)}"

@@ -108,7 +108,17 @@ def print_columns(
     from rich.text import Text
 
     screen = open_console()
-    layout = _lay_out(columns, (dispensable, identifying, essential), pairs or {}, screen.width)
+    # The first layout that fits the width, or the narrowest.
+    headings = [column.heading for column in columns]
+    first, last = ([n for n in names if n in headings] for names in (dispensable, essential))
+    beside, gap = _fit(columns, first, pairs or {}, screen.width)
+    layout = _Layout(columns=beside, gap=gap)
+    if _least_width(beside, gap) > screen.width:
+        above = [column for column in columns if column.heading in identifying]
+        others = [column for column in columns if column.heading not in identifying]
+        fitting, gap = _fit(others, (*first, *last), pairs or {}, screen.width)
+        layout = _Layout(columns=fitting, gap=gap, above=above)
+
     if title is not None:
         screen.print(Text(title, "bold"))
     if layout.above:
@@ -138,25 +148,6 @@ def print_left_out(names: Sequence[str], where: str = "--format csv") -> None:
     if names:
         listed = ", ".join(name.replace("_", " ") for name in names)
         click.echo(f"(too narrow for {listed}; see {where})", err=True)
-
-
-def _lay_out(
-    columns: Sequence[Column],
-    choices: tuple[Sequence[str], Sequence[str], Sequence[str]],
-    pairs: Mapping[str, str],
-    width: int,
-) -> _Layout:
-    """The first layout that fits the width, or the narrowest."""
-    dispensable, identifying, essential = choices
-    headings = [column.heading for column in columns]
-    dispensable, essential = ([n for n in names if n in headings] for names in choices[::2])
-    beside, gap = _fit(columns, dispensable, pairs, width)
-    if _least_width(beside, gap) <= width:
-        return _Layout(columns=beside, gap=gap)
-    above = [column for column in columns if column.heading in identifying]
-    others = [column for column in columns if column.heading not in identifying]
-    fitting, gap = _fit(others, (*dispensable, *essential), pairs, width)
-    return _Layout(columns=fitting, gap=gap, above=above)
 
 
 def _headings(screen: Console, layout: _Layout) -> Table:

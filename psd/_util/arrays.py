@@ -17,21 +17,16 @@ Integers = NDArray[np.int64]
 
 def read_only_copy(values: ArrayLike, dtype: str) -> NDArray[Any]:
     """Array of the given type that cannot be written to: a copy, unless it is one already."""
-    if isinstance(values, np.ndarray) and values.dtype == dtype and _is_read_only(values):
-        return values
+    if isinstance(values, np.ndarray) and values.dtype == dtype:
+        # It is one if so is every array that it is a view of, down to one with memory of its own.
+        part: Any = values
+        while type(part) is np.ndarray and not part.flags.writeable:
+            if part.base is None and part.flags.owndata:
+                return values
+            part = part.base
     array: NDArray[Any] = np.array(values, dtype=dtype)
     array.flags.writeable = False
     return array
-
-
-def _is_read_only(array: NDArray[Any]) -> bool:
-    """Whether an array, and every array that it is a view of, is read-only."""
-    part: Any = array
-    while type(part) is np.ndarray and not part.flags.writeable:
-        if part.base is None:
-            return bool(part.flags.owndata)
-        part = part.base
-    return False
 
 
 def keep_freed_memory() -> None:

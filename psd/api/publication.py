@@ -34,7 +34,7 @@ from psd.release.cube import (
 )
 from psd.release.node_reader import MAX_NODES
 from psd.release.post_processing import PostProcessing
-from psd.release.record import ReleaseRecord, guarantee_note, record_from_counts
+from psd.release.record import SOURCE_NOTES, ReleaseRecord, record_from_counts
 from psd.release.series import SeriesRecord, receipt_of
 from psd.space.box_tree import Tree
 from psd.space.categories import CategoryAxis
@@ -55,18 +55,6 @@ class AskedTime:
     # The cube that is asked; then `slices` has its plane without a name, and windows have numbers
     # of the cells of the cube, see `psd.query.cubes.Windows`.
     cube: CubeIndex | None = None
-
-
-def each_of(each: Any) -> tuple[str, ...]:
-    """What is answered one by one: slices, categories or both."""
-    is_one = isinstance(each, str) or not isinstance(each, Iterable)
-    words = () if each is None else (each,) if is_one else tuple(each)
-    if not set(words) <= {"slice", "category"} or len(set(words)) < len(words):
-        raise ParameterError(
-            f"each must be 'slice', 'category', both or left out, got {str(each)[:80]!r}",
-            name="each",
-        )
-    return words
 
 
 def _asked_categories(
@@ -115,7 +103,7 @@ class Publication:
         facts = [self.method, size] if self.slices is None else [size, self.method]
         return (
             f"<Release: {', '.join(facts)}, {self.record.loss_text} per {self.unit.kind}"
-            f"{guarantee_note(self._first.source)}>"
+            f"{SOURCE_NOTES[self._first.source]}>"
         )
 
     # --- made, saved and read ---------------------------------------------------------------
@@ -428,7 +416,14 @@ class Publication:
 
     def _asked_time(self, when: Any, each: Any, *, of: Any = None, values: int = 0) -> AskedTime:
         """Windows asked about, and their slices, one without a name if no time; of: categories."""
-        asked = each_of(each)
+        # What is answered one by one: slices, categories or both.
+        is_one = isinstance(each, str) or not isinstance(each, Iterable)
+        asked = () if each is None else (each,) if is_one else tuple(each)
+        if not set(asked) <= {"slice", "category"} or len(set(asked)) < len(asked):
+            raise ParameterError(
+                f"each must be 'slice', 'category', both or left out, got {str(each)[:80]!r}",
+                name="each",
+            )
         category = self.record.category if isinstance(self.record, CubeRecord) else None
         is_view = isinstance(self.record, WindowRecord)
         each_category, each_slice = (
@@ -705,14 +700,11 @@ class Publication:
     def total(self) -> float:
         """Estimated number of (kept) records, or of users, in the whole domain."""
         if isinstance(self.record, CubeRecord | WindowRecord):
-            return self._window_total()
+            # Total of a cube in all time, or of a window, without the errors of its cells.
+            from psd.estimation.cube import window_counts
+
+            record = self._one()
+            assert isinstance(record, WindowRecord)
+            count, _ = window_counts(self._cube.fit, record.window.numbers)
+            return float(count[0])
         return self.index.total
-
-    def _window_total(self) -> float:
-        """Total of a cube in all time, or of a window, without the errors of its cells."""
-        from psd.estimation.cube import window_counts
-
-        record = self._one()
-        assert isinstance(record, WindowRecord)
-        count, _ = window_counts(self._cube.fit, record.window.numbers)
-        return float(count[0])

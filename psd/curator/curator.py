@@ -224,7 +224,8 @@ class Curator:
         self.contributions = tally.contributions
         self._values = 0 if tally.values is None else tally.values.shape[1]
         self.noise = _noise_of(tally, budget.measure, squared_sensitivity)
-        _check_cap(self.noise, tally, axes, cap)
+        if axes or cap is not None:
+            _check_cap(self.noise, tally, axes, cap)
         if self._values:  # counts follow from noisy sums, see `count`
             factor = count_factor(self._values, is_pure=budget.measure.is_pure)
             # A method asks what a count costs by this noise, before it has one.

@@ -149,13 +149,21 @@ class Cascade:
         """
         depth, noise = 0, curator.noise
         # Below the smallest cells there is nothing to divide, and a count would be repeated.
-        longest = (cells.boxes[:, 2:] - cells.boxes[:, :2]) / curator.domain.cell_step
+        step = np.array(curator.domain.cell_step)
+        longest = (cells.boxes[:, 2:] - cells.boxes[:, :2]) / step
         height = min(self.height, (math.ceil(longest.max(initial=1)) - 1).bit_length())
         left, inside = np.full(len(cells), loss), _share_inside(curator, cells)
         plan = self._plan(totals, left, inside, noise, first_levels, height)
         # All cells of a level are cut together, whatever tier each is in.
         while len(cells):
-            cells, owner = _divide_cells(curator, cells, plan.steps > 0)
+            # Quarter cells, or give them one child that is counted again. An axis is divided only
+            # if both halves keep the smallest cell.
+            low, high = cells.boxes[:, :2], cells.boxes[:, 2:]
+            divided = (plan.steps > 0)[:, None] & (high - low >= 2 * step)
+            x, y = (np.where(divided[:, a], cells.middle(a), low[:, a]) for a in (0, 1))
+            parts = (1 + (x > low[:, 0])) * (1 + (y > low[:, 1]))
+            owner = np.repeat(np.arange(len(cells)), parts)
+            cells = curator.cut(cells, x=x, y=y)
             plan, depth = plan.below(owner), depth + 1
             # Mass of the cells about which something is left to decide; 1 of the others.
             is_open = (plan.steps > 0) | (plan.later > 0)
@@ -236,20 +244,6 @@ class _Plan:
             now=np.concatenate([plan.now for plan in plans]),
             later=np.concatenate([plan.later for plan in plans]),
         )
-
-
-def _divide_cells(
-    curator: Curator, cells: Cells, quarter: NDArray[np.bool_]
-) -> tuple[Cells, NDArray[np.int64]]:
-    """Quarter cells, or give them one child that is counted again; and each child's parent."""
-    low, high = cells.boxes[:, :2], cells.boxes[:, 2:]
-    # An axis is divided only if both halves keep the smallest cell.
-    divided = quarter[:, None] & (high - low >= 2 * np.array(curator.domain.cell_step))
-    lines = [np.where(divided[:, a], cells.middle(a), low[:, a]) for a in (0, 1)]
-    parts = 1 + np.stack([lines[a] > cells.boxes[:, a] for a in (0, 1)])
-    # A cell that no line crosses has one child, which is counted in its place.
-    owner = np.repeat(np.arange(len(cells)), parts.prod(axis=0))
-    return curator.cut(cells, x=lines[0], y=lines[1]), owner
 
 
 def _share_inside(curator: Curator, cells: Cells) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ proportional to the covariate, and even where that is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -299,7 +299,14 @@ def smooth_density(
     # leaf stays uniform, and a cell of the lattice even.
     for around, window in passes:
         leaves = around[count[around] > 0]
-        parts = _mass_of_parts(tree, count, scale, leaves, density)
+        # Boxes of leaves in raster units, and the mass of their parts; of all of each at first.
+        parts = (
+            (
+                tree.boxes[leaf] * scale,
+                count[leaf][:, None, None] * (1.0 if density is None else density.computed(leaf)),
+            )
+            for leaf in (leaves[chunk] for chunk in _chunks(len(leaves)))
+        )
         strips = 1 if density is None else PARTS
         mesh = raster_mesh(tree, leaves, lattice, strips, window)
         density = SmoothDensity(
@@ -321,16 +328,6 @@ def least_mass(count: Floats) -> float:
 def raster_scale(lattice: tuple[int, int]) -> Floats:
     """Raster units of a lattice unit, for each side of a box."""
     return DENSITY_RASTER / np.array([*lattice, *lattice])
-
-
-def _mass_of_parts(
-    tree: Tree, count: Floats, scale: Floats, leaves: Integers, density: SmoothDensity | None
-) -> Iterator[tuple[Floats, Floats]]:
-    """Boxes of leaves in raster units, and the mass of their parts; of all of each at first."""
-    for chunk in _chunks(len(leaves)):
-        leaf = leaves[chunk]
-        mass = count[leaf][:, None, None]
-        yield tree.boxes[leaf] * scale, mass if density is None else density.computed(leaf) * mass
 
 
 def _chunks(size: int) -> list[slice]:

@@ -221,7 +221,12 @@ def fit(
         raise InternalError("a window of a cube is fitted by psd.query.cube_views")
     tree, choice = record.tree, record.post_processing
     zone = None if near is None else _zone_near(record, near, cache)
-    shares = cell_shares(record)
+    # Share of its parent's records that each cell has before counts are known, (nodes,).
+    if isinstance(tree, RegionTree):
+        shares = region_shares(tree, record.covariate)
+    else:
+        has_mass = choice.density == "covariate" or record.boundary
+        shares = parent_shares(tree, record.covariate if has_mass else None)
 
     # 1. Estimates: least squares, with the counts that the post-processing publishes.
     if zone is None:
@@ -365,14 +370,6 @@ def fit_least_squares(record: ReleaseRecord) -> Estimates:
 def predicts_published(record: ReleaseRecord) -> bool:
     """Whether noise errors are of published counts, which hold empty cells near 0 unless signed."""
     return record.local is None and record.post_processing.estimate != "signed"
-
-
-def cell_shares(record: ReleaseRecord) -> Floats:
-    """Share of its parent's records that each cell has before counts are known, shape (nodes,)."""
-    if isinstance(record.tree, RegionTree):
-        return region_shares(record.tree, record.covariate)
-    has_mass = record.post_processing.density == "covariate" or record.boundary
-    return parent_shares(record.tree, record.covariate if has_mass else None)
 
 
 def _empty_leaves(record: ReleaseRecord) -> NDArray[np.bool_] | None:

@@ -126,8 +126,10 @@ def recall(
 
 def fit_cache(record: ReleaseRecord, digest: str) -> FitCache | None:
     """Cache of a release whose content has a digest; None for small ones, or if it is off."""
+    if len(record.tree) < LEAST_NODES:
+        return None
     folder, code = _folder(), _code_digest()
-    if folder is None or code is None or len(record.tree) < LEAST_NODES:
+    if folder is None or code is None:
         return None
     parts = (digest, __version__, record.inference, record.post_processing, code, np.__version__)
     key = hashlib.sha256("\n".join(map(str, (*parts, sys.byteorder))).encode()).hexdigest()

@@ -9,7 +9,7 @@ divides. Cells divided at quantiles share no lines: there the overdispersion of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -415,21 +415,6 @@ def _step_variance(steps: Floats, share: float) -> Floats:
 # --- the step of coordinates --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Families:
-    """Children of measured cells: arrays by child."""
-
-    number: int  # of families
-    family: Integers  # number of the family of each child
-    share: Floats  # of the records of the cell
-    deviation: Floats  # records beyond the share
-    weight: Floats  # records of the cell over the variance of the deviation
-    count: Floats  # records of the cell, without the bias of its noise in products with the weight
-    sides: Floats  # of the children, (n, 4)
-    of_cell: Floats  # sides of the cells, (n, 4)
-    columns: Sequence[Integers]  # by axis, column (or row) of each family
-
-
 def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain) -> CoordinateStep:
     """Estimate the step to which coordinates are rounded, or assume one.
 
@@ -459,17 +444,35 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     # The column (or row) that each cell is in, together with all cells of the same two sides.
     edges = tree.boxes[parents].astype(np.int64)
     columns = [distinct_values(edges[:, axis] << 32 | edges[:, axis + 2])[1] for axis in (0, 1)]
-    families = _Families(
-        number=len(parents),
-        family=owner,
-        share=g,
-        deviation=value - g * n,
-        weight=n / np.maximum(spread, 1e-300),
-        count=n - above / n,
-        sides=domain.from_lattice(tree.boxes[child]),
-        of_cell=domain.from_lattice(tree.boxes[parents[owner]]),
-        columns=columns,
-    )
+    # Records beyond the share, records of the cell over the variance of these, and without the bias
+    # of its noise in products with this weight.
+    deviation, weight, unbiased = value - g * n, n / np.maximum(spread, 1e-300), n - above / n
+    sides = [domain.from_lattice(tree.boxes[node]) for node in (child, parents[owner])]
+
+    def regress(step: float) -> tuple[float, float, float]:
+        """Slope on deviations of rounding, over errors of families, and of columns or rows."""
+        terms, by_column, square, moved = [], [], 0.0, 0
+        for axis in (0, 1):
+            # Multiples of the step per unit of length, in the child and in the cell.
+            ends = [(each[:, axis], each[:, axis + 2]) for each in sides]
+            density, of_cell = (
+                (np.ceil(high / step) - np.ceil(low / step)) / (high - low) for low, high in ends
+            )
+            # How much denser in multiples a child is than its cell; 0 for a cell without any.
+            excess = np.where(of_cell > 0, density / np.where(of_cell > 0, of_cell, 1.0) - 1, 0.0)
+            pattern = g * excess * weight
+            # Sums of each family, and of those in one column or row, which may deviate together.
+            terms.append(sum_by(owner, deviation * pattern, len(parents)))
+            by_column.append(sum_by(columns[axis], terms[-1], len(parents)))
+            square += float((g * excess * pattern * unbiased).sum())
+            moved += int(np.count_nonzero(terms[-1]))
+        every, together = np.concatenate(terms), np.concatenate(by_column)
+        error, other = float(np.sqrt((every**2).sum())), float(np.sqrt((together**2).sum()))
+        if moved < ENOUGH_FAMILIES or square <= 0 or error <= 0 or other <= 0:
+            return 0.0, 0.0, 0.0
+        total = float(every.sum())
+        return total / square, total / error, total / other
+
     best, strength = CoordinateStep(step=0.0, share=0.0), SEEN_ERRORS
     # Powers of ten between the narrowest leaf and the domain.
     west, south, east, north = domain.bounds
@@ -479,7 +482,7 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     first = math.ceil(math.log10(narrow / 2))
     last = math.floor(math.log10(size.min()))
     for step in [10.0**power for power in range(first, last + 1)]:
-        slope, ratio, by_column = _regress(families, step)
+        slope, ratio, by_column = regress(step)
         # The ratio has to be large also where the families of a column, or of a row, are one term:
         # records on one line deviate together.
         # Of all steps that are seen, the clearest one.
@@ -493,28 +496,3 @@ def detect_step(tree: Tree, estimates: Estimates, share: Floats, domain: Domain)
     if hides and not best.step:
         return CoordinateStep(step=10.0 ** (first - 1), share=1.0)
     return best
-
-
-def _regress(families: _Families, step: float) -> tuple[float, float, float]:
-    """Slope on deviations of rounding, over errors of families, and of columns or rows of them."""
-    terms, by_column, square, moved = [], [], 0.0, 0
-    for axis in (0, 1):
-        # Multiples of the step per unit of length, in the child and in the cell.
-        ends = [(each[:, axis], each[:, axis + 2]) for each in (families.sides, families.of_cell)]
-        density, above = (
-            (np.ceil(high / step) - np.ceil(low / step)) / (high - low) for low, high in ends
-        )
-        # How much denser in multiples a child is than its cell; 0 for a cell without any.
-        excess = np.where(above > 0, density / np.where(above > 0, above, 1.0) - 1, 0.0)
-        pattern = families.share * excess * families.weight
-        # Sums of each family, and of the families in one column or row, which may deviate together.
-        terms.append(sum_by(families.family, families.deviation * pattern, families.number))
-        by_column.append(sum_by(families.columns[axis], terms[-1], families.number))
-        square += float((families.share * excess * pattern * families.count).sum())
-        moved += int(np.count_nonzero(terms[-1]))
-    every, columns = np.concatenate(terms), np.concatenate(by_column)
-    error, other = float(np.sqrt((every**2).sum())), float(np.sqrt((columns**2).sum()))
-    if moved < ENOUGH_FAMILIES or square <= 0 or error <= 0 or other <= 0:
-        return 0.0, 0.0, 0.0
-    total = float(every.sum())
-    return total / square, total / error, total / other

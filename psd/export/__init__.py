@@ -12,8 +12,9 @@ write ``attrs``, the metadata of a table, as far as they can.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from psd._util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from psd.export._catalogue import Described, stac_collection
@@ -47,30 +48,16 @@ __all__ = [
     "write_answers",
 ]
 
-# The module of each name; imported when first used: tables need GeoPandas, and facts of formats do
-# not.
-_MODULES = {
-    "Described": "psd.export._catalogue",
-    "classes_of": "psd.export._maps",
-    "density_unit": "psd.export._formats",
-    "export_release": "psd.export._release",
-    "find_format": "psd.export._formats",
-    "finite_errors": "psd.export._formats",
-    "is_database": "psd.export._formats",
-    "is_raster": "psd.export._formats",
-    "raster_suffixes": "psd.export._formats",
-    "stac_collection": "psd.export._catalogue",
-    "suffixes": "psd.export._formats",
-    "treat_unreliable": "psd.export._cells",
-    "write_answers": "psd.export._formats",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# Imported when first used: tables need GeoPandas, and facts of formats do not.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    __all__,
+    {
+        "_catalogue": "Described stac_collection",
+        "_cells": "treat_unreliable",
+        "_formats": "density_unit find_format finite_errors is_database is_raster raster_suffixes "
+        "suffixes write_answers",
+        "_maps": "classes_of",
+        "_release": "export_release",
+    },
+)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import folium
     import geopandas
 
-    from psd._util.arrays import Floats, Integers
+    from psd._util.arrays import Integers
     from psd.estimation.fit import Fit
     from psd.release.record import ReleaseRecord
     from psd.space.box_tree import Tree
@@ -123,12 +123,6 @@ def check_treatment(treatment: str, threshold: Threshold) -> Limits:
     return reliability_limits(threshold)
 
 
-def judge_nodes(fit: Fit, nodes: Integers, relative: Floats, limits: Limits) -> Reliability:
-    """Classify the estimates of nodes as answers to queries of them are, at 95 % confidence."""
-    lower, _ = answer_intervals(node_totals(fit, nodes), CONFIDENCE)
-    return judge_estimates(relative, lower, limits)
-
-
 def judge_raster(raster: Raster, limits: Limits) -> Reliability:
     """Classify the counts of a raster; their intervals are those of their errors alone."""
     reach = two_sided_quantile(CONFIDENCE)
@@ -197,7 +191,9 @@ def _table_of(
         answers: dict[str, Any] = answer_columns(fit.cells[which], fit.record, **certainty)
         count, relative = answers["estimate"], answers["relative_error"]
         uneven = {name: answers[name] for name in ("nonuniformity_error", "error")}
-    reliability = judge_nodes(fit, which, relative, reliability_limits(threshold))
+    # Classify the estimates of nodes as answers to queries of them are, at 95 % confidence.
+    lower, _ = answer_intervals(node_totals(fit, which), CONFIDENCE)
+    reliability = judge_estimates(relative, lower, reliability_limits(threshold))
     source = fit.record.source
     stated = {} if source == "curator" else {"release_source": [source] * len(which)}
     west, south, east, north = fit.domain.from_lattice(tree.boxes[which]).T

@@ -23,7 +23,7 @@ from psd.errors import ParameterError, PsdError, WriteError
 from psd.privacy.loss import RHO, delta_text, epsilon_text
 from psd.query.answer_table import COLUMNS
 from psd.release.cube import WindowRecord
-from psd.release.record import guarantee_note
+from psd.release.record import SOURCE_NOTES
 from psd.space.ground_areas import area_unit
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def release_metadata(record: ReleaseRecord, digest: str = "") -> dict[str, str]:
         "epsilon": epsilon_text(record.epsilon),
         **concentrated,
         "unit_of_privacy": record.unit_text,
-        "source": record.source + guarantee_note(record.source),
+        "source": record.source + SOURCE_NOTES[record.source],
         "counts": record.counted_text,
         **({"values": values_text(record)} if record.values else {}),
         "method": record.method,

@@ -403,7 +403,11 @@ def draw_series(
     for axes, name, table in zip(grid.flat, cells, tables, strict=False):
         shown = fill_cells(axes, table, kind, classes)
         frame_map(axes, view, outline)
-        axes.set_title(_map_title(name), fontsize=9)
+        # Name of a small map in lines that are not wider than it.
+        wide = any(east_asian_width(letter) in "WF" for letter in name)
+        width = _LETTERS // (1 + wide)
+        lines = textwrap.wrap(name, width, max_lines=_LINES, placeholder=" …")
+        axes.set_title(picture_text("\n".join(lines)), fontsize=9)
     for axes in grid.flat:
         axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
     for axes in grid.flat[len(cells) :]:
@@ -412,14 +416,6 @@ def draw_series(
     add_key(figure, grid, shown, classes, kind, reliability_limits(threshold))
     figure.suptitle(title_of(record, kind, guarantee, common), fontsize=10)
     return figure
-
-
-def _map_title(name: str) -> str:
-    """Name of a small map in lines that are not wider than it."""
-    wide = any(east_asian_width(letter) in "WF" for letter in name)
-    width = _LETTERS // (1 + wide)
-    lines = textwrap.wrap(name, width, max_lines=_LINES, placeholder=" …")
-    return picture_text("\n".join(lines))
 
 
 # Families of fonts of the usual systems, which have letters that those of matplotlib have not.

@@ -33,9 +33,9 @@ def parse_memory(text: str | int) -> int:
     return size
 
 
-def memory_for_rows(memory: int | None) -> int | None:
+def memory_for_rows(memory: str | int | None) -> int | None:
     """Return the bytes of a limit that remain for records, cells and the parser."""
-    return None if memory is None else memory - _LIBRARIES
+    return None if memory is None else parse_memory(memory) - _LIBRARIES
 
 
 def split_memory(memory: int | None) -> tuple[int | None, int | None]:

@@ -78,42 +78,34 @@ def row_hashes(
     hashes = np.empty(len(columns), np.int64)
     for start in range(0, len(hashes), _ROWS_PER_BATCH):
         batch = slice(start, start + _ROWS_PER_BATCH)
+        some = salt[:, batch].astype(np.int64)
         values = (columns[batch], rows[batch], time[batch], occurrence[batch])
-        hashes[batch] = _hash_batch(salt[:, batch].astype(np.int64), *map(_short, values))
+        column, row, moment, repeat = map(_short, values)
+        moment = moment + TIME_OFFSET
+        x: NDArray[np.int64] = some[0].copy()
+        for value in (column, row, moment >> 31, moment & PRIME, repeat):
+            # After one fold x is below 2^32, and its product with a salt below 2^60.
+            x *= some[1]
+            x += value
+            _fold(x)
+        _fold(x)
+        # After two folds numbers are at most the prime, which stands for 0: products are below
+        # 2^62.
+        power: NDArray[np.int64] = x * x
+        _fold_twice(power)
+        power *= power
+        _fold_twice(power)
+        power *= x
+        power += some[2]
+        _fold_twice(power)
+        power[power == PRIME] = 0
+        hashes[batch] = power
     return hashes
 
 
 def _short(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Numbers that are all alike as one number, which is broadcast."""
     return values[:1] if values.strides == (0,) else values
-
-
-def _hash_batch(
-    salt: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    time: NDArray[np.int64],
-    occurrence: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Hash one batch of records."""
-    moment = time + TIME_OFFSET
-    x: NDArray[np.int64] = salt[0].copy()
-    for value in (columns, rows, moment >> 31, moment & PRIME, occurrence):
-        # After one fold x is below 2^32, and its product with a salt below 2^60.
-        x *= salt[1]
-        x += value
-        _fold(x)
-    _fold(x)
-    # After two folds numbers are at most the prime, which stands for 0: products are below 2^62.
-    hashes: NDArray[np.int64] = x * x
-    _fold_twice(hashes)
-    hashes *= hashes
-    _fold_twice(hashes)
-    hashes *= x
-    hashes += salt[2]
-    _fold_twice(hashes)
-    hashes[hashes == PRIME] = 0
-    return hashes
 
 
 def _fold_twice(values: NDArray[np.int64]) -> None:

@@ -101,7 +101,10 @@ class RecordFilter:
         # stratum or slice.
         match, batch = batch.match, batch.selected()
         columns, rows, inside = self.domain.quantise(batch.x, batch.y)
-        bidless = self._count_bidless(batch, inside)
+        bidless = 0  # records in the bounds without a number as their bid
+        if batch.bid is not None:
+            bidless = int(np.count_nonzero(~np.isfinite(batch.bid[inside])))
+            self.report["without a bid"] += bidless
         time = None if batch.time is None else batch.time[inside]
         values = None if batch.values is None else batch.values[inside]
         stratum = None
@@ -142,14 +145,6 @@ class RecordFilter:
             stratum=stratum,
             values=values,
         )
-
-    def _count_bidless(self, batch: Batch, inside: NDArray[np.bool_]) -> int:
-        """Count the records in the bounds without a number as their bid; 0 if none is read."""
-        if batch.bid is None:
-            return 0
-        bidless = int(np.count_nonzero(~np.isfinite(batch.bid[inside])))
-        self.report["without a bid"] += bidless
-        return bidless
 
     def _select(
         self,

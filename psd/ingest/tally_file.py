@@ -318,11 +318,9 @@ def read_tally(path: str | os.PathLike[str]) -> PartialTally:
 
 def read_origins(
     paths: Sequence[str | os.PathLike[str]],
-    *,
-    on_copy: OnCopy = refuse_copy,
 ) -> tuple[PrivacyUnit, tuple[PartOrigin, ...], TimeSlices | None]:
-    """Read unit, parts and time slices of tallies, without counts; ``on_copy``: as in `merge`."""
-    merged = read_headers(paths, on_copy=on_copy)
+    """Read unit, parts and time slices of tallies, without counts."""
+    merged = read_headers(paths)
     return merged.unit, merged.origins, merged.rules.slices
 
 
@@ -331,7 +329,7 @@ def read_headers(
     *,
     on_copy: OnCopy = refuse_copy,
 ) -> PartialTally:
-    """Read what several tallies state, merged, as one without counts; else as `read_origins`."""
+    """Read what several tallies state, as one without counts; ``on_copy``: as in `merge`."""
     return merge([_read_header(path) for path in paths], on_copy=on_copy)
 
 

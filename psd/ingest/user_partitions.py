@@ -164,22 +164,17 @@ class UserPartitions:
         columns = {"code": codes} | ({} if time is None else {"time": time})
         if values is not None:
             columns |= {f"value{number}": column for number, column in enumerate(values.T)}
-        # Ids that are short in all records need no choice of rows.
-        if is_short.all():
-            self._add(0, to_arrow(numbers), columns)
-        else:
-            for kind, rows in ((0, np.flatnonzero(is_short)), (1, np.flatnonzero(~is_short))):
-                chosen = ids.take(to_arrow(rows)) if kind else to_arrow(numbers[rows])
-                self._add(kind, chosen, {name: column[rows] for name, column in columns.items()})
+        kinds: list[tuple[int, Any]] = [(0, slice(None))]  # short ids, by their numbers
+        if not is_short.all():
+            kinds = [(0, np.flatnonzero(is_short)), (1, np.flatnonzero(~is_short))]
+        for kind, rows in kinds:
+            chosen = ids.take(to_arrow(rows)) if kind else to_arrow(numbers[rows])
+            waiting = {"id": chosen}
+            for name, column in columns.items():
+                waiting[name] = to_arrow(np.ascontiguousarray(column[rows]))
+            self._waiting[kind].append(pa.RecordBatch.from_pydict(waiting))
         if max(sum(map(len, waiting)) for waiting in self._waiting) >= self._batch_size:
             self._partition_waiting()
-
-    def _add(self, kind: int, ids: Any, columns: dict[str, NDArray[np.int64]]) -> None:
-        """Let records with ids of one kind wait."""
-        import pyarrow as pa
-
-        others = {name: to_arrow(np.ascontiguousarray(each)) for name, each in columns.items()}
-        self._waiting[kind].append(pa.RecordBatch.from_pydict({"id": ids, **others}))
 
     def _partition_waiting(self) -> None:
         """Partition the waiting records."""

@@ -139,7 +139,8 @@ def epsilon_text(nano: int) -> str:
 
 # A ledger asks for the same few numbers at every charge.
 _pure_rho = lru_cache(maxsize=1024)(pure_rho)
-_rho_of = lru_cache(maxsize=1024)(rho_of)
+rho_within = lru_cache(maxsize=1024)(rho_of)
+"""Largest rho, in 1e-12, that nano-epsilon and delta allow, rounded down; 0 if below 1e-12."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +164,7 @@ class Loss:
         if self.delta is None:
             if self.rho != _pure_rho(self.epsilon):
                 raise ParameterError("rho of a pure loss must be that of its epsilon")
-        elif not 0 < self.rho <= _rho_of(self.epsilon, self.delta):
+        elif not 0 < self.rho <= rho_within(self.epsilon, self.delta):
             raise ParameterError(
                 "rho must be above 0 and at most that of epsilon "
                 f"{epsilon_text(self.epsilon)} and delta {delta_text(self.delta)}, got "
@@ -178,7 +179,7 @@ class Loss:
     @classmethod
     def gaussian(cls, epsilon: int, delta: Fraction, rho: int | None = None) -> Loss:
         """Loss of Gaussian noise of a rho, by default the largest for epsilon and delta."""
-        largest = _rho_of(epsilon, delta) if rho is None else rho
+        largest = rho_within(epsilon, delta) if rho is None else rho
         return cls(epsilon=epsilon, rho=largest, delta=delta)
 
     @property
@@ -200,11 +201,6 @@ class Loss:
             f"epsilon {epsilon_text(self.epsilon)} and delta {delta_text(self.delta)} "
             f"(rho {rho_text(self.rho)})"
         )
-
-
-def rho_within(epsilon: int, delta: Fraction) -> int:
-    """Largest rho, in 1e-12, that nano-epsilon and delta allow, rounded down; 0 if below 1e-12."""
-    return _rho_of(epsilon, delta)
 
 
 def largest_pure_epsilon(rho: int) -> int:

@@ -209,14 +209,35 @@ def privacy_unit(
     max_per_slice: int | None = None,
 ) -> PrivacyUnit:
     """Unit of privacy from the arguments of a build; k is `max_contributions`."""
-    _check(user, max_contributions, per, time, count)
+    check_choice("per", per, (None, "day", "user-slice"))
+    check_choice("count", count, ("records", "users"))
+    faults = {
+        "user must name the column of user ids with max_contributions=": user is None
+        and max_contributions is not None,
+        'user must name the column of user ids with count="users"': user is None
+        and count == "users",
+        "user must name the column of user ids with per=": user is None and per is not None,
+        'max_contributions must be left out with count="users", which keeps all records': (
+            count == "users" and max_contributions is not None
+        ),
+        'per must be left out with count="users", which protects all records of a user': (
+            count == "users" and per is not None
+        ),
+        f'time must name the column of times with per="{per}"': per is not None and time is None,
+        "max_contributions must be given with user=; else one user could change every count": (
+            user is not None and max_contributions is None and count == "records"
+        ),
+    }
+    for fault, applies in faults.items():
+        if applies:
+            raise ParameterError(fault)
     if max_per_slice is not None and (user is None or per is not None or count == "users"):
         return PrivacyUnit(max_per_slice=max_per_slice)  # which is refused
     if user is None:
         return PrivacyUnit()
     if count == "users":
         return PrivacyUnit(kind="user", weight=WEIGHT)
-    assert max_contributions is not None  # by `_check`
+    assert max_contributions is not None  # one of the faults
     if per == "day":
         return PrivacyUnit(
             kind="user-day", max_contributions=max_contributions, time_zone=time_zone
@@ -256,31 +277,3 @@ def squared_sensitivity(unit: PrivacyUnit, scope: ContributionScope, slices: int
     if scope == "slice":
         return k * slices * cap
     return k * (unit.max_per_slice or cap)
-
-
-def _check(
-    user: str | None, bound: int | None, per: str | None, time: str | None, count: str
-) -> None:
-    """Refuse arguments that contradict each other."""
-    check_choice("per", per, (None, "day", "user-slice"))
-    check_choice("count", count, ("records", "users"))
-    faults = {
-        "user must name the column of user ids with max_contributions=": user is None
-        and bound is not None,
-        'user must name the column of user ids with count="users"': user is None
-        and count == "users",
-        "user must name the column of user ids with per=": user is None and per is not None,
-        'max_contributions must be left out with count="users", which keeps all records': (
-            count == "users" and bound is not None
-        ),
-        'per must be left out with count="users", which protects all records of a user': (
-            count == "users" and per is not None
-        ),
-        f'time must name the column of times with per="{per}"': per is not None and time is None,
-        "max_contributions must be given with user=; else one user could change every count": (
-            user is not None and bound is None and count == "records"
-        ),
-    }
-    for fault, applies in faults.items():
-        if applies:
-            raise ParameterError(fault)

@@ -14,7 +14,7 @@ from psd.curator.private_bounds import PrivateBounds, choose_contribution_bound,
 from psd.errors import BudgetError, InputDataError, ParameterError
 from psd.ingest.engine import Engine
 from psd.ingest.engine import engine as find_engine
-from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
+from psd.ingest.memory_limit import memory_for_rows, split_memory
 from psd.ingest.partial_tally import CountedRegions, PartialTally, merge
 from psd.ingest.sources import OnCopy, check_input, check_repeatable, files_of, read, refuse_copy
 from psd.ingest.tally_builder import TallyBuilder
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from psd.mechanisms.base import Sampler
     from psd.privacy.budget import Cost
     from psd.privacy.loss import LossMeasure
-    from psd.privacy.values import Value
     from psd.publish.observer import Observer
     from psd.space.boundary import Boundary
 
@@ -98,7 +97,7 @@ class RecordInput:
     def complete(self, terms: BuildTerms) -> BuildRequest:
         """Refuse terms without bounds, and a limit of memory that is none."""
         request = terms.of_records()
-        memory_for_rows(None if self.memory is None else parse_memory(self.memory))
+        memory_for_rows(self.memory)
         return request
 
     def charge_request(self, request: BuildRequest) -> ChargeRequest:
@@ -122,17 +121,16 @@ class RecordInput:
     ) -> CountedRows:
         """Read and count."""
         observer.progress("reading")
-        memory = memory_for_rows(None if self.memory is None else parse_memory(self.memory))
         counted = count_rows(
             self.data,
             request.domain,
-            request.read_request,
+            request,
             budget=budget,
             sampler=sampler,
             step=_method_step(request, observer),
             area=boundary,
             on_copy=observer.private_copy,
-            memory=memory,
+            memory=memory_for_rows(self.memory),
             limits_cells=self.limits_cells,
             is_cube=request.is_cube,
             strata=self.strata or request.regions or request.category,
@@ -348,60 +346,6 @@ def _report_counts(counted: CountedRows, observer: Observer) -> CountedRows:
     return counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Reading:
-    """Arguments common to all readings of one input."""
-
-    data: Any
-    request: ReadRequest
-    unit: PrivacyUnit
-    sampler: Sampler
-    memory: int | None
-    limits_cells: bool
-    is_cube: bool
-    strata: Strata | None = None
-
-    def count(
-        self,
-        domain: Domain,
-        for_choice: Budget | None = None,
-        *,
-        step: tuple[int, int] = (1, 1),
-        area: Area | None = None,
-        on_copy: OnCopy | None = None,
-        declared: Domain | None = None,
-        values: Sequence[Value] = (),
-    ) -> CountedRows:
-        """Read once; choose the bound, if paid for. The CRS is compared with that of `declared`."""
-        columns, choice = self.request.columns, self.request.contribution_choice
-        for_rows, for_parser = split_memory(self.memory)
-        keep_freed_memory()
-        builder = TallyBuilder(
-            domain,
-            unit=self.unit,
-            step=step,
-            area=area,
-            slices=self.request.slices,
-            strata=self.strata,
-            values=values,
-            memory=for_rows,
-            limits_cells=self.limits_cells,
-            is_cube=self.is_cube,
-        )
-        for batch in read(
-            self.data,
-            replace(columns, memory=for_parser),
-            declared or domain,
-            on_copy=on_copy,
-        ):
-            builder.add_batch(batch)
-        if choice is None or for_choice is None:
-            return CountedRows(tally=builder.build(), domain=domain, unit=self.unit)
-        bound = choose_contribution_bound(builder.rows_per_unit(), choice, for_choice, self.sampler)
-        unit = replace(self.unit, max_contributions=bound)
-        return CountedRows(tally=builder.build(unit=unit), domain=domain, unit=unit)
-
-
 def count_rows(
     data: Any,
     domain: Domain | PrivateBounds,
@@ -429,25 +373,46 @@ def count_rows(
     """
     for_choice, for_bounds = allot_shares(domain, request, budget)
     unit = counted_unit(request.unit, request.contribution_scope)
-    reader = _Reading(
-        data=data,
-        request=request,
-        unit=unit,
-        sampler=sampler,
-        memory=memory,
-        limits_cells=limits_cells,
-        is_cube=is_cube,
-        strata=strata,
-    )
+    for_rows, for_parser = split_memory(memory)
+    columns, choice = replace(request.columns, memory=for_parser), request.contribution_choice
+
+    def read_once(
+        domain: Domain,
+        unit: PrivacyUnit,
+        for_choice: Budget | None,
+        *,
+        declared: Domain | None = None,
+        on_copy: OnCopy | None = None,
+        **how: Any,
+    ) -> CountedRows:
+        """Read once; choose the bound, if paid for. The CRS is compared with that of `declared`."""
+        keep_freed_memory()
+        builder = TallyBuilder(
+            domain,
+            unit=unit,
+            slices=request.slices,
+            strata=strata,
+            memory=for_rows,
+            limits_cells=limits_cells,
+            is_cube=is_cube,
+            **how,
+        )
+        for batch in read(data, columns, declared or domain, on_copy=on_copy):
+            builder.add_batch(batch)
+        if choice is None or for_choice is None:
+            return CountedRows(tally=builder.build(), domain=domain, unit=unit)
+        bound = choose_contribution_bound(builder.rows_per_unit(), choice, for_choice, sampler)
+        unit = replace(unit, max_contributions=bound)
+        return CountedRows(tally=builder.build(unit=unit), domain=domain, unit=unit)
+
+    how: dict[str, Any] = {"step": step, "values": request.values}
     if not isinstance(domain, PrivateBounds):
-        how: dict[str, Any] = {"on_copy": on_copy, "values": request.values}
-        return reader.count(domain, for_choice, step=step, area=area, **how)
+        return read_once(domain, unit, for_choice, on_copy=on_copy, area=area, **how)
     assert for_bounds is not None  # private bounds always have a share
     check_repeatable(data)
-    first = reader.count(domain.outer, for_choice, on_copy=on_copy, declared=domain.widest)
+    first = read_once(domain.outer, unit, for_choice, on_copy=on_copy, declared=domain.widest)
     chosen_domain = find_bounds(first.tally, domain, for_bounds, sampler)
-    second = replace(reader, unit=first.unit)
-    return second.count(chosen_domain, step=step, values=request.values)
+    return read_once(chosen_domain, first.unit, None, **how)
 
 
 def allot_shares(

@@ -28,7 +28,7 @@ from psd.privacy.values import Value
 from psd.publish.public_inputs import BoundaryFile, CovariateFile
 from psd.regions.files import CellRegions, RegionFiles
 from psd.regions.hierarchy import KINDS
-from psd.release.about import ABOUT_KEYS, About, about_from_mapping, about_header
+from psd.release.about import ABOUT_KEYS, About, about_from_mapping
 from psd.space.domain import DEFAULT_LATTICE, USUAL_MIN_CELL, Domain
 from psd.space.time_slices import TimeSlices, names_of_times, slices_text
 
@@ -631,7 +631,8 @@ FIELDS: Final = (
     Field(name="density", group="Release", private=False, value_of=_of_post_processing("density"),
           help="How people are spread inside a cell; by default as the method defines."),
     Field(name="about", group="Release", private=False, form="KEY=VALUE|FILE", is_list=True,
-          parse=_parse_about, value_of=lambda request, folder: about_header(request.about),
+          parse=_parse_about,
+          value_of=lambda request, folder: None if request.about is None else request.about.texts,
           help="What the release states about itself; public, never taken from the data. Keys: "
                "title, publisher, description, licence (such as CC-BY-4.0), contact, "
                "reference_date (2024, 2024-06 or 2024-01/2024-06), language (such as en), "

@@ -70,14 +70,6 @@ class SeededSampler:
         return ((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
 
 
-def refuse_paid(sampler: Sampler | None, account: object) -> None:
-    """Refuse an account with a seeded sampler: nothing is published, so nothing is charged."""
-    if account is not None and isinstance(sampler, SeededSampler):
-        raise ParameterError(
-            "account must be left out with a seeded sampler; its result is not a release"
-        )
-
-
 def refuse_seed(sampler: Sampler | None) -> None:
     """Refuse a seeded sampler where the result is no release, and would not state it."""
     if isinstance(sampler, SeededSampler):

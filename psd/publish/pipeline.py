@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from psd._util.instances import check_instance, refuse_class
 from psd.curator.private_bounds import PrivateBounds
-from psd.errors import InputDataError
+from psd.errors import InputDataError, ParameterError
 from psd.ingest.sources import resolve_inputs
 from psd.ledger.account import Account
 from psd.mechanisms.sampler import SecureSampler
@@ -21,7 +21,7 @@ from psd.publish.charging import PendingCharge
 from psd.publish.counting import RecordInput, count_input
 from psd.publish.drawing import slice_budgets
 from psd.publish.fields import public_files
-from psd.publish.insecure import SeededSampler, refuse_paid
+from psd.publish.insecure import SeededSampler
 from psd.publish.observer import SILENT, Observer
 from psd.publish.public_inputs import PublicInputs, resolve_public_inputs
 from psd.publish.refusals import dry_run_method, mask_errors, masked_error
@@ -116,7 +116,10 @@ def run_build(
         number = len(request.slices)
         slice_budgets(Budget(request.loss), number, request.unit, request.contribution_scope)
     sampler = SecureSampler() if sampler is None else sampler
-    refuse_paid(sampler, account)
+    if account is not None and isinstance(sampler, SeededSampler):
+        raise ParameterError(
+            "account must be left out with a seeded sampler; its result is not a release"
+        )
 
     # 2. Check that the charge fits, and that the method can be built; the charge comes later.
     pending = None

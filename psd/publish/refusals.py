@@ -120,7 +120,7 @@ def dry_run_method(request: BuildRequest, inputs: PublicInputs, budget: Budget) 
     of the build, without what tallies have spent earlier; it charges nothing.
     """
     domain = request.domain
-    allot_shares(domain, request.read_request, budget)
+    allot_shares(domain, request, budget)
     if isinstance(domain, PrivateBounds):
         domain = replace(domain.outer, lattice=domain.lattice)
     unit = counted_unit(request.unit, request.contribution_scope)

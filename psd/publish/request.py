@@ -82,7 +82,8 @@ class ReadRequest:
                 "slices", self.slices, TimeSlices, 'psd.TimeSlices.parse("day", "2024-01-01")'
             )
         check_instance("columns", self.columns, Columns, 'psd.Columns(x="lon")')
-        check_values(self.values)
+        if self.values:
+            check_values(self.values)
         if self.category is not None:
             check_instance("category", self.category, CategoryAxis, "a column and labels=")
         if not self.is_tallied:
@@ -144,7 +145,7 @@ class ReadRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildTerms:
+class BuildTerms(ReadRequest):
     """What the caller of a build says. Public. `of_records` or `of_tallies` complete it.
 
     Tallies state their own bounds, unit and slices, so the terms of a build from tallies do not.
@@ -160,15 +161,6 @@ class BuildTerms:
     # whether slices are to be counted separately. Equal requests have equal methods.
     is_default: bool = field(default=False, compare=False)
     separate_slices: bool = field(default=False, compare=False)
-    # As in `ReadRequest`.
-    columns: Columns = Columns()  # noqa: RUF009 - frozen
-    is_tallied: bool = False
-    unit: PrivacyUnit = PrivacyUnit()  # noqa: RUF009 - frozen
-    contribution_choice: ContributionChoice | None = None
-    contribution_scope: ContributionScope = "series"
-    slices: TimeSlices | None = None
-    values: tuple[Value, ...] = ()
-    category: CategoryAxis | None = None
     covariate: Covariate | CovariateFile | None = None
     boundary: Boundary | BoundaryFile | None = None  # polygons; records outside are dropped
     # Regions that are counted by name; records in none of them are dropped. The method is then
@@ -209,7 +201,8 @@ class BuildTerms:
                 value=delta_text(self.delta),
             )
         object.__setattr__(self, "domain", as_domain(self.domain))
-        object.__setattr__(self, "about", about_from_mapping(self.about))
+        if self.about is not None:
+            object.__setattr__(self, "about", about_from_mapping(self.about))
         object.__setattr__(self, "method", self._default_cube or as_method(self.method))
         named = tuple(value.name for value in self.values)
         if named != self.columns.values:
@@ -218,7 +211,7 @@ class BuildTerms:
         if labelled != self.columns.category:
             object.__setattr__(self, "columns", replace(self.columns, category=labelled))
         method_parameters(self.method)  # a method with an undeclared field never sees the data
-        _ = self.read_request
+        ReadRequest.__post_init__(self)
         if self.domain is not None and not self.is_tallied:
             column_projection(self.columns, self.domain, "the input")
 
@@ -362,6 +355,8 @@ class BuildTerms:
         """Law of the noise; that of "auto" by `psd.publish.noise_choice.chosen_law`."""
         if self.noise != "auto":
             return self.noise
+        if self.delta is None:
+            return "laplace"
         number = 1 if self.slices is None else len(self.slices)
         plan = NoisePlan.of(
             self.nano_epsilon, self.delta, self.unit, self.contribution_scope, number
@@ -377,11 +372,6 @@ class BuildTerms:
         if self.law == "laplace":
             return f"noise is discrete Laplace{by}; no delta is spent, and none is stated"
         return f"noise is discrete Gaussian{by}"
-
-    @property
-    def read_request(self) -> ReadRequest:
-        """The part that states which records are read and kept."""
-        return ReadRequest(**{each.name: getattr(self, each.name) for each in fields(ReadRequest)})
 
     @property
     def default_post_processing(self) -> PostProcessing:

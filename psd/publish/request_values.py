@@ -389,14 +389,15 @@ def with_gaps(given: dict[str, Any], domain: Any = None) -> dict[str, Any]:
     """Parsed values, whose regions leave out what lies between them where they are the area."""
     value = given.get("regions")
     is_area = domain is None and not {"bounds", "boundary"} & {*given}
-    return {"gaps": "outside", **given} if is_area and _are_polygons(value) else given
+    is_area = is_area and value is not None and _are_polygons(value)
+    return {"gaps": "outside", **given} if is_area else given
 
 
 def regions_from_values(given: Mapping[str, Any]) -> Any:
     """Regions of parsed values: paths as files; None where there are none."""
     value: Any = given.get("regions")
     stated = [name for name in _REGION_SETTINGS if name in given]
-    if not _are_polygons(value):
+    if value is None or not _are_polygons(value):
         if given.get("repair") and "boundary" not in given:
             raise ParameterError(
                 "repair must be given with polygons as regions= or boundary= alone", name="repair"

@@ -29,10 +29,19 @@ _GROUPS = ("", " thousand", " million", " billion", " trillion")
 def warn_of_request(request: BuildTerms) -> None:
     """Warn of a large epsilon, and of bounds that may be degrees or reach beyond the world."""
     warn_of_large_epsilon(request.epsilon)
-    if isinstance(request.domain, Domain):
-        warn_of_degrees(request.domain)
-        if request.boundary is None and request.regions is None:
-            warn_of_empty_corners(request.domain, request.post_processing.density)
+    if not isinstance(request.domain, Domain):
+        return
+    bounds, crs = request.domain.bounds, request.domain.crs
+    warn_of_degrees(request.domain)
+
+    # A density fills cells beyond the world of a projection, where nobody is.
+    density, is_outlined = request.post_processing.density, request.boundary or request.regions
+    if not is_outlined and density != "covariate" and beyond_the_world(bounds, crs):
+        _warn(
+            f"bounds reach beyond the world of {crs[:80]}, where nobody is: with "
+            f'density="{density}", cells at its rim are taken to be filled evenly, so answers '
+            "there are too low. Leave density out"
+        )
 
 
 def warn_of_degrees(domain: Domain) -> None:
@@ -42,16 +51,6 @@ def warn_of_degrees(domain: Domain) -> None:
         _warn(
             f'bounds {edges} may be degrees, and crs="{domain.crs[:80]}" has none: records '
             'elsewhere are left out. If they are, give bounds_crs="EPSG:4326"'
-        )
-
-
-def warn_of_empty_corners(domain: Domain, density: str) -> None:
-    """Warn of a density that fills cells beyond the world of a projection, where nobody is."""
-    if density != "covariate" and beyond_the_world(domain.bounds, domain.crs):
-        _warn(
-            f"bounds reach beyond the world of {domain.crs[:80]}, where nobody is: with "
-            f'density="{density}", cells at its rim are taken to be filled evenly, so answers '
-            "there are too low. Leave density out"
         )
 
 

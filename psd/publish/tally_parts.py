@@ -14,7 +14,7 @@ from psd.api.release import Release
 from psd.errors import ParameterError
 from psd.ingest.columns import reading_of
 from psd.ingest.input_paths import STDIN, is_csv, is_path, refuse_changes
-from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
+from psd.ingest.memory_limit import memory_for_rows, split_memory
 from psd.ingest.partial_tally import (
     EMPTY,
     PART,
@@ -72,7 +72,13 @@ class TallyRequest:
     def __post_init__(self) -> None:
         """Refuse fields that contradict each other."""
         check_ground(self.domain.bounds, self.domain.crs)
-        _ = self.read_request
+        # What is read and kept is refused as that of a build is.
+        ReadRequest(
+            columns=self.columns,
+            unit=self.unit,
+            slices=self.slices,
+            contribution_scope=self.contribution_scope,
+        )
         if self.unit.kind == "user-slice":
             raise ParameterError(
                 'per must not be "user-slice" for a tally; use "slice", or a stream'
@@ -96,16 +102,6 @@ class TallyRequest:
                 "carry must have the full lattice and records that count once each; leave out "
                 "method= and count="
             )
-
-    @property
-    def read_request(self) -> ReadRequest:
-        """Which records are read and kept."""
-        return ReadRequest(
-            columns=self.columns,
-            unit=self.unit,
-            slices=self.slices,
-            contribution_scope=self.contribution_scope,
-        )
 
     @property
     def rules(self) -> CountingRules:
@@ -146,7 +142,7 @@ def tally_rows(
     if part is not None and not (0 < len(part) <= 100 and part.isprintable()):
         raise ParameterError("part must be 1 to 100 printable characters")
     key = request.key or secrets.token_bytes(32)
-    limit = memory_for_rows(None if memory is None else parse_memory(memory))
+    limit = memory_for_rows(memory)
     for_rows, for_parser = split_memory(limit)
     builder = TallyBuilder(
         request.domain,

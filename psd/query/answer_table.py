@@ -200,19 +200,6 @@ def two_sided_quantile(confidence: float) -> float:
     return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
-def _taken(totals: QueryTotals) -> Floats:
-    """Variance of the noise that post-processing took from the signed answers."""
-    return np.maximum(totals.perturbation_variance - totals.published_variance, 0.0)
-
-
-def noise_for_intervals(totals: QueryTotals) -> Floats:
-    """Variance of answers by the noise alone, with what post-processing moved; see below."""
-    moved = (np.maximum(totals.estimate, 0.0) - np.maximum(totals.signed, 0.0)) ** 2
-    moved -= _taken(totals)
-    variance: Floats = totals.published_variance + np.maximum(moved, 0.0)
-    return variance
-
-
 def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Floats]:
     """Lower and upper ends of the intervals of answers, (queries,) float64, in records.
 
@@ -225,8 +212,12 @@ def answer_intervals(totals: QueryTotals, confidence: float) -> tuple[Floats, Fl
     """
     z = two_sided_quantile(confidence)
     estimate = np.maximum(totals.estimate, 0.0)
-    taken = _taken(totals)
-    moved = noise_for_intervals(totals)
+    # Variance of the noise that post-processing took from the signed answers.
+    taken = np.maximum(totals.perturbation_variance - totals.published_variance, 0.0)
+    # That by the noise alone, with what post-processing moved; see below.
+    moved = (estimate - np.maximum(totals.signed, 0.0)) ** 2
+    moved -= taken
+    moved = totals.published_variance + np.maximum(moved, 0.0)
     uneven = totals.nonuniformity_variance
     # Outside a boundary counts are exactly 0.
     unknown = (totals.perturbation_variance > 0) | (uneven > 0) | (estimate > 0)

@@ -81,14 +81,8 @@ class Outside:
     skipped: int = 0
     zero: NDArray[np.bool_] | None = None
 
-    def asked(self, size: int) -> NDArray[np.bool_]:
-        """Which of the areas are asked of the cells."""
-        return np.ones(size, bool) if self.zero is None else ~self.zero
-
     def with_zeros(self, totals: QueryTotals, asked: NDArray[np.bool_]) -> QueryTotals:
         """Totals of all areas: nothing was counted in the others, which is public."""
-        if self.zero is None:
-            return totals
         # Not only the estimate is 0: nothing was counted there, so no error is either.
         spread = {field.name: np.zeros(len(asked)) for field in fields(QueryTotals)}
         for name, values in spread.items():
@@ -113,7 +107,9 @@ class BoxAreas:
 
     def totals(self, index: QueryIndex) -> QueryTotals:
         """Totals; see `Areas`."""
-        asked = self.outside.asked(len(self))
+        if self.outside.zero is None:
+            return checked_totals(index, self.boxes, self.ids)
+        asked = ~self.outside.zero
         ids = [self.ids[number] for number in np.flatnonzero(asked)]
         return self.outside.with_zeros(checked_totals(index, self.boxes[asked], ids), asked)
 
@@ -165,7 +161,9 @@ class PolygonAreas:
         """Totals; see `Areas`."""
         from psd.query.polygons import polygon_totals
 
-        asked = self.outside.asked(len(self))
+        if self.outside.zero is None:
+            return polygon_totals(index.fit, self.polygons, self.names)
+        asked = ~self.outside.zero
         names = self.names and [self.names[number] for number in np.flatnonzero(asked)]
         totals = polygon_totals(index.fit, self.polygons[asked], names)
         return self.outside.with_zeros(totals, asked)
@@ -356,7 +354,8 @@ def read_areas(
         )
     if is_region(given):
         return _polygon_areas(given, domain, crs, outside)
-    check_box_crs(crs, domain)
+    if crs is not None:
+        check_box_crs(crs, domain)
     boxes, ids = parse_boxes(given)
     if outside == "refuse":
         return BoxAreas(given=given, boxes=boxes, ids=ids)
@@ -512,7 +511,10 @@ def notes_of(areas: Areas, domain: Domain, tree: Tree) -> tuple[str, ...]:
             f"{several} beyond the bounds of the release; the part outside was never counted and "
             "is not in the answer"
         )
-    if uncounted := _number_in_gaps(areas, domain, tree):
+    uncounted = 0
+    if isinstance(tree, RegionTree) and not isinstance(areas, NamedAreas):
+        uncounted = _number_in_gaps(areas, domain, tree)
+    if uncounted:
         several = "1 area reaches" if uncounted == 1 else f"{uncounted:,} areas reach"
         notes.append(
             f"{several} into parts of the bounds that lie in no region of the release; nothing was "
@@ -539,10 +541,8 @@ def _number_beyond(areas: Areas, domain: Domain) -> int:
     return int((is_low | is_high).any(axis=1).sum())
 
 
-def _number_in_gaps(areas: Areas, domain: Domain, tree: Tree) -> int:
+def _number_in_gaps(areas: Areas, domain: Domain, tree: RegionTree) -> int:
     """Number of areas of which a part inside the bounds lies in no region."""
-    if not isinstance(tree, RegionTree) or isinstance(areas, NamedAreas):
-        return 0
     regions: Any = tree.regions
     gap = regions.gap
     if gap is None:

@@ -36,34 +36,28 @@ _PAIRS_PER_BATCH = 2**20
 
 def parse_boxes(regions: Any) -> tuple[NDArray[np.float64], list[Any]]:
     """Parse one box, an array of boxes, or a table with named sides into boxes and ids."""
+    sides, ids = regions, None
     if hasattr(regions, "columns"):
         missing = [side for side in SIDES if side not in regions.columns]
         if missing:
             raise ParameterError(
                 f"boxes must have the columns {', '.join(SIDES)}; {missing[0]} is missing"
             )
-        boxes = _as_numbers(regions[list(SIDES)].to_numpy())
-        if "id" in regions.columns:
-            return boxes, list(regions["id"])
-        return boxes, list(range(1, len(boxes) + 1))
-    boxes = np.atleast_2d(_as_numbers(regions))
+        sides = regions[list(SIDES)].to_numpy()
+        ids = list(regions["id"]) if "id" in regions.columns else None
+    try:
+        boxes = np.atleast_2d(np.asarray(sides, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "regions must be geometries, or boxes of four numbers: west south east north"
+        ) from None
     if boxes.size == 0:
         boxes = boxes.reshape(0, 4)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ParameterError(
             f"boxes must have four sides, west south east north, got shape {boxes.shape}"
         )
-    return boxes, list(range(1, len(boxes) + 1))
-
-
-def _as_numbers(values: Any) -> NDArray[np.float64]:
-    """Convert to an array of floats, or raise a ParameterError."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(
-            "regions must be geometries, or boxes of four numbers: west south east north"
-        ) from None
+    return boxes, list(range(1, len(boxes) + 1)) if ids is None else ids
 
 
 def are_boxes_outside(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.bool_]:

@@ -149,16 +149,6 @@ class Sides:
         return len(self.region)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Outlines:
-    """Parts of the outlines between two corners each."""
-
-    region: Integers  # (n,) int64; number of the region
-    ring: Integers  # (n,) int64; number of the ring
-    ends: Floats  # (n, 4) float64; x and y of both ends
-    left: Floats  # (n,) float64; 1 where the region is on the left, else -1
-
-
 def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
     """Find the sides of valid polygons, (m,), in the CRS of the domain, clipped to it."""
     import shapely
@@ -171,26 +161,23 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
     within = np.flatnonzero(np.diff(of_ring) == 0)
     ring = of_ring[within]
     outer = np.append(True, np.diff(of_part) > 0)[: len(rings)]
-    outlines = _Outlines(
-        region=of_shape[of_part[ring]],
-        ring=ring,
-        ends=domain.to_lattice(np.concatenate([points[within], points[within + 1]], axis=1)),
-        left=np.where(shapely.is_ccw(rings) == outer, 1.0, -1.0)[ring],
-    )
-    change = outlines.ends[:, 2:] - outlines.ends[:, :2]
+    ends = domain.to_lattice(np.concatenate([points[within], points[within + 1]], axis=1))
+    # 1 where the region is on the left, else -1.
+    left = np.where(shapely.is_ccw(rings) == outer, 1.0, -1.0)[ring]
+    change = ends[:, 2:] - ends[:, :2]
     number, line, weight, straight_on = 0, [], [], []
     for axis in (0, 1):
         along = change[:, 1 - axis]
         straight = (along != 0) & (np.abs(change[:, axis]) <= SIDE_SLANT * np.abs(along))
         slanting = ~straight & (np.abs(along) > SIDE_SLANT * np.abs(change[:, axis]))
         # The region is on the left of its outline: on the west of a side that goes north.
-        sign = np.sign(along) * outlines.left * (1.0 if axis == 0 else -1.0)
+        sign = np.sign(along) * left * (1.0 if axis == 0 else -1.0)
         kind = np.where(straight, 1, np.where(slanting, 2, 0))
-        run = _runs(outlines.ring, kind, sign)
+        run = _runs(ring, kind, sign)
         # Mean position of each run, weighted by length, for each of its members, (sides,).
         size = np.abs(along)
         total = np.maximum(np.bincount(run, size), np.finfo(float).tiny)
-        middle = (outlines.ends[:, axis] + outlines.ends[:, 2 + axis]) / 2
+        middle = (ends[:, axis] + ends[:, 2 + axis]) / 2
         position: Floats = (np.bincount(run, size * middle) / total)[run]
         # Straight sides at one position are one line, also of several regions; others by run.
         key = np.where(straight, np.round(position, LINE_PLACES), run)
@@ -201,8 +188,8 @@ def find_sides(shapes: NDArray[np.object_], domain: Domain) -> Sides:
         # Lines of the other axis get the numbers after these.
         number = int(line[-1].max(initial=number - 1)) + 1
     return Sides(
-        region=outlines.region,
-        ends=outlines.ends,
+        region=of_shape[of_part[ring]],
+        ends=ends,
         line=np.stack(line),
         weight=np.stack(weight),
         straight=np.stack(straight_on),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from psd._util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from psd.regions.files import CellRegions, RegionFiles
@@ -11,19 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CellRegions", "RegionFiles", "RegionHierarchy"]
 
-# The module of each name; imported when first used, for modules below are imported without them.
-_MODULES = {
-    "CellRegions": "psd.regions.files",
-    "RegionFiles": "psd.regions.files",
-    "RegionHierarchy": "psd.regions.hierarchy",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# Imported when first used, for modules below are imported without them.
+__getattr__, __dir__ = lazy_names(
+    __name__, __all__, {"files": "CellRegions RegionFiles", "hierarchy": "RegionHierarchy"}
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,49 +73,40 @@ def parents_by_area(
     shapes: list[NDArray[np.object_]], ids: list[list[str]], tolerance: float
 ) -> list[Integers]:
     """Parent of each region, from the second level on: the one that contains it to a tolerance."""
-    return [
-        _containing(shapes[level], shapes[level - 1], ids[level], ids[level - 1], tolerance)
-        for level in range(1, len(shapes))
-    ]
-
-
-def _containing(
-    lower: NDArray[np.object_],
-    upper: NDArray[np.object_],
-    ids: list[str],
-    above: list[str],
-    tolerance: float,
-) -> Integers:
-    """Region above that contains each region."""
     import shapely
 
-    child, parent = shapely.STRtree(upper).query(lower, predicate="intersects")
-    common = shapely.area(shapely.intersection(lower[child], upper[parent]))
-    # Of each region, what has most of it comes first, of equals the earlier one. Written last to
-    # first, the first one stays.
-    order = np.lexsort((parent, -common, child))
-    child, parent = child[order], parent[order]
-    best = np.full(len(lower), -1)
-    best[child[::-1]] = parent[::-1]
-    if (best < 0).any():
-        text = ids[int((best < 0).argmax())][:80]
-        raise ParameterError(f"region {text!r} must lie in a region of the level above, got none")
-    crossing = is_wide(shapely.difference(lower, upper[best]), tolerance)
-    if crossing.any():
-        number = int(crossing.argmax())
-        others = parent[(child == number) & (parent != best[number])]
-        main = above[best[number]][:80]
-        beside = repr(above[others[0]][:80]) if len(others) else "no region"
-        raise ParameterError(
-            f"regions must nest, but {ids[number][:80]!r} crosses from {main!r} "
-            f"into {beside} ({int(crossing.sum()):,} of {len(lower):,} regions cross); make two "
-            "releases, or take the intersections as lowest regions"
-        )
-    childless = np.setdiff1d(np.arange(len(upper)), best)
-    if len(childless):
-        text = above[childless[0]][:80]
-        raise ParameterError(f"region {text!r} must have a region of the level below, got none")
-    return best.astype(np.int64)
+    parents = []
+    for (upper, above), (lower, names) in pairwise(zip(shapes, ids, strict=True)):
+        child, parent = shapely.STRtree(upper).query(lower, predicate="intersects")
+        common = shapely.area(shapely.intersection(lower[child], upper[parent]))
+        # Of each region, what has most of it comes first, of equals the earlier one. Written last
+        # to first, the first one stays.
+        order = np.lexsort((parent, -common, child))
+        child, parent = child[order], parent[order]
+        best = np.full(len(lower), -1)
+        best[child[::-1]] = parent[::-1]
+        if (best < 0).any():
+            text = names[int((best < 0).argmax())][:80]
+            raise ParameterError(
+                f"region {text!r} must lie in a region of the level above, got none"
+            )
+        crossing = is_wide(shapely.difference(lower, upper[best]), tolerance)
+        if crossing.any():
+            number = int(crossing.argmax())
+            others = parent[(child == number) & (parent != best[number])]
+            main = above[best[number]][:80]
+            beside = repr(above[others[0]][:80]) if len(others) else "no region"
+            raise ParameterError(
+                f"regions must nest, but {names[number][:80]!r} crosses from {main!r} "
+                f"into {beside} ({int(crossing.sum()):,} of {len(lower):,} regions cross); make "
+                "two releases, or take the intersections as lowest regions"
+            )
+        childless = np.setdiff1d(np.arange(len(upper)), best)
+        if len(childless):
+            text = above[childless[0]][:80]
+            raise ParameterError(f"region {text!r} must have a region of the level below, got none")
+        parents.append(best.astype(np.int64))
+    return parents
 
 
 def order_levels(

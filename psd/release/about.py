@@ -152,11 +152,6 @@ def about_from_mapping(value: object) -> About | None:
     return About(**texts) if texts else None
 
 
-def about_header(about: About | None) -> dict[str, str] | None:
-    """JSON value of the statements."""
-    return None if about is None else about.texts
-
-
 def is_about(value: object) -> bool:
     """Whether a JSON value is null, or statements that are valid."""
     if value is None:

@@ -15,7 +15,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -107,11 +107,6 @@ _FRACTION: Final = re.compile(r"[0-9]+(/[0-9]+)?")
 _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
-def values_header(record: ReleaseRecord) -> list[dict[str, Any]] | None:
-    """JSON value of the values of a record; None without values."""
-    return [asdict(value) for value in record.values] or None
-
-
 def is_values(value: object) -> bool:
     """Whether a JSON value is a list of values with their bounds."""
     try:
@@ -150,9 +145,7 @@ def noise_header(record: ReleaseRecord) -> dict[str, Any] | None:
 
 
 def is_noise(value: object) -> bool:
-    """Whether a JSON value is null, or noise of a law in canonical texts, rho and delta."""
-    if value is None:
-        return True
+    """Whether a JSON value is noise of a law in canonical texts, rho and delta."""
     if not isinstance(value, dict) or value.keys() != _NAMES:
         return False
     if not isinstance(value["law"], str) or value["law"] not in plugins.own_names(_LAWS):
@@ -215,10 +208,8 @@ _FIELDS = {"columns", "rows", "sha256"}
 _VALUE = FooterValue(exists="there is a covariate", subject="its covariate", plural=False)
 
 
-def covariate_header(covariate: Covariate | None) -> dict[str, Any] | None:
+def covariate_header(covariate: Covariate) -> dict[str, Any]:
     """Entry of a covariate in the header: its size and digest, not the name of its file."""
-    if covariate is None:
-        return None
     digest = digest_of(_content(covariate))
     return {"columns": covariate.columns, "rows": covariate.rows, "sha256": digest}
 
@@ -234,9 +225,7 @@ def _content(covariate: Covariate) -> bytes:
 
 
 def is_covariate(value: object) -> bool:
-    """Whether a JSON value is the entry of a covariate, or null."""
-    if value is None:
-        return True
+    """Whether a JSON value is the entry of a covariate."""
     if not isinstance(value, dict) or value.keys() != _FIELDS:
         return False
     sides, digest = (value["columns"], value["rows"]), value["sha256"]
@@ -298,9 +287,7 @@ def pack_regions(regions: RegionHierarchy) -> bytes:
 
 
 def is_regions(value: object) -> bool:
-    """Whether a JSON value is the entry of regions, or null."""
-    if value is None:
-        return True
+    """Whether a JSON value is the entry of regions."""
     if not isinstance(value, dict) or value.keys() != _REGION_FIELDS:
         return False
     size, digest = value["bytes"], value["sha256"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field, fields, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +12,8 @@ from numpy.typing import NDArray
 from psd.errors import ParameterError
 from psd.privacy.budget import AXES
 from psd.privacy.unit import ContributionScope
-from psd.privacy.values import Value
-from psd.release.post_processing import PostProcessing
-from psd.release.record import CountSource, ReleaseRecord
-from psd.release.series import SeriesRecord
+from psd.release.record import ReleaseRecord
+from psd.release.series import SeriesRecord, SharedRecord
 from psd.space.axes import REGION, Axis, TimeAxis
 from psd.space.box_tree import Tree
 from psd.space.categories import CategoryAxis
@@ -44,7 +41,7 @@ _SHARED = [name for name in _FACTS if name != "covariate"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CubeRecord:
+class CubeRecord(SharedRecord):
     """The public fields of a cube.
 
     P1. All layers agree in all fields but their trees, and state the loss of the whole cube.
@@ -206,6 +203,11 @@ class CubeRecord:
         return replace(window, numbers=cells.ravel())
 
     @property
+    def first(self) -> ReleaseRecord:
+        """The plane."""
+        return self.plane
+
+    @property
     def epsilon(self) -> int:
         """Nano-epsilon of all layers together."""
         return self.plane.epsilon
@@ -214,41 +216,6 @@ class CubeRecord:
     def scope(self) -> ContributionScope:
         """The contribution bound holds for all slices together."""
         return "series"
-
-    @property
-    def source(self) -> CountSource:
-        """Where the counts come from."""
-        return self.plane.source
-
-    @property
-    def about_texts(self) -> dict[str, str]:
-        """What the publisher states, such as title and licence, by name."""
-        return self.plane.about_texts
-
-    @property
-    def post_processing(self) -> PostProcessing:
-        """Post-processing of all layers."""
-        return self.plane.post_processing
-
-    @property
-    def values(self) -> tuple[Value, ...]:
-        """Values of the records; none."""
-        return ()
-
-    @property
-    def boundary(self) -> bool:
-        """Whether the covariate is the raster of a public boundary."""
-        return self.plane.boundary
-
-    @property
-    def library(self) -> str:
-        """Version of the library that made the release."""
-        return self.plane.library
-
-    @property
-    def inference(self) -> int:
-        """Version of the estimates."""
-        return self.plane.inference
 
     @property
     def guarantee_text(self) -> str:
@@ -261,11 +228,6 @@ class CubeRecord:
         return self.plane.loss_text
 
     @property
-    def unit_text(self) -> str:
-        """What the loss protects."""
-        return self.plane.unit_text
-
-    @property
     def are_running_totals(self) -> bool:
         """Whether slices count the records before them too; never."""
         return False
@@ -274,11 +236,6 @@ class CubeRecord:
     def counted_text(self) -> str:
         """What an answer counts, in a few words."""
         return self.plane.counted_text
-
-    @property
-    def delta(self) -> Fraction | None:
-        """Delta of a cube with a rho."""
-        return self.plane.delta
 
     @property
     def bound_text(self) -> str:
@@ -384,9 +341,7 @@ def shown_records(
 
 def first_record(record: ReleaseRecord | SeriesRecord | CubeRecord) -> ReleaseRecord:
     """Record of a release without time, of the first slice, or of the plane of a cube."""
-    if isinstance(record, CubeRecord):
-        return record.plane
-    return record.releases[0] if isinstance(record, SeriesRecord) else record
+    return record if isinstance(record, ReleaseRecord) else record.first
 
 
 def refuse_views(record: ReleaseRecord | SeriesRecord | CubeRecord, what: str) -> None:

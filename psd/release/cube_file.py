@@ -17,7 +17,7 @@ import pyarrow as pa
 from psd._util.arrays import to_arrow
 from psd._util.atomic_write import write_file
 from psd._util.json_toml import strict_json
-from psd._util.parquet_bytes import check_size, footer_keys, open_parquet, read_bytes
+from psd._util.parquet_bytes import check_size, footer_keys, open_parquet
 from psd.errors import ReleaseFormatError
 from psd.privacy.unit import squared_sensitivity
 from psd.release.cube import CubeRecord
@@ -32,21 +32,19 @@ from psd.release.file import (
     encode_tables,
     explain_read_errors,
     file_footer,
+    limited_content,
     read_footer,
     read_release,
     regions_footer,
     schema_of,
     series_digest,
-    stating_path,
     unpack_fields,
 )
 from psd.release.node_reader import (
     MAX_NODES,
     NODE_BYTES,
     SPANS,
-    check_max_nodes,
     check_node_count,
-    max_file_bytes,
     read_layers,
 )
 from psd.release.record import ReleaseRecord
@@ -97,9 +95,7 @@ def read_cube(
     path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
 ) -> tuple[CubeRecord, str]:
     """Read a cube, and the digest of its content; refuse more than `max_nodes` nodes in all."""
-    check_max_nodes(max_nodes)
-    with stating_path(path):
-        content = read_bytes(path, max_file_bytes(max_nodes))
+    with limited_content(path, max_nodes) as content:
         return decode_cube(content, str(path), max_nodes=max_nodes)
 
 

@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -47,10 +47,10 @@ from psd.release.codecs import (
 from psd.release.node_reader import (
     MAX_NODES,
     NODE_BYTES,
+    OTHER_BYTES,
     SUMS,
-    check_max_nodes,
+    StoredNodes,
     check_node_count,
-    max_file_bytes,
     read_trees,
 )
 from psd.release.record import ReleaseRecord
@@ -67,28 +67,8 @@ __all__ = ["canonical_json", "decode_release", "encode_release", "slice_digest",
 _DOMAIN = b"psd public content 1\n"
 
 
-class Nodes(Protocol):
-    """Arrays of the nodes of a tree, such as a `psd.space.box_tree.Tree`."""
-
-    @property
-    def boxes(self) -> NDArray[Any]:
-        """Cells, four numbers each."""
-
-    @property
-    def parent(self) -> NDArray[Any]:
-        """Number of the node above each."""
-
-    @property
-    def level(self) -> NDArray[Any]:
-        """Level of each."""
-
-    @property
-    def count(self) -> NDArray[Any]:
-        """Noisy count of each, or 0."""
-
-    @property
-    def loss(self) -> NDArray[Any]:
-        """Loss of each count."""
+Nodes: TypeAlias = Tree | StoredNodes
+"""Arrays of nodes, made or as a file has them."""
 
 
 def canonical_json(header: Mapping[str, Any]) -> bytes:
@@ -194,9 +174,7 @@ def read_release(
     path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
 ) -> tuple[ReleaseRecord, str]:
     """Read a release, and the digest of its content; refuse more than `max_nodes` nodes."""
-    check_max_nodes(max_nodes)
-    with stating_path(path):
-        content = read_bytes(path, max_file_bytes(max_nodes))
+    with limited_content(path, max_nodes) as content:
         return decode_release(content, str(path), max_nodes=max_nodes)
 
 
@@ -208,7 +186,8 @@ def encode_release(record: ReleaseRecord) -> bytes:
     schema = schema_of(len(record.values))
     table = pa.Table.from_arrays(columns_of(record.tree), schema=schema)
     footer = {KEY: canonical_json(header), **regions_footer(record)}
-    return encode_tables([table], schema, file_footer(footer, digest_of(record), record.covariate))
+    digest = content_digest(KEY, header, record.tree)
+    return encode_tables([table], schema, file_footer(footer, digest, record.covariate))
 
 
 def regions_footer(record: ReleaseRecord) -> dict[bytes, bytes]:
@@ -324,10 +303,14 @@ def unpack_fields(fields: dict[str, Any], footer: Mapping[bytes, bytes]) -> Regi
 
 
 @contextmanager
-def stating_path(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Set the path of the file on the errors that are raised inside."""
+def limited_content(path: str | os.PathLike[str], max_nodes: int) -> Iterator[bytes]:
+    """Bytes of a file of at most so many nodes; errors that are raised inside have its path."""
+    if type(max_nodes) is not int or max_nodes < 1:
+        raise ParameterError(
+            f"max_nodes must be an integer of at least 1, got {str(max_nodes)[:100]}"
+        )
     try:
-        yield
+        yield read_bytes(path, OTHER_BYTES + NODE_BYTES * max_nodes)
     except ReleaseFormatError as error:
         error.path = path
         raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from psd._util.arrays import from_arrow, nulls_as_zeros
-from psd.errors import ParameterError, ReleaseFormatError
+from psd.errors import ReleaseFormatError
 from psd.privacy.count_noise import CountNoise
 from psd.space.box_tree import Tree, check_next_nodes
 
@@ -152,18 +152,16 @@ class _Nodes(StoredNodes):
                 self.spans[rows, side] = from_arrow(batch[name])
         for name in ("parent", "level", "loss"):
             getattr(self, name)[rows] = from_arrow(batch[name])
-        self.count[rows] = self._measured(batch["count"], rows)
+        # Numbers of the nodes that were paid for; exactly the others have a null in the file.
+        measured = {"count": self.count[rows]}
         if self.sums is not None:
             for number, side in np.ndindex(self.sums.shape[1:]):
-                column = batch[f"{SUMS[side]}{number}"]
-                self.sums[rows, number, side] = self._measured(column, rows)
-
-    def _measured(self, column: pa.Array, rows: slice) -> NDArray[np.int64]:
-        """Numbers of the nodes that were paid for; exactly the others have a null in the file."""
-        numbers, is_null = nulls_as_zeros(column)
-        if not np.array_equal(is_null, self.loss[rows] == 0):
-            raise ReleaseFormatError("counts and epsilons are not on the same nodes")
-        return numbers
+                measured[f"{SUMS[side]}{number}"] = self.sums[rows, number, side]
+        for name, kept in measured.items():
+            numbers, is_null = nulls_as_zeros(batch[name])
+            if not np.array_equal(is_null, self.loss[rows] == 0):
+                raise ReleaseFormatError("counts and epsilons are not on the same nodes")
+            kept[:] = numbers
 
     def check(self, first: int, start: int, stop: int) -> None:
         """Check nodes of the tree that begins at a row; those before them were checked."""
@@ -188,19 +186,8 @@ MAX_NODES: Final = 2**22
 NODE_BYTES: Final = 64
 """Limit on the bytes of a node without compression: 42 of its columns, and some of the pages."""
 
-_OTHER_BYTES = 2**26
-
-
-def max_file_bytes(max_nodes: int) -> int:
-    """Limit on the bytes of a file with so many nodes, its header and covariate included."""
-    return _OTHER_BYTES + NODE_BYTES * max_nodes
-
-
-def check_max_nodes(max_nodes: object) -> None:
-    """Refuse a limit that is not a positive integer."""
-    value: Any = max_nodes
-    if type(value) is not int or value < 1:
-        raise ParameterError(f"max_nodes must be an integer of at least 1, got {str(value)[:100]}")
+OTHER_BYTES: Final = 2**26
+"""Limit on the bytes of a file beside its nodes: its header and covariate."""
 
 
 def check_node_count(nodes: int, max_nodes: int) -> None:

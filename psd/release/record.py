@@ -134,15 +134,17 @@ CountSource = Literal["curator", "given", "local", "replay", "insecure"]
 GIVEN_METHOD: Final = "given"
 """Name in place of a method where a tree and its counts were given; no method has it."""
 
-_METHOD_NAME = re.compile("[a-z0-9-]{1,40}")
+METHOD_NAME: Final = re.compile("[a-z0-9-]{1,40}")
+"""Names of methods, of this package or of another."""
 
-_NOTES: dict[CountSource, str] = {
+SOURCE_NOTES: Final[dict[CountSource, str]] = {
     "curator": "",
     "local": "",
     "given": "; given: psd did not draw these counts and does not vouch for epsilon",
     "replay": "; replay: these counts have no noise",
     "insecure": "; insecure: a seed repeats the noise",
 }
+"""What follows a guarantee, by the source of the counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -226,8 +228,16 @@ class ReleaseRecord:
                 "density must be uniform or covariate with regions, got smooth; cells on the two "
                 "sides of an outline are not smoothed"
             )
-        self._check_values()
-        self._check_local()
+        if self.values or self.tree.sums is not None:
+            self._check_values()
+        is_local = self.local is not None
+        if (self.source == "local") != is_local or (self.unit.kind == "report") != is_local:
+            raise ParameterError(
+                "source local and unit report must be those of a release with reports of devices, "
+                f"got source {self.source} and unit {self.unit.kind}"
+            )
+        if self.local is not None:
+            self._check_reports(self.local)
         outside = self.outside
         if outside is not None and self.tree.loss[outside].any():
             raise ParameterError("a cell outside the boundary was counted")
@@ -310,16 +320,8 @@ class ReleaseRecord:
         """What one record, or one user that is counted, adds to a count."""
         return self.unit.scale * max(self.part_weight, 1)
 
-    def _check_local(self) -> None:
-        """Check reports of a local release, or their absence; epsilon is the largest of a level."""
-        is_local = self.local is not None
-        if (self.source == "local") != is_local or (self.unit.kind == "report") != is_local:
-            raise ParameterError(
-                "source local and unit report must be those of a release with reports of devices, "
-                f"got source {self.source} and unit {self.unit.kind}"
-            )
-        if self.local is None:
-            return
+    def _check_reports(self, local: LocalReports) -> None:
+        """Check the reports of a local release; epsilon is the largest of a level."""
         if self.post_processing.estimate == "posterior":
             raise ParameterError(
                 "estimate must be least-squares or signed for a local release, got posterior; its "
@@ -331,7 +333,7 @@ class ReleaseRecord:
             )
         # (nodes,) reports of the level of each node, 0 where the level was not asked about.
         reports = np.zeros(len(self.tree), np.int64)
-        for level in self.local.levels:
+        for level in local.levels:
             if level.level >= len(self.tree.levels):
                 raise ParameterError("a level of the reports must be one of the tree")
             reports[self.tree.levels[level.level]] = level.reports
@@ -363,7 +365,7 @@ class ReleaseRecord:
     @property
     def guarantee_text(self) -> str:
         """Loss, unit of privacy and, unless the curator drew the counts, their source."""
-        note = f"{self.loss.failure_note}{guarantee_note(self.source)}"
+        note = f"{self.loss.failure_note}{SOURCE_NOTES[self.source]}"
         return f"{self.loss_text} {self.unit_text}{note}"
 
     @property
@@ -395,24 +397,6 @@ class ReleaseRecord:
         """What an answer counts, in a few words."""
         note = ", summed over this time slice and all before it" * self.is_running_total
         return f"{self.unit.counted_text}{note}"
-
-
-def guarantee_note(source: CountSource) -> str:
-    """Text that follows a guarantee if the curator did not draw the counts, else empty.
-
-    >>> guarantee_note("given")
-    '; given: psd did not draw these counts and does not vouch for epsilon'
-    """
-    return _NOTES[source]
-
-
-def is_method_name(name: str) -> bool:
-    """Whether a text has the form of the name of a method, of this package or of another.
-
-    >>> is_method_name("kd-standard"), is_method_name("[red]kd")
-    (True, False)
-    """
-    return _METHOD_NAME.fullmatch(name) is not None
 
 
 def record_from_counts(

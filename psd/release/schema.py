@@ -25,7 +25,7 @@ from psd.privacy.loss import epsilon_text, parse_epsilon
 from psd.privacy.unit import MAX_CONTRIBUTIONS, Kind, PrivacyUnit
 from psd.privacy.values import Value
 from psd.regions.hierarchy import KINDS, RegionHierarchy, RegionLevel
-from psd.release.about import ABOUT_KEYS, About, about_from_mapping, about_header, is_about
+from psd.release.about import ABOUT_KEYS, About, is_about
 from psd.release.codecs import (
     covariate_header,
     is_covariate,
@@ -36,15 +36,14 @@ from psd.release.codecs import (
     noise_header,
     parse_values,
     regions_header,
-    values_header,
 )
 from psd.release.cube import CubeRecord, WindowRecord
 from psd.release.post_processing import DENSITIES, REGION_ESTIMATES, PostProcessing
 from psd.release.record import (
+    METHOD_NAME,
     LocalReports,
     ReleaseRecord,
     is_local_header,
-    is_method_name,
     local_header,
     parse_local,
 )
@@ -78,9 +77,9 @@ class Field:
     """A field of the header of a release file."""
 
     name: str  # key in the JSON header
-    json: str  # JSON type and range, for the documentation
+    json: str  # JSON type and range, for the documentation; "null or ..." where null is valid
     doc: str  # meaning, one line
-    is_valid: Callable[[Any], bool]  # whether a JSON value of the file is valid
+    is_valid: Callable[[Any], bool]  # whether another JSON value of the file is valid
     value_of: Callable[[ReleaseRecord], Any]  # JSON value of a record
     is_optional: bool = False  # whether a header leaves it out where its value is None
 
@@ -96,9 +95,9 @@ def _is_text(value: object) -> bool:
 
 
 def _is_canonical(parse: Callable[[str], str | None], value: object) -> bool:
-    """Whether a JSON value is null, or the text that a parser gives for it."""
+    """Whether a JSON value is the text that a parser gives for it."""
     try:
-        return value is None or (_is_text(value) and parse(str(value)) == value)
+        return _is_text(value) and parse(str(value)) == value
     except DomainError:
         return False
 
@@ -159,7 +158,7 @@ FIELDS: Final = (
         name="method",
         json="string",
         doc="name of the method: 1 to 40 small letters, digits and hyphens",
-        is_valid=lambda value: isinstance(value, str) and is_method_name(value),
+        is_valid=lambda value: isinstance(value, str) and METHOD_NAME.fullmatch(value) is not None,
         value_of=lambda record: record.method,
     ),
     Field(
@@ -213,7 +212,7 @@ FIELDS: Final = (
         json="null, or object: columns, rows, sha256",
         doc="size and digest of the public covariate, whose raster is in the footer",
         is_valid=is_covariate,
-        value_of=lambda record: covariate_header(record.covariate),
+        value_of=lambda record: record.covariate and covariate_header(record.covariate),
     ),
     Field(
         name="weight",
@@ -226,7 +225,7 @@ FIELDS: Final = (
         name="time_zone",
         json="null or string",
         doc="time zone in which the days of a unit user-day begin",
-        is_valid=lambda value: value is None or is_zone_name(value),
+        is_valid=is_zone_name,
         value_of=lambda record: record.unit.time_zone,
     ),
     Field(
@@ -278,13 +277,13 @@ FIELDS: Final = (
         json="null, or object of strings: " + ", ".join(ABOUT_KEYS),
         doc="what the publisher states about the release; keys without a text are left out",
         is_valid=is_about,
-        value_of=lambda record: about_header(record.about),
+        value_of=lambda record: record.about_texts or None,
     ),
     Field(
         name="max_per_slice",
         json="null, or integer, 1 to 1,000,000,000",
         doc="largest number of records of one user that are counted in one time slice of a series",
-        is_valid=lambda value: value is None or _is_integer(value, 1, MAX_CONTRIBUTIONS),
+        is_valid=lambda value: _is_integer(value, 1, MAX_CONTRIBUTIONS),
         value_of=lambda record: record.unit.max_per_slice,
     ),
     Field(
@@ -303,7 +302,7 @@ FIELDS: Final = (
         "none; names have 1 to 100 printable characters, and no two give one column of answers, as "
         "fare and fare_error would",
         is_valid=is_values,
-        value_of=values_header,
+        value_of=lambda record: [asdict(value) for value in record.values] or None,
         is_optional=True,
     ),
 )
@@ -325,8 +324,9 @@ def record_fields(header: Any) -> dict[str, Any]:
     if header.keys() | optional != {MARK, *(field.name for field in FIELDS)}:
         raise ReleaseFormatError("its header has other fields than its format")
     values: Mapping[str, Any] = header
-    for field in FIELDS:
-        if field.name in values and not field.is_valid(values[field.name]):
+    for field in (field for field in FIELDS if field.name in values):
+        may_be_null = values[field.name] is None and field.json.startswith("null")
+        if not (may_be_null or field.is_valid(values[field.name])):
             raise ReleaseFormatError(f"header field {field.name} is not valid")
     unit = ("max_contributions", "weight", "time_zone", "max_per_slice")
     # Domain of a header, whose lattice must be the one that a coordinate resolution gives.
@@ -350,7 +350,7 @@ def record_fields(header: Any) -> dict[str, Any]:
         "domain": domain,
         "local": parse_local(values["local"]),
         "values": parse_values(values.get("values")),
-        "about": about_from_mapping(values["about"]),
+        "about": None if values["about"] is None else About(**values["about"]),
         "unit": PrivacyUnit(kind=values["unit"], **{name: values[name] for name in unit}),
         "post_processing": PostProcessing(**values["view"]),
     }
@@ -425,7 +425,7 @@ def check_release(record: ReleaseRecord, *, trees: tuple[type, ...] = _TYPES["tr
         )
     if record.part_weight:
         raise ParameterError("a part of a value is not saved or exported; save its release")
-    if not is_method_name(record.method):
+    if not METHOD_NAME.fullmatch(record.method):
         raise ParameterError(
             f"method must be 1 to 40 small letters, digits and hyphens, got {record.method[:100]!r}"
         )

@@ -11,7 +11,7 @@ from psd.privacy.unit import ContributionScope
 from psd.privacy.values import Value
 from psd.release.codecs import regions_of
 from psd.release.post_processing import PostProcessing
-from psd.release.record import CountSource, ReleaseRecord, guarantee_note
+from psd.release.record import SOURCE_NOTES, CountSource, ReleaseRecord
 from psd.space.time_slices import TimeSlices
 
 __all__ = ["SeriesRecord"]
@@ -20,8 +20,64 @@ _OF_EACH_SLICE = ("tree", "parameters", "covariate")
 _SHARED = [field.name for field in fields(ReleaseRecord) if field.name not in _OF_EACH_SLICE]
 
 
+class SharedRecord:
+    """What the records of a series, or the layers of a cube, share, by the first of them."""
+
+    __slots__ = ()
+
+    @property
+    def first(self) -> ReleaseRecord:
+        """Record of the first slice, or of the plane."""
+        raise NotImplementedError
+
+    @property
+    def source(self) -> CountSource:
+        """Where the counts come from."""
+        return self.first.source
+
+    @property
+    def about_texts(self) -> dict[str, str]:
+        """What the publisher states, such as title and licence, by name."""
+        return self.first.about_texts
+
+    @property
+    def post_processing(self) -> PostProcessing:
+        """Post-processing of the counts."""
+        return self.first.post_processing
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """Values of the records; none of a cube."""
+        return self.first.values
+
+    @property
+    def boundary(self) -> bool:
+        """Whether the covariate is the raster of a public boundary."""
+        return self.first.boundary
+
+    @property
+    def library(self) -> str:
+        """Version of the library that made the release."""
+        return self.first.library
+
+    @property
+    def inference(self) -> int:
+        """Version of the estimates."""
+        return self.first.inference
+
+    @property
+    def unit_text(self) -> str:
+        """What the loss protects."""
+        return self.first.unit_text
+
+    @property
+    def delta(self) -> Fraction | None:
+        """Delta of a release with a rho."""
+        return self.first.delta
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SeriesRecord:
+class SeriesRecord(SharedRecord):
     """The public fields of a series.
 
     P1. Every slice of the list has a release, even if it has no record.
@@ -65,6 +121,11 @@ class SeriesRecord:
             )
 
     @property
+    def first(self) -> ReleaseRecord:
+        """Record of the first slice."""
+        return self.releases[0]
+
+    @property
     def epsilon(self) -> int:
         """Nano-epsilon of all slices together, of all that a stream may have."""
         first = self.releases[0]
@@ -74,45 +135,10 @@ class SeriesRecord:
         return first.epsilon * max(stated if isinstance(stated, int) else 0, len(self.slices))
 
     @property
-    def source(self) -> CountSource:
-        """Where the counts of all slices come from."""
-        return self.releases[0].source
-
-    @property
-    def about_texts(self) -> dict[str, str]:
-        """What the publisher states, such as title and licence, by name."""
-        return self.releases[0].about_texts
-
-    @property
-    def post_processing(self) -> PostProcessing:
-        """Post-processing of all slices."""
-        return self.releases[0].post_processing
-
-    @property
-    def values(self) -> tuple[Value, ...]:
-        """Values of the records of all slices."""
-        return self.releases[0].values
-
-    @property
-    def boundary(self) -> bool:
-        """Whether the covariates are rasters of a public boundary."""
-        return self.releases[0].boundary
-
-    @property
-    def library(self) -> str:
-        """Version of the library that made the releases."""
-        return self.releases[0].library
-
-    @property
-    def inference(self) -> int:
-        """Version of the estimates."""
-        return self.releases[0].inference
-
-    @property
     def guarantee_text(self) -> str:
         """Epsilon of all slices, unit of privacy and, unless the curator drew them, the source."""
         first = self.releases[0]
-        note = f"{first.loss.failure_note}{guarantee_note(first.source)}"
+        note = f"{first.loss.failure_note}{SOURCE_NOTES[first.source]}"
         return f"{self.loss_text} {first.unit_text}{self.bound_text}{note}"
 
     @property
@@ -120,11 +146,6 @@ class SeriesRecord:
         """Loss of all slices together."""
         first = self.releases[0]
         return f"epsilon {epsilon_text(self.epsilon)}" if first.rho is None else first.loss_text
-
-    @property
-    def unit_text(self) -> str:
-        """What the loss protects."""
-        return self.releases[0].unit_text
 
     @property
     def are_running_totals(self) -> bool:
@@ -136,11 +157,6 @@ class SeriesRecord:
         """What an answer counts, in a few words."""
         note = ", summed over each time slice and all before it" * self.are_running_totals
         return f"{self.releases[0].unit.counted_text}{self.bound_text}{note}"
-
-    @property
-    def delta(self) -> Fraction | None:
-        """Delta of all slices together, of a series with a rho."""
-        return self.releases[0].delta
 
     @property
     def bound_text(self) -> str:

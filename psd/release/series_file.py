@@ -25,7 +25,6 @@ from psd._util.parquet_bytes import (
     footer_keys,
     max_rows,
     open_parquet,
-    read_bytes,
 )
 from psd.errors import ReleaseFormatError
 from psd.privacy.budget import TOTALS_FACTOR
@@ -48,20 +47,18 @@ from psd.release.file import (
     encode_tables,
     explain_read_errors,
     file_footer,
+    limited_content,
     read_footer,
     regions_footer,
     schema_of,
     series_digest,
     slice_digest,
-    stating_path,
     unpack_fields,
 )
 from psd.release.node_reader import (
     MAX_NODES,
     NODE_BYTES,
-    check_max_nodes,
     check_node_count,
-    max_file_bytes,
     nodes_of,
     read_trees,
 )
@@ -106,9 +103,7 @@ def read_series(
     path: str | os.PathLike[str], *, max_nodes: int = MAX_NODES
 ) -> tuple[SeriesRecord, str]:
     """Read a series, and the digest of its content; refuse more than `max_nodes` nodes in all."""
-    check_max_nodes(max_nodes)
-    with stating_path(path):
-        content = read_bytes(path, max_file_bytes(max_nodes))
+    with limited_content(path, max_nodes) as content:
         return decode_series(content, str(path), max_nodes=max_nodes)
 
 

@@ -264,6 +264,8 @@ def _from_degrees(crs: CRS) -> Transformer:
 @cache
 def beyond_the_world(bounds: tuple[float, float, float, float], crs: str) -> bool:
     """Whether a part of bounds in a projected CRS is no place on earth, where cells hold nobody."""
+    if _projection(crs) is None:
+        return False
     along = np.linspace(_INSIDE, 1 - _INSIDE, _PROBES)
     x, y = (bounds[axis] + along * (bounds[axis + 2] - bounds[axis]) for axis in (0, 1))
     return not are_places(crs, *(grid.ravel() for grid in np.meshgrid(x, y))).all()

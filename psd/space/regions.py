@@ -269,8 +269,6 @@ def _is_single(region: Any) -> bool:
 
 def check_box_crs(crs: Any, domain: Domain) -> None:
     """Refuse a CRS of boxes other than that of the release."""
-    if crs is None:
-        return
     if not _common_crs([crs], None).equals(domain.crs, ignore_axis_order=True):
         raise DomainError(
             f"crs of boxes must be that of the release, {domain.crs}; for another CRS give polygons"

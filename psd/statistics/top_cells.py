@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from psd.estimation.fit import Fit
     from psd.query.areas import Areas
     from psd.query.index import CubeWindow, QueryIndex
-    from psd.query.joint import Joint
 
 
 # A cell that is this number of standard deviations below the top is not drawn.
@@ -59,7 +58,15 @@ def rank_top(
             )
         k = _check_k(k, len(areas), "regions")
         together = answer_once_jointly(asked, areas, confidence=0.95, threshold=0.3)
-        return rank_jointly(together, k, draws=draws, seed=seed)
+        # The k regions with the largest answers, in their columns, and their numbers.
+        drawn = draw_region_counts(together, seed, draws)
+        probability = top_probability(drawn, len(together), k, draws)
+        answers = together.answers
+        first = _rank_largest(answers["estimate"].to_numpy(), k)
+        others = [name for name in answers.columns if name not in _LEFT_OUT]
+        table = answers[others].iloc[first].assign(probability=probability[first])
+        table.insert(0, "rank", np.arange(1, k + 1))
+        return table, first
     fit = cells_index(asked).fit
     overlay = raster_overlay(fit, *size) if size else leaf_overlay(fit)
     return _top_cells(overlay, _check_k(k, overlay.cells, "cells"), by, draws, seed), None
@@ -105,23 +112,6 @@ def _top_cells(overlay: Overlay, k: int, by: str, draws: int, seed: int) -> pand
             "probability": probability[first],
         }
     )
-
-
-def rank_jointly(
-    together: Joint, k: int, *, draws: int, seed: int
-) -> tuple[pandas.DataFrame, Integers]:
-    """Rank the k regions with the largest answers, in their columns, and give their numbers."""
-    check_draws(draws, seed)
-    k = _check_k(k, len(together), "regions")
-    answers = together.answers
-    probability = top_probability(
-        draw_region_counts(together, seed, draws), len(together), k, draws
-    )
-    first = _rank_largest(answers["estimate"].to_numpy(), k)
-    others = [name for name in answers.columns if name not in _LEFT_OUT]
-    table = answers[others].iloc[first].assign(probability=probability[first])
-    table.insert(0, "rank", np.arange(1, k + 1))
-    return table, first
 
 
 _LEFT_OUT = (

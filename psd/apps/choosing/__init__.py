@@ -6,8 +6,9 @@ count. `select` is the mechanism alone, for integer scores of one's own.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from psd._util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from psd.apps.choosing.candidate_areas import CandidateAreas
@@ -31,25 +32,17 @@ __all__ = [
     "select",
 ]
 
-# The module of each name; imported when first used.
-_MODULES = {
-    "CandidateAreas": "psd.apps.choosing.candidate_areas",
-    "Choice": "psd.apps.choosing.choice",
-    "Price": "psd.apps.choosing.objectives.price",
-    "PriceList": "psd.apps.choosing.files",
-    "PriceMap": "psd.apps.choosing.objectives.price_map",
-    "Sites": "psd.apps.choosing.objectives.sites",
-    "Tariffs": "psd.apps.choosing.objectives.tariffs",
-    "choose": "psd.apps.choosing.choice",
-    "select": "psd.apps.choosing.selection",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    __all__,
+    {
+        "candidate_areas": "CandidateAreas",
+        "choice": "Choice choose",
+        "files": "PriceList",
+        "objectives.price": "Price",
+        "objectives.price_map": "PriceMap",
+        "objectives.sites": "Sites",
+        "objectives.tariffs": "Tariffs",
+        "selection": "select",
+    },
+)

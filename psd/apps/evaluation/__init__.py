@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from psd import _apps
+from psd._util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from psd.apps.evaluation.comparison import compare
@@ -12,10 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "evaluate"]
 
-
-def __getattr__(name: str) -> Any:
-    return _apps.member_of(__name__, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, __all__)

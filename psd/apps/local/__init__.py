@@ -13,10 +13,9 @@ reach the curator's side.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from psd import _apps
+from psd._util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from psd.apps.local.aggregation import aggregate
@@ -49,30 +48,19 @@ __all__ = [
     "write_campaign",
 ]
 
-_MODULES = {
-    "aggregate": "psd.apps.local.aggregation",
-    "client": "psd.apps.local.randomization",
-    "collect": "psd.apps.local.collection",
-    "describe": "psd.apps.local.description",
-    "design_numbers": "psd.apps.local.answer_design",
-    "design_options": "psd.apps.local.answer_design",
-    "design_regions": "psd.apps.local.campaign_design",
-    "design_words": "psd.apps.local.answer_design",
-    "design": "psd.apps.local.campaign_design",
-    "list_protocols": "psd.apps.local.protocols",
-    "next_round": "psd.apps.local.rounds",
-    "randomize": "psd.apps.local.randomization",
-    "tabulate": "psd.apps.local.answer_tables",
-    "tabulate_words": "psd.apps.local.answer_tables",
-    "write_campaign": "psd.apps.local.campaigns",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:  # `plan` is of another app; it simulates curators too
-        return _apps.member_of(__name__, name)
-    return getattr(importlib.import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    __all__,
+    {
+        "aggregation": "aggregate",
+        "answer_design": "design_numbers design_options design_words",
+        "answer_tables": "tabulate tabulate_words",
+        "campaign_design": "design_regions design",
+        "campaigns": "write_campaign",
+        "collection": "collect",
+        "description": "describe",
+        "protocols": "list_protocols",
+        "randomization": "client randomize",
+        "rounds": "next_round",
+    },
+)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from psd import _apps
+from psd._util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from psd.apps.streams.stream import Stream
 
 __all__ = ["Stream"]
 
-
-def __getattr__(name: str) -> Any:
-    return _apps.member_of(__name__, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, __all__)

@@ -11,7 +11,7 @@ import numpy as np
 from psd.apps.streams.plan import Total, next_total, toeplitz_squared_sensitivity, tree_levels
 from psd.curator.curator import Curator
 from psd.ingest.contribution_bounding import running_number
-from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
+from psd.ingest.memory_limit import memory_for_rows, split_memory
 from psd.ingest.sources import read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.mechanisms.sampler import SecureSampler
@@ -98,8 +98,8 @@ def count_slice(
         and bounded_period(unit, time_slice.by, name) is not None
     )
     observer.progress("reading")
-    domain, limit = request.domain, None if memory is None else parse_memory(memory)
-    for_rows, for_parser = split_memory(memory_for_rows(limit))
+    domain = request.domain
+    for_rows, for_parser = split_memory(memory_for_rows(memory))
     builder = TallyBuilder(
         domain,
         unit=unit,

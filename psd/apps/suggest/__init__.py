@@ -8,9 +8,7 @@ the models, which see noisy sums, the file of weights, and the scores.
 
 from __future__ import annotations
 
-from typing import Any
-
-from psd import _apps
+from psd._util.lazy_names import lazy_names
 from psd.apps.suggest.models import (
     FEATURES,
     FactorModel,
@@ -39,10 +37,5 @@ __all__ = [
     "write_weights",
 ]
 
-
-def __getattr__(name: str) -> Any:  # training reads records, what is imported above does not
-    return _apps.member_of(__name__, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# Training reads records, what is imported above does not.
+__getattr__, __dir__ = lazy_names(__name__, __all__)

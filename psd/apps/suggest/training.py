@@ -19,7 +19,7 @@ from psd.apps.suggest.models import (
 )
 from psd.curator.person_sums import PersonSums
 from psd.errors import ParameterError
-from psd.ingest.memory_limit import memory_for_rows, parse_memory, split_memory
+from psd.ingest.memory_limit import memory_for_rows, split_memory
 from psd.ingest.sources import read
 from psd.ingest.tally_builder import TallyBuilder
 from psd.privacy.budget import Budget
@@ -265,7 +265,7 @@ class PersonInput(RecordInput):
         domain = request.domain
         assert isinstance(domain, Domain)  # that of a release, by `_request`
         observer.progress("reading")
-        memory = memory_for_rows(None if self.memory is None else parse_memory(self.memory))
+        memory = memory_for_rows(self.memory)
         for_rows, for_parser = split_memory(memory)
         builder = TallyBuilder(domain, unit=request.unit, memory=for_rows)
         columns = replace(request.columns, memory=for_parser)

@@ -141,7 +141,8 @@ def fit_arrays(fit: Fit) -> Arrays:
     if fit.record.post_processing.estimate != "signed":
         arrays["signed"] = of_leaves(tree, estimates.signed)
     if fit.rounding_variance is not None:
-        arrays["real"] = of_leaves(tree, unrounded_counts(fit))
+        # Counts before they were rounded to integers.
+        arrays["real"] = of_leaves(tree, fit.published_covariance.count)
     if fit.line_deviation is not None:
         # Deviations of cuts per record, and of empty nodes as they are, (2, nodes).
         records = np.where(estimates.count > 0, estimates.count, 1.0)
@@ -227,11 +228,6 @@ def _scale_step(domain: Domain) -> float:
     whole = np.array([[0.0, 0, *domain.lattice]])
     mean = float(ground_areas(domain, whole)[0]) / float(np.prod(domain.lattice))
     return max(mean / _SCALE_STEPS, 1e-300)
-
-
-def unrounded_counts(fit: Fit) -> Floats:
-    """Counts before they were rounded to integers."""
-    return fit.published_covariance.count
 
 
 def _offsets(tree: Tree) -> NDArray[np.int32]:

@@ -22,6 +22,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,12 +90,13 @@ class CopyCheck:
         return have_same_rows(first.path, second.path, self._columns)
 
 
+@dataclass(frozen=True, slots=True)
 class _File:
     """A file whose digests are computed when they are needed. They stay in memory."""
 
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
-        self._digests: dict[int | None, str] = {}
+    path: Path
+    name: str
+    _digests: dict[int | None, str] = field(default_factory=dict, init=False)
 
     def has_content_of(self, other: _File) -> bool:
         """Whether both have the same bytes."""

@@ -88,11 +88,11 @@ def scan_content(path: Path, compression: str, delimiter: str = ",") -> CsvConte
     last = b"\n"
     # An empty field.
     gap = re.compile(rb"%(d)b[%(d)b\r\n]|\n%(d)b" % {b"d": re.escape(delimiter.encode())})
-    limit = Expansion(path)
+    packed = path.stat().st_size
     with open_content(path, compression) as file:
         for part in iter(lambda: file.read(BUFFER), b""):
             size += len(part)
-            limit.check(size)
+            check_expansion(path, size, packed)
             # Several times as fast as bytes.count where many are found.
             lines += int(np.count_nonzero(np.frombuffer(part, np.uint8) == _LINE_FEED))
             if last == b"\r" or b"\r" in part:
@@ -118,19 +118,13 @@ def scan_content(path: Path, compression: str, delimiter: str = ",") -> CsvConte
     )
 
 
-class Expansion:
-    """Refuses compressed data that expands to more than a table of coordinates would."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._limit = path, _MAX_EXPANSION * path.stat().st_size
-
-    def check(self, size: int) -> None:
-        """Refuse a number of bytes after decompression."""
-        if size > self._limit:
-            raise InputDataError(
-                f"{self._path} expands to more than {_MAX_EXPANSION} times its size, which no "
-                "table of coordinates does; is it damaged, or made to fill the disk?"
-            )
+def check_expansion(path: Path, size: int, packed: int) -> None:
+    """Refuse a number of bytes after decompression that no table of coordinates expands to."""
+    if size > _MAX_EXPANSION * packed:
+        raise InputDataError(
+            f"{path} expands to more than {_MAX_EXPANSION} times its size, which no table of "
+            "coordinates does; is it damaged, or made to fill the disk?"
+        )
 
 
 @contextmanager
@@ -223,11 +217,6 @@ def refuse_xml(path: Path, start: bytes) -> None:
         raise HeaderError(f"{path} must be a table of points such as CSV, got {description}")
 
 
-def has_wide_mark(start: bytes) -> bool:
-    """Whether a file begins with a byte order mark of UTF-16."""
-    return start.startswith(_WIDE_MARKS)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
     """The header line of a file."""
@@ -244,9 +233,12 @@ def read_header(path: Path, columns: Columns) -> Header:
     headers, fault = [], None
     for word in words:
         try:
-            names = _split_names(path, line, word, columns.skip_rows)
-        except HeaderError as error:
-            fault = fault or error
+            names = split_names(line, word)
+        except (csv.Error, OpenQuoteError) as error:
+            is_long = isinstance(error, csv.Error)
+            what = "a name that is too long" if is_long else "a quote that is not closed"
+            named = HeaderError(f"{_line_text(columns.skip_rows)} of {path} has {what}")
+            fault = fault or named
             continue
         resolved = resolve_columns(columns, names)
         headers.append(Header(names=names, delimiter=DELIMITERS[word], columns=resolved))
@@ -277,7 +269,7 @@ def _header_line(path: Path, skipped: int) -> str:
             start += more
         start = start.partition(b"\n")[0]
     check_signature(path, start)
-    if has_wide_mark(start):
+    if start.startswith(_WIDE_MARKS):
         raise HeaderError(
             f"{path} must be UTF-8 text, got UTF-16; leave out encoding=, which finds its mark"
         )
@@ -301,17 +293,6 @@ def _header_line(path: Path, skipped: int) -> str:
         f"{path} is not in UTF-8; save it as CSV in UTF-8, or state what it has, such as "
         'encoding="windows-1252"'
     )
-
-
-def _split_names(path: Path, line: str, word: str, skipped: int) -> list[str]:
-    """Names in a header line."""
-    try:
-        return split_names(line, word)
-    except csv.Error:
-        fault = "a name that is too long"
-    except OpenQuoteError:
-        fault = "a quote that is not closed"
-    raise HeaderError(f"{_line_text(skipped)} of {path} has {fault}")
 
 
 def _is_binary(line: bytes) -> bool:
@@ -344,21 +325,18 @@ def _check_columns(path: Path, header: Header, columns: Columns, line: str) -> N
         if names.count(read) > 1:
             raise InputDataError(f"{path} has {names.count(read)} columns named {read!r}")
         if read not in names:
+            # The argument that names the column.
+            roles = ("x", "y", "user", "time", "wkt", "bid", "category")
+            named = [role for role in roles if getattr(columns, role) == name]
+            role = [*named, "values" if name in columns.values else "where"][0]
             raise HeaderError(
                 f"{path} has no column {name!r} in {_line_text(columns.skip_rows)}; "
-                f"{_likely_cause(header, line, name, _role(columns, name))}"
+                f"{_likely_cause(header, line, name, role)}"
             )
     check_roles(str(path), header.columns)
 
 
 _NAMED = ("where", "values")  # arguments that name columns of any role
-
-
-def _role(columns: Columns, name: str) -> str:
-    """Argument that names a column."""
-    roles = ("x", "y", "user", "time", "wkt", "bid", "category")
-    others = "values" if name in columns.values else "where"
-    return next((role for role in roles if getattr(columns, role) == name), others)
 
 
 def _likely_cause(header: Header, line: str, name: str, role: str) -> str:
@@ -430,7 +408,7 @@ def _find_encoding(path: Path, columns: Columns) -> str:
                 raise HeaderError(
                     f"{path} must be a table of points such as CSV, got {description}"
                 )
-    stated, is_wide = columns.encoding, has_wide_mark(start)
+    stated, is_wide = columns.encoding, start.startswith(_WIDE_MARKS)
     if stated == "utf-16" and not is_wide:
         raise HeaderError(
             f"{path} must begin with the byte order mark of UTF-16; save it as CSV in UTF-8"
@@ -445,12 +423,12 @@ def _find_encoding(path: Path, columns: Columns) -> str:
 
 def _copy_text(path: Path, spool: IO[bytes], encoding: str, skipped: int) -> None:
     """Copy a file as UTF-8 without its first lines."""
-    limit, size = Expansion(path), 0
+    packed, size = path.stat().st_size, 0
     with _open_text(path, encoding, skipped) as text:
         for part in iter(lambda: text.read(BUFFER), ""):
             content = part.encode()
             size += len(content)
-            limit.check(size)
+            check_expansion(path, size, packed)
             spool.write(content)
 
 

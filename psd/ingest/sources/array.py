@@ -37,9 +37,10 @@ def _table(array: Any, columns: Columns) -> Any:
     if array.dtype.names is not None and array.ndim == 1:
         return pd.DataFrame({name: _column(array[name]) for name in array.dtype.names})
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iuf":
+        shape = ", ".join(["n", *map(str, array.shape[1:])][: array.ndim])
         raise InputDataError(
             "an array of NumPy must have the shape (n, 2) and numbers, x before y, or be a "
-            f"structured array with named fields, got shape {_shape_text(array)} and type "
+            f"structured array with named fields, got shape ({shape}) and type "
             f"{array.dtype.name}"
         )
     if columns.others:
@@ -55,8 +56,3 @@ def _column(values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "iuf":
         return np.ma.filled(values.astype(np.float64), np.nan)
     return values
-
-
-def _shape_text(array: Any) -> str:
-    """Shape without the number of records."""
-    return "(" + ", ".join(["n", *map(str, array.shape[1:])][: array.ndim]) + ")"

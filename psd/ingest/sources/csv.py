@@ -10,7 +10,6 @@ import contextlib
 import glob
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -201,38 +200,25 @@ def batches(
 ) -> Iterator[Batch]:
     """Read CSV files with the same columns; ``-`` is standard input. Each is told to `copies`."""
     with contextlib.ExitStack() as stack:
-        paths = [stack.enter_context(_as_file(path, columns)) for path in items]
+        # Plain files as they are, standard input and other text as unnamed files.
+        paths = []
+        for item in items:
+            is_stream = str(item) == input_paths.STDIN
+            file = stack.enter_context(standard_input()) if is_stream else item
+            paths.append(stack.enter_context(plain_file(file, columns)))
         headers = [read_header(path, columns) for path in paths]
         for item, path, header in zip(items, paths, headers, strict=True):
             with input_paths.refuse_changes([path]):
-                content = _scan(path, header.delimiter)
+                # Each is read once before it is parsed.
+                content = scan_content(path, find_compression(path), header.delimiter)
+                if content.quotes % 2:
+                    raise InputDataError(f"{path} is malformed: {_WELL_FORMED}")
+                name = "standard input" if str(item) == input_paths.STDIN else str(item)
                 if copies is not None and content.has_rows:
-                    copies.add(path, content.length, _display_name(item))
-                project = column_projection(columns, domain, _display_name(item))
+                    copies.add(path, content.length, name)
+                project = column_projection(columns, domain, name)
                 srid = srid_of(domain.crs, columns.input_crs)
                 yield from _stream(path, header, content, project, srid)
-
-
-def _display_name(item: Path) -> str:
-    """What an input is called in messages."""
-    return "standard input" if str(item) == input_paths.STDIN else str(item)
-
-
-def _scan(path: Path, delimiter: str) -> CsvContent:
-    """Read a file once before it is parsed; refuse a quote that is not closed."""
-    content = scan_content(path, find_compression(path), delimiter)
-    if content.quotes % 2:
-        raise InputDataError(f"{path} is malformed: {_WELL_FORMED}")
-    return content
-
-
-@contextmanager
-def _as_file(path: Path, columns: Columns) -> Iterator[Path]:
-    """Yield a plain file as it is, and standard input and other text as an unnamed file."""
-    is_stream = str(path) == input_paths.STDIN
-    opened = standard_input() if is_stream else contextlib.nullcontext(path)
-    with opened as file, plain_file(file, columns) as plain:
-        yield plain
 
 
 def _stream(
@@ -269,7 +255,8 @@ def _rows(path: Path, layout: CsvQuery, connection: duckdb.DuckDBPyConnection) -
     query = layout.numbers() if layout.has_numbers else layout.text(with_texts=False)
     is_checked, rows = False, 0
     for batch in run(connection, query):
-        if not is_checked and not _is_finite(batch):
+        columns = (from_arrow(batch.column(axis)) for axis in ("x", "y"))
+        if not is_checked and not all(np.isfinite(column).all() for column in columns):
             for _ in run(connection.cursor(), layout.text(with_texts=True)):
                 pass
             is_checked = True
@@ -339,11 +326,6 @@ def _explain_fault(path: str, error: Exception) -> str:
     return f"{path} is malformed: {_WELL_FORMED}"
 
 
-def _is_finite(batch: Any) -> bool:
-    """Whether all coordinates are finite numbers."""
-    return all(np.isfinite(from_arrow(batch.column(axis))).all() for axis in ("x", "y"))
-
-
 def _batch(
     path: Path, batch: Any, columns: Columns, project: Projection, srid: int | None
 ) -> Batch:
@@ -355,7 +337,8 @@ def _batch(
         points = decode_point_text(text, columns.wkt, srid, where=f" of {path}")
     x, y = project(points)
     user = batch.column("user") if columns.user else None
-    if user is not None and _has_nul(user):
+    letters = None if user is None else user.buffers()[-1]
+    if letters is not None and b"\0" in memoryview(letters).tobytes():  # ends texts elsewhere
         raise InputDataError(
             f"column {columns.user!r} of {path} must not hold NUL bytes; repair the file"
         )
@@ -374,9 +357,3 @@ def _all_missing(texts: Any) -> bool:
     return {
         text.strip(SPACES).lower() for text in texts.drop_null().unique().to_pylist()
     } <= MISSING
-
-
-def _has_nul(ids: Any) -> bool:
-    """Whether an id holds a NUL byte, which ends texts in other programs."""
-    data = ids.buffers()[-1]
-    return data is not None and b"\0" in memoryview(data).tobytes()
