@@ -318,6 +318,10 @@ def _overdispersion_of_levels(
         # Smaller boxes are not less uneven; few blocks may tell, those with few records.
         least = np.maximum(least, np.where(gain > 1 / 2, mean, 0.0))
         phi[depth] = np.maximum(mean, least)
+    if len(phi) > 1:
+        # No family is above the highest box. Those that divide it are of other blocks, which have
+        # more records: the geometric mean of theirs and of all or nothing, 1, is taken.
+        phi[0] = np.sqrt(phi[1])
     return phi
 
 

@@ -179,6 +179,15 @@ def test_places_of_one_slice_are_less_even_than_those_of_the_slices_counted_toge
     assert two / four == pytest.approx(2**0.5, rel=0.1)
 
 
+def test_slices_that_are_not_divided_lie_as_others_do():
+    fit, place = cube()._cube.fit, np.array([0, 1])
+    assert fit.plane.tree.level[place].tolist() == [0, 1]
+    for width in (1, 24):
+        whole, part = fit.overdispersions(np.full((2, 1), width), place, 0 * place)
+        assert part < whole < 1
+        assert whole == pytest.approx(part**0.5)
+
+
 @pytest.mark.parametrize("is_alike", [True, False])
 def test_what_places_have_in_common_is_learnt_from_pairs_of_them(is_alike):
     slices = psd.TimeSlices.parse("hour", "2024-01-01T00..2024-01-21T23")
