@@ -232,7 +232,8 @@ FORMATS = ("table", "csv", "json")
     metavar="T",
     callback=_number_of_slices,
     help="Number of time slices, or their names; --count, or --population, is then of one slice, "
-    "and users are the unit of privacy, with --max-contributions records in all, by default T x M.",
+    "and users are the unit of privacy, with --max-contributions records in all, by default T x M; "
+    "1 for a build --per record.",
 )
 @click.option(
     "--max-per-slice",

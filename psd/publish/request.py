@@ -261,9 +261,10 @@ class BuildTerms(ReadRequest):
 
         # What does not divide by categories is refused here alone.
         if self.category is not None and not self.is_cube:
+            other = f"method {self.method.name}" if self.regions is None else "regions"
             raise ParameterError(
-                f"category must be left out with method {self.method.name}, which counts no "
-                "categories; method cube does, without regions",
+                f"category must be left out with {other}; method cube counts categories, without "
+                "regions",
                 name="category",
             )
         axis = "slices" if self.category is None else "a category"

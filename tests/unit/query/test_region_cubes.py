@@ -233,7 +233,10 @@ def test_a_file_that_is_cut_elsewhere_is_refused(release):
     [
         ({"slices": None, "time": None}, "slices must be given with regions of method cube"),
         ({"method": "quadtree"}, "method must be one of"),
-        ({"category": "user", "labels": "u1"}, "method cube does, without regions"),
+        (
+            {"category": "user", "labels": "u1"},
+            "left out with regions; method cube counts categories",
+        ),
         ({"estimate": "integer"}, "estimate must not be integer"),
         ({"density": "smooth"}, "density must be uniform or covariate"),
     ],
