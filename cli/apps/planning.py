@@ -232,8 +232,8 @@ FORMATS = ("table", "csv", "json")
     metavar="T",
     callback=_number_of_slices,
     help="Number of time slices, or their names; --count, or --population, is then of one slice, "
-    "and users are the unit of privacy, with --max-contributions records in all, by default T x M; "
-    "1 for a build --per record.",
+    "and users are the unit, with --max-contributions records in all: T x M, or 1 for "
+    "--per record.",
 )
 @click.option(
     "--max-per-slice",
