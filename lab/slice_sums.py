@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 import psd
 from psd.apps.evaluation.true_counts import count_in_boxes
 from psd.apps.evaluation.workload import draw_workload
+from psd.estimation.fit import peers_of
 from psd.query.answer_table import answer_columns
 from psd.query.boxes import checked_totals, parse_boxes
+from psd.query.index import in_sums
 from psd.query.totals import QueryTotals, SliceSum
 
 HEADER = ("data", "slices", "epsilon", "method", "boxes")
@@ -91,17 +93,24 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
     domain, (x, y) = one.domain, one.inside.T
     workload = draw_workload(x, y, one.bounds, per_class=options.boxes)
     true = count_in_boxes(x, y, np.ones(len(x), np.int64), workload.boxes).astype(float)
+    asked = parse_boxes(workload.boxes)
     on_data = np.char.startswith(workload.classes.astype(str), "on data")
     for days in options.slices:
         for epsilon in options.epsilons:
             for method in options.methods:
                 series = series_of(x, y, domain, int(days), epsilon, method, options.delta)
-                indexes = [series[name].index for name in series]
-                parts = [checked_totals(i, *parse_boxes(workload.boxes)) for i in indexes]
+                indexes, peers = (
+                    [series[name].index for name in series],
+                    peers_of(series.record.releases),
+                )
+                of_slices, parts = (
+                    [checked_totals(in_sums(i, [kind], peers)[kind], *asked) for i in indexes]
+                    for kind in (False, True)
+                )
                 total = summed(parts)
                 own = covered(total, series, true)
                 other = covered(independent(parts), series, true)
-                published = np.sum([np.maximum(part.estimate, 0) for part in parts], axis=0)
+                published = np.sum([np.maximum(part.estimate, 0) for part in of_slices], axis=0)
                 for kind, at in (("uniform", ~on_data), ("on data", on_data)):
                     errors = [np.maximum(total.estimate, 0) - true, published - true]
                     figures = [f"{100 * each[at].mean():.1f}" for each in (own, other)]

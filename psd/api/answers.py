@@ -194,6 +194,7 @@ class Answers:
         asked = self.time.windows, self.time.labels, self.areas
         if self.time.cube is not None:
             return answer_cube_jointly(self.time.cube, *asked, **certainty)
+        certainty["series"] = self.time.series
         slices = list(self.time.slices.values())
         if of in asked_of:
             return answer_values_jointly(slices, *asked, **certainty, value=asked_of[of])

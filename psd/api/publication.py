@@ -55,6 +55,7 @@ class AskedTime:
     # The cube that is asked; then `slices` has its plane without a name, and windows have numbers
     # of the cells of the cube, see `psd.query.cubes.Windows`.
     cube: CubeIndex | None = None
+    series: Sequence[ReleaseRecord] = ()  # all slices, by which sums of some are settled
 
 
 def _asked_categories(
@@ -502,6 +503,7 @@ class Publication:
             windows=tuple(np.searchsorted(chosen, window) for window in windows),
             labels=tuple(labels),
             texts=tuple(texts),
+            series=self.record.releases,
         )
 
     def _one_window(self, when: Any, of: Any = None) -> QueryIndex | CubeWindow:

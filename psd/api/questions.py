@@ -178,7 +178,9 @@ def answer(
         blocks = answer_cube(time.cube, time.windows, areas, **certainty)
     elif errors:
         slices = list(time.slices.values())
-        blocks = answer_windows(slices, time.windows, areas, **certainty, values=values)
+        blocks = answer_windows(
+            slices, time.windows, areas, **certainty, values=values, series=time.series
+        )
     else:
         blocks = _estimates_alone(areas, time)
     return Answers(areas=areas, blocks=tuple(blocks), **stated)

@@ -8,8 +8,10 @@ Integers follow from the digest of the release, so all readers have the same one
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,11 @@ LEAST_SLOPE = 1e-12
 _TINY = 1e-300
 
 _GROUP = 2 * POOLING_PEERS + 1
+
+
+# Counts in order, and the mean variance of the sums below around each, of cells of a level whose
+# counts have one variance.
+Peers: TypeAlias = Mapping[tuple[int, float], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,6 +75,7 @@ def infer_counts(
     settled: bool = False,
     measured: Measurements | None = None,
     projected: bool = True,
+    peers: Peers | None = None,
 ) -> Estimates:
     """Estimate counts by generalised least squares, signed and not negative.
 
@@ -76,6 +84,7 @@ def infer_counts(
     - `settled`: whether counts are pooled by `settled_variance`, where they decided the cells
     - `measured`: value and variance of each node; by default those of the noisy counts
     - `projected`: False for callers that put others in the stead of the published counts
+    - `peers`: cells of other slices, to settle those by of which a slice has few
 
     P1. `signed` is the minimum-variance linear unbiased estimate given the tree, for any measured
     nodes that determine the leaves (else ReleaseFormatError); with `settled`, only for trees whose
@@ -97,7 +106,7 @@ def infer_counts(
         measured = measure_counts(tree, scale)
     if empty is not None:
         measured.variance[empty] = 0.0
-    upward, upward_variance = _pool_upward(tree, measured, settled=settled)
+    upward, upward_variance = _pool_upward(tree, measured, settled=settled, peers=peers)
 
     # The share of its parent's excess that a node takes is its part of the variance of its family.
     # A child that was not measured is its parent minus its siblings; they learn nothing from it.
@@ -203,12 +212,38 @@ def _family_sum(tree: Hierarchy, level: slice, values: NDArray[np.float64]) -> N
     return sum_by(owner, values[kids], level.stop - level.start)
 
 
+def find_peers(slices: Iterable[tuple[Hierarchy, Measurements]]) -> Peers:
+    """Cells of some slices whose counts decided how finely they are divided, for `infer_counts`.
+
+    P6. The mean variance around a count is of many slices, so it hardly depends on the noise of
+    one: P4 of `settled_variance` then holds for cells of which each slice has few, such as the
+    root. Sums over slices would add up their biases.
+    """
+    seen: dict[tuple[int, float], list[tuple[Floats, Floats]]] = {}
+    for tree, measured in slices:
+        _pool_upward(tree, measured, settled=True, seen=seen)
+    found = {}
+    for key, parts in seen.items():
+        counts, variances = (np.concatenate(each) for each in zip(*parts, strict=True))
+        if len(counts) >= _GROUP:
+            found[key] = _mean_variances(counts, variances)
+    return found
+
+
 def _pool_upward(
-    tree: Hierarchy, measured: Measurements, *, settled: bool
+    tree: Hierarchy,
+    measured: Measurements,
+    *,
+    settled: bool,
+    peers: Peers | None = None,
+    seen: dict[tuple[int, float], list[tuple[Floats, Floats]]] | None = None,
 ) -> tuple[Floats, Floats]:
-    """Estimate of each node from its subtree, and its variance, leaves first."""
+    """Estimate of each node from its subtree, and its variance, leaves first.
+
+    seen: takes counts, and variances below, of the cells of each level and variance.
+    """
     estimate, variance = measured.value.copy(), measured.variance.copy()
-    for level in reversed(tree.levels):
+    for depth, level in reversed(list(enumerate(tree.levels))):
         inner = ~tree.is_leaf[level]
         if not inner.any():
             continue
@@ -216,7 +251,7 @@ def _pool_upward(
         below, below_variance = (_family_sum(tree, level, v)[inner] for v in (estimate, variance))
         count, own_variance = estimate[level][inner], measured.variance[level][inner]
         pooled_by = (
-            settled_variance(own_variance, below_variance, count, below)
+            settled_variance(own_variance, below_variance, count, below, depth, peers, seen)
             if settled
             else below_variance
         )
@@ -235,7 +270,13 @@ def _pool_upward(
 
 
 def settled_variance(
-    variance: Floats, below_variance: Floats, count: Floats, below: Floats
+    variance: Floats,
+    below_variance: Floats,
+    count: Floats,
+    below: Floats,
+    depth: int = 0,
+    peers: Peers | None = None,
+    seen: dict[tuple[int, float], list[tuple[Floats, Floats]]] | None = None,
 ) -> Floats:
     """Variances of the sums below cells that do not depend on the noise of the cells' counts.
 
@@ -263,18 +304,26 @@ def settled_variance(
     values = variance[usable]
     for level_variance in values[distinct_values(values)[0]]:
         group = np.flatnonzero(usable & (variance == level_variance))
-        spread = below_variance[group]
-        if len(group) >= _GROUP and spread.min() < spread.max():
+        spread, key = below_variance[group], (depth, float(level_variance))
+        if seen is not None:
+            seen.setdefault(key, []).append((count[group], spread))
+        mean = None if peers is None else peers.get(key)
+        if mean is None and len(group) >= _GROUP and spread.min() < spread.max():
+            mean = _mean_variances(count[group], spread)
+        if mean is not None:
             n, weight = count[group], spread / (spread + float(level_variance))
             estimate = below[group] + weight * (n - below[group])
-            # The mean variance around each count; at the ends, of the first or last counts.
-            order = np.argsort(n, kind="stable")
-            sums = np.concatenate([[0.0], np.cumsum(spread[order])])
-            first = np.clip(np.arange(len(n)) - POOLING_PEERS, 0, len(n) - _GROUP)
-            mean = (sums[first + _GROUP] - sums[first]) / _GROUP
-            at_estimate, at_count = (np.interp(at, n[order], mean) for at in (estimate, n))
+            at_estimate, at_count = (np.interp(at, *mean) for at in (estimate, n))
             settled[group] = spread * at_estimate / at_count
     return settled
+
+
+def _mean_variances(counts: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """Counts in order, and the mean variance around each; at the ends, of the first or last."""
+    order = np.argsort(counts, kind="stable")
+    sums = np.concatenate([[0.0], np.cumsum(variances[order])])
+    first = np.clip(np.arange(len(counts)) - POOLING_PEERS, 0, len(counts) - _GROUP)
+    return counts[order], (sums[first + _GROUP] - sums[first]) / _GROUP
 
 
 def _children_of(tree: Hierarchy, level: slice) -> slice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from psd._util.arrays import Floats, Integers
 from psd.errors import InternalError
 from psd.estimation.density import PARTS, CovariateDensity, SmoothDensity
-from psd.estimation.fit import Fit, fit, fit_least_squares, fit_together, fit_weights
+from psd.estimation.fit import (
+    Fit,
+    SummandFit,
+    fit,
+    fit_least_squares,
+    fit_together,
+    fit_weights,
+)
 from psd.estimation.fit_cache import LEAST_NODES, FitCache
 from psd.estimation.nonuniformity import cell_ceiling
 from psd.query.traversal import Mesh, leaf_mesh
@@ -27,7 +34,7 @@ from psd.space.region_tree import RegionTree
 
 if TYPE_CHECKING:
     from psd.estimation.cube import CubeFit
-    from psd.estimation.least_squares import Estimates
+    from psd.estimation.least_squares import Estimates, Peers
     from psd.release.cube import CubeRecord
 
 
@@ -287,6 +294,36 @@ class CubeWindow:
 
     index: CubeIndex
     window: Integers  # numbers of the slices, ascending
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SummandIndex(QueryIndex):
+    """A slice as it is added to others; see `psd.estimation.fit.SummandFit`."""
+
+    alone: QueryIndex
+    peers: Peers
+
+    @classmethod
+    def of(cls, alone: QueryIndex, peers: Peers) -> SummandIndex:
+        """Index of a slice with its peers in the series."""
+        return cls(record=alone.record, is_kept=False, alone=alone, peers=peers)
+
+    @cached_property
+    def fit(self) -> Fit:
+        """Fit of all cells."""
+        return SummandFit.of(self.alone.fit, self.peers)
+
+    def fit_near(self, boxes: Floats) -> Fit:
+        """Fit for boxes, (m, 4), lattice units; from cells near them where that of the slice is."""
+        near = self.alone.fit_near(boxes)
+        return self.fit if near.zone is None else SummandFit.of(near, self.peers)
+
+
+def in_sums(index: QueryIndex, kinds: Iterable[bool], peers: Peers) -> dict[bool, QueryIndex]:
+    """A slice alone (False) and as it is added to others (True), of the kinds that are asked."""
+    return {
+        is_sum: SummandIndex.of(index, peers) if is_sum and peers else index for is_sum in {*kinds}
+    }
 
 
 def fitted(slices: Sequence[QueryIndex]) -> Iterator[QueryIndex]:

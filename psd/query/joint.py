@@ -14,6 +14,7 @@ from scipy import linalg, sparse
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
+from psd.estimation.fit import Fit, peers_of
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import nonuniformity_variance
 from psd.query.answer_table import (
@@ -23,7 +24,7 @@ from psd.query.answer_table import (
     two_sided_quantile,
 )
 from psd.query.areas import answers_table, windows_by_slice
-from psd.query.index import fitted
+from psd.query.index import fitted, in_sums
 from psd.query.lines import divides_records
 from psd.query.region_overlaps import Regions, check_size, cut_leaves
 from psd.query.totals import QueryTotals, SliceSum, concatenate
@@ -32,7 +33,6 @@ from psd.query.traversal import Traversal, innovations
 if TYPE_CHECKING:
     import pandas
 
-    from psd.estimation.fit import Fit
     from psd.query.areas import Areas
     from psd.query.index import QueryIndex
     from psd.release.record import ReleaseRecord
@@ -559,10 +559,11 @@ def answer_windows_jointly(
     *,
     confidence: float,
     threshold: Threshold,
+    series: Sequence[ReleaseRecord] = (),
 ) -> Joint:
     """Answer areas in windows with the covariance of the answers, window by window.
 
-    windows: as in `psd.query.windows.answer_windows`; labels: columns of each window.
+    windows, series: as in `psd.query.windows.answer_windows`; labels: columns of each window.
 
     P1. The noise of slices is independent, so the covariance of two windows is the sum of those of
     the slices in both: of published counts for a slice alone, of signed ones, which are added, for
@@ -577,6 +578,7 @@ def answer_windows_jointly(
     check_size(size)
     record, pairs = slices[0].record, np.empty((0, 2), np.int64)
     counts = WindowSums.of_size(len(windows), areas_each)
+    peers = peers_of(series) if series and max(map(len, windows)) > 1 else {}
     for number, (in_windows, index) in enumerate(
         zip(windows_by_slice(windows), fitted(slices), strict=True)
     ):
@@ -586,7 +588,10 @@ def answer_windows_jointly(
         # Which areas overlap is public geometry, and the same in all slices.
         if not number:
             pairs = regions.overlapping_pairs()
-        counts.add(are_sums, index.fit, areas.totals(index), regions)
+        asked = in_sums(index, are_sums.values(), peers)
+        counts.add(
+            are_sums, {k: (each.fit, areas.totals(each)) for k, each in asked.items()}, regions
+        )
     return joint_answers(
         [each.totals for each in counts.sums],
         (counts.noise, counts.uneven.covariance),
@@ -687,21 +692,30 @@ class WindowSums:
         return cls(sums=sums, of_noise=noise, uneven=uneven, edges=edges)
 
     def add(
-        self, are_sums: Mapping[int, bool], fit: Fit, totals: QueryTotals, regions: Regions
+        self,
+        are_sums: Mapping[int, bool],
+        asked: Mapping[bool, tuple[Fit, QueryTotals]],
+        regions: Regions,
     ) -> None:
-        """Add one more slice; are_sums: the windows that it is in, and if others are in it too."""
+        """Add one more slice; are_sums: the windows that it is in, and if others are in it too.
+
+        asked: fit and totals of the slice alone (False), and as it is added to others (True).
+        """
+        fit, _ = next(iter(asked.values()))  # what is uneven is the same in both
         self.uneven.add(are_sums, nonuniformity_covariance(fit, regions))
         if fit.edge_factor:
             self.edges.add(are_sums, edge_covariance(fit, regions))
         # See P1 of `answer_windows_jointly`: sums are of signed counts (True), others published.
-        predicting = {True: fit.estimates, False: fit.noise_covariance}
-        of_noise = {kind: _coefficients(predicting[kind], regions) for kind in {*are_sums.values()}}
+        of_noise = {
+            kind: _coefficients(each.estimates if kind else each.noise_covariance, regions)
+            for kind, (each, _) in asked.items()
+        }
         # Windows that have this slice share its noise, also a sum with a window of it alone.
         products = {
             (a, b): row_products(of_noise[a], of_noise[b]) for a in of_noise for b in of_noise
         }
         for window, kind in are_sums.items():
-            self.sums[window].add(totals)
+            self.sums[window].add(asked[kind][1])
             for other, other_kind in are_sums.items():
                 self.of_noise[window, :, other] += products[kind, other_kind]
 

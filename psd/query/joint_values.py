@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
+from psd.estimation.fit import peers_of
 from psd.query.answer_table import Threshold, answer_columns, check_levels
 from psd.query.areas import windows_by_slice
-from psd.query.index import fitted
+from psd.query.index import fitted, in_sums
 from psd.query.joint import (
     Joint,
     WindowSums,
@@ -39,6 +40,7 @@ def answer_values_jointly(
     value: tuple[str, int],
     confidence: float,
     threshold: Threshold,
+    series: Sequence[ReleaseRecord] = (),
 ) -> Joint:
     """Answer a ``mean`` or ``sum`` and the number of a value, as `answer_windows_jointly` does."""
     check_levels(confidence, threshold)
@@ -46,6 +48,7 @@ def answer_values_jointly(
     record, pairs = slices[0].record, np.empty((0, 2), np.int64)
     counts, upper = (WindowSums.of_size(len(windows), len(areas)) for _ in range(2))
     lower = [SliceSum() for _ in windows]
+    peers = peers_of(series) if series and max(map(len, windows)) > 1 else {}
     for number, (in_windows, index) in enumerate(
         zip(windows_by_slice(windows), fitted(slices), strict=True)
     ):
@@ -53,9 +56,13 @@ def answer_values_jointly(
         regions = areas.overlaps(index.fit)
         if not number:
             pairs = regions.overlapping_pairs()
-        counts.add(are_sums, index.fit, areas.totals(index), regions)
+        asked = in_sums(index, are_sums.values(), peers)
+        counts.add(
+            are_sums, {k: (each.fit, areas.totals(each)) for k, each in asked.items()}, regions
+        )
         above, below = index.value_parts(value[1])
-        upper.add(are_sums, above.fit, areas.totals(above), areas.overlaps(above.fit))
+        of_weights = above.fit, areas.totals(above)
+        upper.add(are_sums, dict.fromkeys(asked, of_weights), areas.overlaps(above.fit))
         totals = areas.totals(below)
         for window in are_sums:
             lower[window].add(totals)

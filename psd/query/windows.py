@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from psd._util.arrays import Integers
+from psd.estimation.fit import peers_of
 from psd.query.answer_table import Threshold, answer_columns, check_levels
 from psd.query.areas import Areas, windows_by_slice
-from psd.query.index import QueryIndex, fitted
+from psd.query.index import QueryIndex, fitted, in_sums
 from psd.query.totals import QueryTotals, SliceSum
+from psd.release.record import ReleaseRecord
 
 
 def answer_areas(
@@ -37,10 +39,12 @@ def answer_windows(
     confidence: float,
     threshold: Threshold,
     values: Sequence[tuple[str, int]] = (),
+    series: Sequence[ReleaseRecord] = (),
 ) -> list[dict[str, Any]]:
     """Answer areas in windows, slice by slice; nothing is left of a slice when the next is asked.
 
-    windows: ascending numbers of `slices`, each in one; values: ``mean`` or ``sum``, and a number.
+    windows: ascending numbers of `slices`, each in one; values: ``mean`` or ``sum``, and a number;
+    series: all slices, peers of those that are added up.
     """
     check_levels(confidence, threshold)
     record = slices[0].record
@@ -48,12 +52,16 @@ def answer_windows(
     # Of the records, and of the weights of each value towards its upper and its lower bound.
     sums: list[dict[Any, SliceSum]] = [defaultdict(SliceSum) for _ in windows]
     blocks: list[dict[str, Any]] = [{} for _ in windows]
+    peers = peers_of(series) if series and max(map(len, windows)) > 1 else {}
     for in_windows, index in zip(windows_by_slice(windows), fitted(slices), strict=True):
-        found: dict[Any, QueryTotals] = {None: areas.totals(index)}
+        found: dict[Any, QueryTotals] = {}
         for number in numbers:
             for bound, part in enumerate(index.value_parts(number)):
                 found[number, bound] = areas.totals(part)
+        kinds = in_sums(index, (len(windows[window]) > 1 for window, _ in in_windows), peers)
+        counts = {is_sum: areas.totals(each) for is_sum, each in kinds.items()}
         for window, is_last in in_windows:
+            sums[window][None].add(counts[len(windows[window]) > 1])
             for name, totals in found.items():
                 sums[window][name].add(totals)
             if not is_last:

@@ -2,14 +2,17 @@
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 
 import psd
 from psd.errors import ParameterError
+from psd.estimation.fit import fit_least_squares, peers_of
 from psd.query.totals import QueryTotals, SliceSum
 from psd.release.post_processing import PostProcessing
 from support.releases import changed
+from support.seeded_system import seeded_system
 
 DOMAIN = psd.Domain(bounds=(0, 0, 16, 16), crs="EPSG:3857", lattice=(64, 64))
 SIGNED = PostProcessing(estimate="signed")
@@ -214,3 +217,36 @@ def test_large_slices_that_are_not_kept_are_asked_one_by_one(monkeypatch):
     asked = kept.replace()
     assert asked.query(BOXES).table.equals(expected)
     assert not any("fit" in vars(part.index) for part in map(asked.__getitem__, asked))
+
+
+def test_totals_of_many_small_slices_do_not_drift():
+    hours, records = 80, 100
+    places = np.random.default_rng(3).normal(0.3, 0.05, (hours * records, 2))
+    times = np.datetime64("2024-01-01T00") + np.repeat(np.arange(hours), records)
+    data = pd.DataFrame({"lon": places[:, 0], "lat": places[:, 1], "time": times})
+    with seeded_system(3):
+        release = psd.build(
+            data,
+            epsilon=1,
+            bounds=(0, 0, 1, 1),
+            time="time",
+            slices=f"2024-01-01T00..{times[-1]}",
+            per="record",
+            separate_slices=True,
+        )
+    slices = release.record.releases
+    each = [[fit_least_squares(one, p) for one in slices] for p in (None, peers_of(slices))]
+    alone, settled = (sum(one.signed[0] for one in of_all) for of_all in each)
+    error = np.sqrt(sum(one.variance[0] for one in each[1]))
+    # Alone, slices are divided more finely where noise was high, and too high by .3 of their error.
+    assert alone > settled + error
+    assert abs(settled - len(data)) < 4 * error
+    answers = release.query([(0, 0, 1, 1)])
+    assert answers.table["estimate"][0] == pytest.approx(settled)
+    assert answers.table["perturbation_error"][0] == pytest.approx(error)
+    assert answers.joint().perturbation_covariance[0, 0] == pytest.approx(error**2)
+    # One slice answers as if it were alone, beside a sum with it as well.
+    name, box = release.slices.names[0], [(0, 0, 1, 1)]
+    both = release.query(box, when=[name, "2024-01-01"]).table["estimate"].to_numpy()
+    assert both[0] == release[name].query(box).table["estimate"][0]
+    assert both[1] == pytest.approx(release.query(box, when="2024-01-01").table["estimate"][0])
