@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 import psd
 from psd.apps.evaluation.true_counts import count_in_boxes
 from psd.apps.evaluation.workload import draw_workload
-from psd.estimation.fit import peers_of
 from psd.query.answer_table import answer_columns
 from psd.query.boxes import checked_totals, parse_boxes
-from psd.query.index import in_sums
+from psd.query.index import QueryIndex, in_sums, peers_in
 from psd.query.totals import QueryTotals, SliceSum
+from psd.release.series import SeriesRecord
 
 HEADER = ("data", "slices", "epsilon", "method", "boxes")
 FIGURES = ("covered", "if unevenness were independent", "error", "error of published sums")
@@ -99,10 +99,10 @@ def rows(options: argparse.Namespace, one: PointSet) -> Iterator[tuple[str, ...]
         for epsilon in options.epsilons:
             for method in options.methods:
                 series = series_of(x, y, domain, int(days), epsilon, method, options.delta)
-                indexes, peers = (
-                    [series[name].index for name in series],
-                    peers_of(series.record.releases),
-                )
+                record = series.record
+                assert isinstance(record, SeriesRecord)
+                indexes = [QueryIndex(record=each) for each in record.releases]
+                peers = peers_in(record.releases)
                 of_slices, parts = (
                     [checked_totals(in_sums(i, [kind], peers)[kind], *asked) for i in indexes]
                     for kind in (False, True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,7 @@ from psd.estimation.fit import (
     fit_least_squares,
     fit_together,
     fit_weights,
+    peers_of,
 )
 from psd.estimation.fit_cache import LEAST_NODES, FitCache
 from psd.estimation.nonuniformity import cell_ceiling
@@ -319,11 +320,23 @@ class SummandIndex(QueryIndex):
         return self.fit if near.zone is None else SummandFit.of(near, self.peers)
 
 
-def in_sums(index: QueryIndex, kinds: Iterable[bool], peers: Peers) -> dict[bool, QueryIndex]:
+def peers_in(series: Sequence[ReleaseRecord]) -> Callable[[], Peers]:
+    """Peers of the slices of a series, found when they are first asked for."""
+    return cache(lambda: peers_of(series))
+
+
+def in_sums(
+    index: QueryIndex, kinds: Iterable[bool], peers: Callable[[], Peers]
+) -> dict[bool, QueryIndex]:
     """A slice alone (False) and as it is added to others (True), of the kinds that are asked."""
-    return {
-        is_sum: SummandIndex.of(index, peers) if is_sum and peers else index for is_sum in {*kinds}
-    }
+    found = {False: index}
+    if True in (asked := {*kinds}):
+        # Peers follow from the series alone, so what is kept of a slice is true of later sums.
+        summand = vars(index).get("summand") or SummandIndex.of(index, peers())
+        if index.is_kept:
+            vars(index)["summand"] = summand
+        found[True] = summand
+    return {is_sum: found[is_sum] for is_sum in asked}
 
 
 def fitted(slices: Sequence[QueryIndex]) -> Iterator[QueryIndex]:

@@ -14,7 +14,6 @@ from scipy import linalg, sparse
 
 from psd._util.arrays import Floats, Integers, ranges, sum_by
 from psd.errors import ParameterError
-from psd.estimation.fit import Fit, peers_of
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import nonuniformity_variance
 from psd.query.answer_table import (
@@ -24,7 +23,7 @@ from psd.query.answer_table import (
     two_sided_quantile,
 )
 from psd.query.areas import answers_table, windows_by_slice
-from psd.query.index import fitted, in_sums
+from psd.query.index import fitted, in_sums, peers_in
 from psd.query.lines import divides_records
 from psd.query.region_overlaps import Regions, check_size, cut_leaves
 from psd.query.totals import QueryTotals, SliceSum, concatenate
@@ -33,6 +32,7 @@ from psd.query.traversal import Traversal, innovations
 if TYPE_CHECKING:
     import pandas
 
+    from psd.estimation.fit import Fit
     from psd.query.areas import Areas
     from psd.query.index import QueryIndex
     from psd.release.record import ReleaseRecord
@@ -578,7 +578,7 @@ def answer_windows_jointly(
     check_size(size)
     record, pairs = slices[0].record, np.empty((0, 2), np.int64)
     counts = WindowSums.of_size(len(windows), areas_each)
-    peers = peers_of(series) if series and max(map(len, windows)) > 1 else {}
+    peers = peers_in(series)
     for number, (in_windows, index) in enumerate(
         zip(windows_by_slice(windows), fitted(slices), strict=True)
     ):

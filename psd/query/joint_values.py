@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psd._util.arrays import Floats, Integers
-from psd.estimation.fit import peers_of
 from psd.query.answer_table import Threshold, answer_columns, check_levels
 from psd.query.areas import windows_by_slice
-from psd.query.index import fitted, in_sums
+from psd.query.index import fitted, in_sums, peers_in
 from psd.query.joint import (
     Joint,
     WindowSums,
@@ -48,7 +47,7 @@ def answer_values_jointly(
     record, pairs = slices[0].record, np.empty((0, 2), np.int64)
     counts, upper = (WindowSums.of_size(len(windows), len(areas)) for _ in range(2))
     lower = [SliceSum() for _ in windows]
-    peers = peers_of(series) if series and max(map(len, windows)) > 1 else {}
+    peers = peers_in(series)
     for number, (in_windows, index) in enumerate(
         zip(windows_by_slice(windows), fitted(slices), strict=True)
     ):

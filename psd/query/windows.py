@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from psd._util.arrays import Integers
-from psd.estimation.fit import peers_of
 from psd.query.answer_table import Threshold, answer_columns, check_levels
 from psd.query.areas import Areas, windows_by_slice
-from psd.query.index import QueryIndex, fitted, in_sums
+from psd.query.index import QueryIndex, fitted, in_sums, peers_in
 from psd.query.totals import QueryTotals, SliceSum
 from psd.release.record import ReleaseRecord
 
@@ -52,7 +51,7 @@ def answer_windows(
     # Of the records, and of the weights of each value towards its upper and its lower bound.
     sums: list[dict[Any, SliceSum]] = [defaultdict(SliceSum) for _ in windows]
     blocks: list[dict[str, Any]] = [{} for _ in windows]
-    peers = peers_of(series) if series and max(map(len, windows)) > 1 else {}
+    peers = peers_in(series)
     for in_windows, index in zip(windows_by_slice(windows), fitted(slices), strict=True):
         found: dict[Any, QueryTotals] = {}
         for number in numbers:
