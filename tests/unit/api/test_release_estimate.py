@@ -78,15 +78,15 @@ def test_a_view_with_negative_cells_answers_nothing_below_zero():
 
 
 def test_without_numba_the_answers_are_the_same(release, monkeypatch):
+    boxes = queries(1500)
+    sums = compiled.walk_query_totals(
+        release.index.flat_tree, release.index.fit.estimates.count, release.domain.to_lattice(boxes)
+    )
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "psd.query.compiled_walk", raising=False)
     monkeypatch.delattr("psd.query.compiled_walk", raising=False)
     assert engine._compiled_engine(release.index, 5000) is None
-    boxes = queries(1500)
     slow, slowly = release.query(boxes).table, release.query(boxes, errors=False).arrays["estimate"]
-    sums = compiled.walk_query_totals(
-        release.index.flat_tree, release.index.fit.estimates.count, release.domain.to_lattice(boxes)
-    )
     assert slow.estimate.tolist() == pytest.approx(sums.estimate.tolist(), rel=1e-9)
     assert slowly.tolist() == slow.estimate.tolist()
     noise = np.sqrt(sums.published_variance)
