@@ -360,7 +360,12 @@ def _layer_rows(cube: CubeRecord) -> list[dict[str, Any]]:
     measure = cube.plane.tree.noise.measure
     axes = ["space", *(axis.name for axis in cube.axes)]
     joint = " and ".join([", ".join(axes[:-1]), axes[-1]])
-    layers = {"space": cube.plane, "space and category": cube.labels, joint: cube.joint}
+    layers = {
+        "space": cube.plane,
+        "space and category": cube.labels,
+        " and ".join(axes[1:]): cube.times,
+        joint: cube.joint,
+    }
     return [
         {
             "layer": name,

@@ -292,8 +292,9 @@ class Publication:
             return type(self)(dataclasses.replace(self.record, releases=records))
         if isinstance(self.record, CubeRecord):
             layers = {
-                name: dataclasses.replace(getattr(self.record, name), **fields)
-                for name in ("joint", "plane")
+                name: dataclasses.replace(layer, **fields)
+                for name in ("joint", "plane", "labels", "times")
+                if (layer := getattr(self.record, name)) is not None
             }
             return type(self)(dataclasses.replace(self.record, **layers))
         return type(self)(dataclasses.replace(self.record, **fields))
@@ -703,7 +704,7 @@ class Publication:
         """Estimated number of (kept) records, or of users, in the whole domain."""
         if isinstance(self.record, CubeRecord | WindowRecord):
             # Total of a cube in all time, or of a window, without the errors of its cells.
-            from psd.estimation.cube import window_counts
+            from psd.query.cube_views import window_counts
 
             record = self._one()
             assert isinstance(record, WindowRecord)

@@ -37,6 +37,8 @@ from psd.decompositions._constants import (
     CUBE_TIME_BITS,
     CUBE_TIME_FIRST,
     CUBE_TIME_OFFSET,
+    CUBE_TIMES_SHARE,
+    CUBE_TIMES_SIGNAL,
     TOTAL_SHARE,
 )
 from psd.decompositions._region_cube import count_levels, divide_regions
@@ -44,7 +46,7 @@ from psd.decompositions.cascade import Cascade, family_roughness
 from psd.errors import ParameterError
 from psd.privacy.budget import share, split_total
 from psd.release.post_processing import PostProcessing
-from psd.space.axes import REGION
+from psd.space.axes import REGION, TimeAxis
 from psd.space.growing_tree import Cells
 
 if TYPE_CHECKING:
@@ -80,6 +82,9 @@ class Cube:
     category first: a third tree, over space and the category, is a `Cascade` for each with a fifth
     of epsilon, and says where the records of this category lie.
 
+    If slices are hours and not first, a tree of all places counts each of them, of each category
+    that is divided first. It corrects what cells of several hours say of one of them.
+
     Without time slices and categories there is the tree over space alone, with all of epsilon.
 
     Guarantees
@@ -104,10 +109,11 @@ class Cube:
     -----
     With s = n e / T, the expected records of one of T slices over the scale of the noise (of one of
     T pairs of a slice and a category), the tree over space has the share 0.05 (800 / s)^(1/3) of
-    what the total leaves, limited to 0.02 to 0.2. Categories have many records if their mean number
-    is 300 times the scale of the noise with which their tree counts them. A node with s = 100 in
-    its own slices is divided into them first. Axes are not chosen by how uneven the counts are:
-    space is rougher than time at every scale, so single slices would never be told apart.
+    what the total leaves, limited to 0.02 to 0.2. With more than 16 hours and s of 10 to 100, hours
+    of all places have a tenth of the rest. Categories have many records if their mean number is 300
+    times the scale of the noise with which their tree counts them. A node with s = 100 in its own
+    slices is divided into them first. Axes are not chosen by how uneven the counts are: space is
+    rougher than time at every scale, so single slices would never be told apart.
 
     References
     ----------
@@ -163,12 +169,17 @@ class Cube:
         curator.declare("plane_share", f"{min(max(part, least), most):.3f}")
         if left > plane:
             lowest = self._divide_plane(curator, root, totals, plane)
-            rest, of_labels = self._divide_by_label(curator, total, left - plane)
+            times = 0
+            if lowest is None and _is_coarse(curator, of_slice):
+                times = int((left - plane) * Fraction(CUBE_TIMES_SHARE))
+            rest, of_labels = self._divide_by_label(curator, total, left - plane - times)
+            if times > 0:
+                _count_slices(curator, has_labels=of_labels is not None, loss=times)
             joint = curator.root([axis.name for axis in curator.axes])
             if of_labels is not None:
                 self._divide(curator, _each_label(curator, joint), of_labels, rest)
             elif lowest is None:
-                self._divide(curator, joint, totals, left - plane)
+                self._divide(curator, joint, totals, rest)
             else:
                 divide_regions(
                     curator,
@@ -420,6 +431,33 @@ def _each_label(curator: Curator, root: Cells) -> Cells:
     every = Cells.join(done)
     assert every.spans is not None
     return every[np.argsort(every.spans[:, -2])]
+
+
+def _is_coarse(curator: Curator, of_slice: float) -> bool:
+    """Whether leaves of the joint layer have several hours, of which a count of each says more."""
+    time = curator.axes[0]
+    if not isinstance(time, TimeAxis) or time.slices.by != "hour":
+        return False
+    # By as many halvings as time is ahead of space, few slices are told apart anyway.
+    is_long = time.size > 2**CUBE_TIME_OFFSET
+    return is_long and CUBE_TIMES_SIGNAL <= of_slice < CUBE_TIME_FIRST
+
+
+def _count_slices(curator: Curator, *, has_labels: bool, loss: int) -> None:
+    """Count each slice of all places, in a layer of its own: of each category, or of all."""
+    root = curator.root([axis.name for axis in curator.axes])
+    cells, done = _each_label(curator, root) if has_labels else root, []
+    axis = curator.axes[0]
+    while len(cells):
+        assert cells.spans is not None  # of a layer over further axes
+        first, stop = cells.spans[:, :2].T
+        several = stop - first > 1
+        done.append(cells[~several])
+        cells = cells[several]
+        if len(cells):
+            cells = curator.cut(cells, {"time": axis.lines(first[several], stop[several])})
+    each = Cells.join(done)
+    curator.count(each, np.full(len(each), loss))
 
 
 def _lengths(cells: Cells) -> NDArray[np.float64]:

@@ -17,7 +17,6 @@ from psd.estimation.constants import EXPECTED_OVERDISPERSION, MEDIAN_REACH
 from psd.estimation.fit import Fit, fit, fit_least_squares
 from psd.estimation.least_squares import (
     Estimates,
-    project_non_negative,
     published_covariance,
 )
 from psd.estimation.nonuniformity import (
@@ -42,9 +41,6 @@ _MOST_OF_ALL = 0.9
 
 _TINY = 1e-300
 
-# Least part of a parent that its other children are taken to have, so that variances are finite.
-_LEAST_REST = 1e-3
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CubeFit:
@@ -63,6 +59,18 @@ class CubeFit:
     def parts(self) -> tuple[CubeFit, ...]:
         """The cube of each category, if a layer was divided by them first; answers are sums."""
         return tuple(fit_cube(part, self.plane) for part in self.record.parts)
+
+    @cached_property
+    def times(self) -> tuple[Floats, float] | None:
+        """Noisy counts of slices of all places, (T,), and their variance; None without a layer."""
+        if self.record.times is None:
+            return None
+        tree = self.record.times.tree
+        assert isinstance(tree, CubeTree)  # `CubeRecord` checks it
+        leaf = np.flatnonzero(tree.is_leaf)
+        leaf = leaf[np.argsort(tree.spans[leaf, 0])]
+        counts: Floats = tree.count[leaf].astype(np.float64)
+        return counts, float(tree.noise_variance()[leaf[0]])
 
     @property
     def labels(self) -> int:
@@ -172,6 +180,10 @@ class CubeFit:
         common = np.where(tells, overdispersion_of_leaves(*sums), phi)
         several = np.where((tree.lengths > 1).any(axis=1), 1.0, 0.0)
         own = np.maximum(phi - common, 0.0)
+        if self.times is not None:
+            # What is in common is corrected then. Of what each place has of its own nothing tells:
+            # half as much is taken, beside all of the other.
+            own = np.where(tells, own, phi / 2)
         return several * own[tree.level], several * common[tree.level]
 
     @cached_property
@@ -413,88 +425,3 @@ def _refined(plane: Fit, record: CubeRecord, whole: Fit | None) -> Fit:
     inside, of_nodes = np.split(plane.inside, [len(plane.inside) - len(plane.tree)])
     vars(made)["inside"] = np.concatenate([inside, of_nodes[source]])
     return made
-
-
-def window_counts(cube: CubeFit, numbers: Integers) -> tuple[Floats, Floats]:
-    """Counts and signed counts of the cells of the plane in a window, (cells,) float64 each.
-
-    numbers: of the cells of the window, see `psd.query.cubes.Windows`.
-
-    P2. The signed count of a cell is the signed answer to its box; see `psd.query.cubes`.
-    """
-    category, cells = cube.record.category, cube.record.cells
-    if category is not None and len(numbers) == int(np.prod(cube.record.sizes)):
-        plane = cube.plane.estimates  # records of all categories in all time
-        return plane.count, plane.signed
-    if cube.parts:
-        slices, labels = np.divmod(numbers, len(cube.parts))
-        found = [
-            window_counts(cube.parts[each], slices[labels == each]) for each in np.unique(labels)
-        ]
-        count, signed = (np.sum([each[which] for each in found], axis=0) for which in (0, 1))
-        if len(found) > 1:
-            count = project_non_negative(cells, signed, cube.plane.parent_shares)
-        return count, signed
-    tree = cube.tree
-    inside, sizes = np.ones(len(tree)), cube.record.sizes
-    for axis, window in enumerate(np.unravel_index(numbers, sizes)):
-        before = np.zeros(sizes[axis] + 1, np.int64)
-        before[window + 1] = 1
-        before, span = np.cumsum(before), tree.spans[:, 2 * axis : 2 * axis + 2].T
-        inside *= (before[span[1]] - before[span[0]]) / tree.lengths[:, axis]
-    signed = _cell_counts(cube, cube.estimates.signed, inside)
-    # One cell has the published counts, several have the unbiased ones, family by family without
-    # negative ones: so the total is that of answers.
-    is_one = len(numbers) == 1
-    count = _cell_counts(cube, cube.estimates.count, inside) if is_one else signed
-    return project_non_negative(cells, count, cube.plane.parent_shares), signed
-
-
-def _cell_counts(cube: CubeFit, values: Floats, inside: Floats) -> Floats:
-    """Values of joint leaves, of each the part that is inside, by cell of the plane, (cells,)."""
-    # A joint leaf gives each cell of the plane in its box what `psd.query.cubes` says of the cell's
-    # box: its share of the mass of the plane there, and where that is mostly noise of the area.
-    tree, cells = cube.tree, cube.record.cells
-    leaf = np.flatnonzero(tree.is_leaf & (inside > 0))
-    met = sum_by(cube.nodes[leaf], values[leaf] * inside[leaf], len(cells))
-    mass = np.maximum(cube.plane.estimates.count, 0.0)
-    area, noise = cube.ground, cube.plane.noise_covariance.variance
-    weight = mass**2 / np.maximum(mass**2 + noise, _TINY)
-    # From the root down: what a cell has by the mass of the cells around it, and by their area.
-    by_mass, by_area = met, np.zeros(len(cells))
-    for level in cells.levels[1:]:
-        above = cells.parent[level]
-        passed = by_mass[above] * weight[above] / np.maximum(mass[above], _TINY)
-        by_mass[level] += passed * mass[level]
-        # Without mass in a cell, records lie evenly.
-        even = by_mass[above] * (1 - weight[above]) / np.maximum(area[above], 1.0)
-        by_area[level] = by_area[above] + even
-    count = np.where(cells.is_leaf, by_mass + by_area * area, 0.0)
-    for level in reversed(cells.levels[1:]):
-        np.add.at(count, cells.parent[level], count[level])
-    return count
-
-
-def window_estimates(cube: CubeFit, numbers: Integers, variance: Floats) -> Estimates:
-    """Estimates of the cells of the plane in a window.
-
-    variance: (cells,) float64, of each cell by the noise, as answers have it.
-
-    P3. A cell has the stated variance; what it owes to its parent is its share of the parent's
-    records, as far as its own variance allows.
-    """
-    count, signed = window_counts(cube, numbers)
-    cells = cube.record.cells
-    above, total = cells.parent[1:], count[cells.parent[1:]]
-    # What a cell owes to its parent is its share of the parent's records.
-    slope = np.ones(len(cells))
-    even = cube.plane.parent_shares[1:]
-    slope[1:] = np.where(total > 0, count[1:] / np.where(total > 0, total, 1.0), even)
-    own = np.zeros(len(cells))  # of a cell beyond its parent
-    rest = np.maximum(variance[1:] - slope[1:] ** 2 * variance[above], 0.0)
-    own[1:] = rest / np.maximum(1 - slope[1:], _LEAST_REST)
-    own[0] = variance[0]
-    return Estimates(
-        signed=signed, count=count, upward=signed, upward_variance=own, slope=slope,
-        variance=variance,
-    )  # fmt: skip

@@ -26,7 +26,7 @@ from psd.privacy.unit import (
 )
 from psd.publish.insecure import SeededSampler
 from psd.publish.public_inputs import PublicInputs, default_post_processing
-from psd.release.cube import CubeRecord
+from psd.release.cube import CubeRecord, other_layers
 from psd.release.record import CountSource, ReleaseRecord
 from psd.release.series import SeriesRecord
 from psd.space.axes import TimeAxis
@@ -265,11 +265,10 @@ def draw_cube(
     whole, terms = cube_terms(unit, scope, slices, budget.measure, category, regions)
     counts = counts.with_contributions(whole.contributions)
     common |= {"budget": budget, "unit": whole, "regions": regions}
-    plane, *labels, joint = _draw_layers(counts, domain, **terms, **common)
-    of_labels = labels[0] if labels else None
-    return Release(
-        CubeRecord(slices=slices, category=category, joint=joint, plane=plane, labels=of_labels)
-    )
+    plane, *others, joint = _draw_layers(counts, domain, **terms, **common)
+    labels, times = other_layers(others)
+    axes: dict[str, Any] = {"slices": slices, "category": category}
+    return Release(CubeRecord(**axes, joint=joint, plane=plane, labels=labels, times=times))
 
 
 def cube_terms(

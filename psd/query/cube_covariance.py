@@ -28,6 +28,7 @@ from psd.query.cubes import (
     family_sums,
     is_of_plane,
     plane_parts,
+    told_by_times,
 )
 from psd.query.index import CubeWindow
 from psd.query.joint import (
@@ -69,6 +70,8 @@ class CubeCovariance:
     noise: Floats  # (m, m) float64
     uneven: Floats  # (m, m) float64
     overlaps: Integers  # (n, 2) int64, areas with area in common
+    # (windows, areas) float64, deviations in common in time, of which `uneven` has the squares.
+    common: Floats
 
 
 def answer_cube_jointly(
@@ -114,7 +117,8 @@ def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovaria
     P1. A function of the release alone: it costs no epsilon.
 
     P2. The noise of answers is Z Z', with the innovations of the joint layer and of the plane as
-    columns of Z; the noise of both layers is independent. Its diagonal is that of `cube_totals`.
+    columns of Z; the noise of both layers is independent. What the layer of times adds has its
+    noise in the slices that windows share. The diagonal is that of `cube_totals`.
 
     P3. What is uneven is a sum of positive semi-definite parts, to rounding.
     """
@@ -132,6 +136,7 @@ def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovaria
     noise: list[sparse.csr_array] = []
     in_time, in_boxes = [], []
     scale, common = np.zeros((2, len(windows), size))
+    told = told_by_times(fit, windows)
     for first, begin, batch in cube_batches(fit, areas, windows):
         for window, found in enumerate(batch.totals, begin):
             parts[window].append(found)
@@ -162,21 +167,33 @@ def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovaria
     answers = size * len(windows)
     if not answers:
         nothing = np.zeros((0, 0))
-        return CubeCovariance(totals=totals, noise=nothing, uneven=nothing, overlaps=overlaps)
+        return CubeCovariance(
+            totals=totals, noise=nothing, uneven=nothing, overlaps=overlaps, common=common
+        )
     stacked = sparse.vstack(noise, format="csr")[np.argsort(np.concatenate(rows))]
     # In the leaves of the plane, which are wrong in all windows alike.
     own = regions if fit.own_plane is fit.plane else areas.overlaps(fit.own_plane)
     of_plane = np.tile(nonuniformity_covariance(fit.own_plane, own), (len(windows),) * 2)
     uneven = of_plane * scale.ravel() * scale.ravel()[:, None]
     # In time what all places have in common, in each window by itself.
-    for window, deviation in enumerate(common):
+    of_noise = row_products(stacked, stacked)
+    taken, left = common * told.weight[:, None], common * told.left[:, None]
+    for window, (deviation, by_times) in enumerate(zip(left, taken, strict=True)):
         at = slice(window * size, (window + 1) * size)
         uneven[at, at] += np.outer(deviation, deviation)
+        uneven[at, at] += told.uneven[window] * np.outer(by_times, by_times)
+        of_noise[at, at] += told.noise[window] * np.outer(by_times, by_times)
+    if fit.times is not None and len(windows) > 1:
+        # Windows that share slices share the noise of these.
+        inside = np.diff(windows.before[0]).astype(np.float64)
+        shared = fit.times[1] * inside @ inside.T
+        np.fill_diagonal(shared, 0.0)
+        of_noise += np.outer(taken, taken) * np.kron(shared, np.ones((size, size)))
     atoms = _Atoms.of_windows(windows)
     uneven += _time_covariance(fit, atoms, _Entries.join(in_time), answers, size)
     uneven += _place_covariance(fit, atoms, _Entries.join(in_boxes), regions, overlaps, answers)
     return CubeCovariance(
-        totals=totals, noise=row_products(stacked, stacked), uneven=uneven, overlaps=overlaps
+        totals=totals, noise=of_noise, uneven=uneven, overlaps=overlaps, common=left
     )
 
 
@@ -193,17 +210,27 @@ def _sum_of_cubes(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovarianc
             (uneven, nonuniformity_covariance(fit.own_plane, own)),
         ):
             of_all[np.ix_(whole, whole)] = np.tile(of_plane, times)
-    # The errors of these cubes are independent; those of the plane are taken to be so.
+    # The errors of these cubes are independent but for what they have in common in time; those of
+    # the plane are taken to be so.
+    common = np.zeros((len(windows), size))
     for label, number, asked in cubes_asked(fit, windows):
         found = cube_covariance(fit if label < 0 else fit.parts[label], areas, asked)
         at = (number[:, None] * size + np.arange(size)).ravel()
         noise[np.ix_(at, at)] += found.noise
         uneven[np.ix_(at, at)] += found.uneven
+        common[number] += found.common
+        for window, deviation in zip(number.tolist(), found.common, strict=True):
+            block = slice(window * size, (window + 1) * size)
+            uneven[block, block] -= np.outer(deviation, deviation)
+    for window, deviation in enumerate(common):
+        block = slice(window * size, (window + 1) * size)
+        uneven[block, block] += np.outer(deviation, deviation)
     return CubeCovariance(
         totals=cube_totals(fit, areas, windows),
         noise=noise,
         uneven=uneven,
         overlaps=own.overlapping_pairs(),
+        common=common,
     )
 
 

@@ -4,6 +4,8 @@ An answer takes of each leaf of the joint layer the share of the area in the mas
 the leaf's box, times the shares of the window in the leaf's slices and categories. Records of all
 categories in all time are an answer of the plane; categories by themselves are cubes that add up.
 
+With a layer of times, what all places have in common in time is corrected by its counts.
+
 The error has five parts. By the noise: that of the joint layer, exactly, and that of the plane,
 whose shares are wrong in all slices alike. By uneven cells: records of the window lie elsewhere
 than those of all time; they are uneven in time inside a leaf, in each by itself and in all alike,
@@ -13,18 +15,18 @@ as places share their hours; and records lie elsewhere in leaves of the plane th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psd._util.arrays import Floats, Integers, sum_by
+from psd._util.arrays import Floats, Integers, Rows, sum_by
 from psd.estimation.cube import CubeFit
 from psd.estimation.least_squares import Estimates
 from psd.estimation.nonuniformity import cell_ceiling
 from psd.query.answer_table import Threshold, answer_columns, check_levels
-from psd.query.areas import Areas
+from psd.query.areas import Areas, BoxAreas
 from psd.query.index import CubeIndex, QueryIndex
 from psd.query.totals import QueryTotals, concatenate
 from psd.query.traversal import (
@@ -47,6 +49,8 @@ __all__ = [
     "family_sums",
     "is_of_plane",
     "plane_parts",
+    "told_by_times",
+    "totals_of_cube",
 ]
 
 # Answers computed together, and pairs of an answer and a cell that these meet, about 500 MB, unless
@@ -151,11 +155,21 @@ def cube_totals(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotal
         return [areas.totals(QueryIndex.of_fit(fit.plane)) for _ in range(len(windows))]
     if fit.parts or is_of_plane(fit, windows).any():
         return _sums(fit, areas, windows)
+    return totals_of_cube(fit, areas, windows)[0]
+
+
+def totals_of_cube(
+    fit: CubeFit, areas: Areas, windows: Windows
+) -> tuple[list[QueryTotals], Floats]:
+    """Totals of areas in each window, and what they err by in common in time, (windows, areas)."""
     parts: list[list[QueryTotals]] = [[] for _ in range(len(windows))]
-    for _, begin, batch in cube_batches(fit, areas, windows):
+    common = np.zeros((len(windows), len(areas)))
+    for first, begin, batch in cube_batches(fit, areas, windows):
         for window, totals in enumerate(batch.totals, begin):
             parts[window].append(totals)
-    return [concatenate(each) for each in parts]
+        left = (batch.common * batch.told.left).T
+        common[begin : begin + len(left), first : first + left.shape[1]] = left
+    return [concatenate(each) for each in parts], common
 
 
 def is_of_plane(fit: CubeFit, windows: Windows) -> NDArray[np.bool_]:
@@ -189,19 +203,80 @@ def cubes_asked(fit: CubeFit, windows: Windows) -> Iterator[tuple[int, Integers,
 
 def _sums(fit: CubeFit, areas: Areas, windows: Windows) -> list[QueryTotals]:
     """Totals of areas in each window, of the plane or of the cubes of categories."""
-    # The errors of these are independent.
+    # The errors of these are independent but for what places have in common in time, which
+    # categories have too: these deviations add up.
     found: list[list[QueryTotals]] = [[] for _ in range(len(windows))]
+    common, squares = np.zeros((2, len(windows), len(areas)))
     for window in np.flatnonzero(is_of_plane(fit, windows)).tolist():
         found[window].append(areas.totals(QueryIndex.of_fit(fit.own_plane)))
     for label, number, own in cubes_asked(fit, windows):
-        totals = cube_totals(fit if label < 0 else fit.parts[label], areas, own)
+        totals, deviation = totals_of_cube(fit if label < 0 else fit.parts[label], areas, own)
+        common[number] += deviation
+        squares[number] += deviation**2
         for window, each in zip(number.tolist(), totals, strict=True):
             found[window].append(each)
     names = QueryTotals.__slots__
-    return [
+    sums = [
         QueryTotals(**{name: np.sum([getattr(of, name) for of in each], axis=0) for name in names})
         for each in found
     ]
+    return [
+        replace(each, leaf_variance=each.leaf_variance + more)
+        for each, more in zip(sums, common**2 - squares, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Told(Rows):
+    """What the layer of times tells of windows: arrays (windows,), 0 of those it tells nothing of.
+
+    An answer is corrected by its deviation in common times weight times gap.
+    """
+
+    weight: Floats
+    gap: Floats  # records of all places by the layer of times beyond those by the joint layer
+    signed_gap: Floats
+    noise: Floats  # variance of the gap by the noise of both layers
+    uneven: Floats  # by uneven cells, without what all places have in common
+    left: Floats  # part of the deviation in common that is left
+
+
+def told_by_times(fit: CubeFit, windows: Windows) -> Told:
+    """What the layer of times tells of windows.
+
+    P2. Of all places, the layer of times says H and the joint layer J, with the deviations c in
+    common of all places and d of an area. The correction d c / S (H - J), with S the variance of H
+    - J, is that of the best linear estimate if answers have d c in common with J, so it takes d^2
+    c^2 / S off the variance. By the noise they have more in common, so the rest is not understated.
+    """
+    names, size = [each.name for each in fields(Told)], len(windows)
+    nothing = Told(**dict(zip(names, np.zeros((6, size)), strict=True)) | {"left": np.ones(size)})
+    # A cube whose categories are not apart has the times of all of them together.
+    asked = np.flatnonzero((windows.widths[:, 1:] == fit.record.sizes[1:]).all(axis=1))
+    if fit.times is None or not len(asked):
+        return nothing
+    found = {name: getattr(nothing, name).copy() for name in names}
+    (counts, variance), every = fit.times, windows[asked]
+    boxes = fit.plane.domain.from_lattice(fit.plane.tree.boxes[:1].astype(np.float64))
+    for _, begin, batch in _batches(
+        fit, BoxAreas(given=None, boxes=boxes, ids=[0]), every, nothing
+    ):
+        at, totals = asked[begin : begin + len(batch.totals)], concatenate(batch.totals)
+        common, inside = batch.common[0], np.diff(every.before[0][begin : begin + len(at)])
+        noise = totals.perturbation_variance + variance * inside.sum(axis=1)
+        uneven = np.maximum(totals.leaf_variance - common**2, 0.0)
+        weight = common / np.maximum(noise + uneven + common**2, _TINY)
+        told = {
+            "weight": weight,
+            "gap": inside @ counts - totals.estimate,
+            "signed_gap": inside @ counts - totals.signed,
+            "noise": noise,
+            "uneven": uneven,
+            "left": 1 - weight * common,
+        }
+        for name, each in told.items():
+            found[name][at] = each
+    return Told(**found)
 
 
 def cube_batches(
@@ -211,6 +286,13 @@ def cube_batches(
 
     Areas ascend in each window.
     """
+    yield from _batches(fit, areas, windows, told_by_times(fit, windows))
+
+
+def _batches(
+    fit: CubeFit, areas: Areas, windows: Windows, told: Told
+) -> Iterator[tuple[int, int, CubeBatch]]:
+    """As `cube_batches`, with what the layer of times tells."""
     of_plane = areas.totals(QueryIndex.of_fit(fit.own_plane))
     regions = areas.overlaps(fit.plane)
     for start, traversal in regions.traversals():
@@ -221,7 +303,7 @@ def cube_batches(
             first, stop, begin, end = left.pop()
             batch = _of_queries(traversal, first, stop)
             asked = of_plane[np.arange(start + first, start + stop)]
-            found = _batch(fit, batch, windows[begin:end], asked)
+            found = _batch(fit, batch, windows[begin:end], asked, told[np.arange(begin, end)])
             if found is None and stop - first > 1:  # too much to look at together
                 middle = (first + stop) // 2
                 left += [(middle, stop, begin, end), (first, middle, begin, end)]
@@ -341,10 +423,11 @@ class CubeBatch:
     weights: list[Floats]  # of nodes of the plane, see `_place_weights`
     scale: Floats  # (areas, windows) float64; answer over that of the plane
     common: Floats  # (areas, windows) float64; deviation in time that all leaves have in common
+    told: Told
 
 
 def _batch(
-    fit: CubeFit, on_plane: Traversal, windows: Windows, of_plane: QueryTotals
+    fit: CubeFit, on_plane: Traversal, windows: Windows, of_plane: QueryTotals, told: Told
 ) -> CubeBatch | None:
     """Totals of some areas in each window; None if several answers meet too many cells."""
     tree, estimates, number = fit.tree, fit.estimates, len(windows)
@@ -380,8 +463,12 @@ def _batch(
     )
     uneven = leaves.variances(fit) * of_time * (1 - of_time) * leaves.of_space**2
     in_time = sum_by(query, uneven, queries)
-    common = sum_by(query, leaves.common_deviations(fit), queries)
-    in_time += common**2
+    in_time = in_time.reshape(-1, number)
+    common = sum_by(query, leaves.common_deviations(fit), queries).reshape(-1, number)
+    by_times = (common * told.weight) ** 2
+    in_time += (common * told.left) ** 2 + by_times * told.uneven
+    count += (common * told.weight * told.gap).ravel()
+    signed += (common * told.weight * told.signed_gap).ravel()
 
     # In the boxes of these leaves, by where records of the window lie.
     pair = parts.find(query // number, fit.nodes[node], len(fit.plane.tree))
@@ -405,11 +492,12 @@ def _batch(
     noises = [
         perturbation_variance(traversal, each) for each in (estimates, fit.published_covariance)
     ]
-    uneven = in_time.reshape(-1, number) + moved + inside
+    uneven = in_time + moved + inside
     totals, nothing = [], np.zeros(on_plane.queries)
     for window, size in enumerate(windows.sizes):
         at = slice(window, None, number)
-        noise, published = (each[at] + place[:, window] for each in noises)
+        more = place[:, window] + by_times[:, window] * told.noise[window]
+        noise, published = (each[at] + more for each in noises)
         is_one = size == 1
         totals.append(
             QueryTotals(
@@ -433,7 +521,8 @@ def _batch(
         spread=spread,
         weights=weights,
         scale=scale,
-        common=common.reshape(-1, number),
+        common=common,
+        told=told,
     )
 
 

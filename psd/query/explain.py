@@ -22,7 +22,14 @@ from psd.privacy.loss import MAX_EPSILON, NANO
 from psd.query.areas import Areas, BoxAreas, PolygonAreas
 from psd.query.box_parts import box_fraction
 from psd.query.constants import FINER_SHIFT
-from psd.query.cubes import CubeBatch, Windows, cube_batches, cubes_asked, is_of_plane
+from psd.query.cubes import (
+    CubeBatch,
+    Windows,
+    cube_batches,
+    cubes_asked,
+    is_of_plane,
+    totals_of_cube,
+)
 from psd.query.lines import Sides
 from psd.query.polygons import outline_sides, polygon_fraction
 from psd.query.totals import QueryTotals, query_totals
@@ -36,6 +43,8 @@ if TYPE_CHECKING:
     import pandas
 
 _TINY = 1e-300
+
+_EVEN_IN_TIME = "even in time inside cells"
 
 # Factors of the epsilon that was spent.
 _TIMES = (2, 5, 10)
@@ -96,8 +105,12 @@ def _explain_cubes(fit: CubeFit, areas: Areas, windows: Windows) -> list[Explana
     category, size, whole = fit.record.category, len(areas), is_of_plane(fit, windows)
     assert category is not None  # of a cube with parts
     found: list[list[tuple[int, Explanation]]] = [[] for _ in range(len(windows) * size)]
+    common, alone = np.zeros((2, len(windows), size))
     for label, number, own in cubes_asked(fit, windows):
         asked = fit if label < 0 else fit.parts[label]
+        _, deviation = totals_of_cube(asked, areas, own)
+        common[number] += deviation
+        alone[number] += deviation**2
         for at, each in enumerate(explain_windows(asked, areas, own)):
             found[int(number[at // size]) * size + at % size].append((label, each))
     of_plane = explain_areas(fit.own_plane, areas) if whole.any() else []
@@ -109,6 +122,9 @@ def _explain_cubes(fit: CubeFit, areas: Areas, windows: Windows) -> list[Explana
         errors = ["perturbation_error", "nonuniformity_error"]
         squares = np.sum([each.remedies[errors].to_numpy() ** 2 for _, each in of_cubes], axis=0)
         changes = of_cubes[0][1].remedies["change"]
+        # What categories have in common in time is none of any of them alone.
+        shared = (common**2 - alone)[divmod(answer, size)]
+        squares[:, 1] += np.where(changes == _EVEN_IN_TIME, 0.0, shared)
         noise, uneven = squares[0].tolist()
         cut = pd.concat(
             [each.cut.assign(category=category.label(n, n + 1)) for n, each in of_cubes]
@@ -135,26 +151,30 @@ def _explain_in_window(
     query, totals, axes = area * len(batch.totals) + window, batch.totals[window], fit.record.axes
     noise = float(totals.noise_variance(predicts_published(fit.record.plane))[area])
     uneven = float(totals.nonuniformity_variance[area])
+    # Cells of time alone, by which these are corrected, are cells of space and time.
+    told, by_times = batch.told, batch.common[area, window] * batch.told.weight[window]
+    of_joint += by_times**2 * told.noise[window]
     of_plane = min(float(totals.perturbation_variance[area]) - of_joint, noise)
 
     # What each leaf adds, in its time and by where its records lie in it.
     leaves, parts = batch.leaves, batch.parts
     at = np.flatnonzero(leaves.query == query)
     node, time, space = leaves.node[at], leaves.of_time[at], leaves.of_space[at]
-    common = leaves.common_deviations(fit)[at]
+    common = leaves.common_deviations(fit)[at] * told.left[window]
     in_time = leaves.variances(fit)[at] * time * (1 - time) * space**2 + common * common.sum()
     pair = parts.find(np.full(len(at), area), fit.nodes[node], len(fit.plane.tree))
     share, records = parts.share[pair], leaves.records[at] * time
     moved = batch.spread[pair, window] * share * (1 - share)
     moved = np.where(pair < 0, 0, moved * records / np.maximum(batch.in_cut[pair, window], _TINY))
-    rest = max(uneven - in_time.sum() - moved.sum(), 0.0)
+    all_in_time = in_time.sum() + by_times**2 * told.uneven[window]
+    rest = max(uneven - all_in_time - moved.sum(), 0.0)
     changes = {
         "as it is": (noise, uneven),
         "without noise of cells of space and time": (of_plane, uneven),
         "without noise of cells of space alone": (noise - of_plane, uneven),
-        "even in time inside cells": (noise, moved.sum() + rest),
-        "in the places of all time": (noise, in_time.sum() + rest),
-        "even inside cells of space": (noise, in_time.sum() + moved.sum()),
+        _EVEN_IN_TIME: (noise, moved.sum() + rest),
+        "in the places of all time": (noise, all_in_time + rest),
+        "even inside cells of space": (noise, all_in_time + moved.sum()),
     }
 
     tree, sides = fit.tree, fit.plane.domain.from_lattice(fit.tree.boxes[node])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -29,6 +30,7 @@ __all__ = [
     "WindowRecord",
     "all_time",
     "first_record",
+    "other_layers",
     "shown_records",
     "window_record",
 ]
@@ -51,8 +53,10 @@ class CubeRecord(SharedRecord):
     P3. Boxes of the other layers are cut where those of the plane are, so that each is a node of
     the plane or lies in one of its leaves; `cells` has them all.
 
-    P4. With a layer over space and categories, this and the joint layer have each category by
+    P4. With a layer over space and categories, all layers but the plane have each category by
     itself: the nodes below one of them are those of a cube over time alone (`parts`).
+
+    P5. A layer of times measures each slice of all places once, with one loss, and nothing else.
     """
 
     # Cells of the axis of time, if there is one. Regions are those of the tree of the plane.
@@ -61,6 +65,7 @@ class CubeRecord(SharedRecord):
     joint: ReleaseRecord  # over space and the axes, with a `psd.space.cube_tree.CubeTree`
     plane: ReleaseRecord  # over space alone
     labels: ReleaseRecord | None = None  # over space and the category, if it was divided first
+    times: ReleaseRecord | None = None  # of each slice of all places, of each category if divided
     # Of a part of a cube, `cells`, `kept` and `nodes`, with the boxes of the whole cube.
     refined: InitVar[tuple[Tree, NDArray[np.int64], NDArray[np.int64]] | None] = None
     # The plane with all boxes of the joint layer, the numbers in it of the nodes of the plane, and
@@ -116,6 +121,8 @@ class CubeRecord(SharedRecord):
         object.__setattr__(self, "label_nodes", np.zeros(0, np.int64))
         if self.labels is not None:
             refined = self._refine_labels(*refined)
+        if self.times is not None:
+            self._check_times(self.times.tree)
         for name, value in zip(("cells", "kept", "nodes"), refined, strict=True):
             object.__setattr__(self, name, value)
 
@@ -137,17 +144,34 @@ class CubeRecord(SharedRecord):
                 "a layer over space and categories must have the category of a cube with slices"
             )
         for each in (tree, joint):
-            for label in range(category.size):
-                inside = _is_of_label(each, label)
-                top, found = np.argmax(inside), inside.any()
-                found &= (each.boxes[top] == each.boxes[0]).all()
-                if not found or (each.spans[top, :-2] != each.spans[0, :-2]).any():
-                    raise ParameterError(
-                        "the layers of a cube over categories must be divided by category first"
-                    )
+            _check_labels(each, category)
         cells, of_plane, of_labels = refine_plane(tree, cells)
         object.__setattr__(self, "label_nodes", of_labels)
         return cells, of_plane[kept], of_plane[nodes]
+
+    def _check_times(self, tree: Tree) -> None:
+        """Refuse a layer of times that is not one of each slice, and of each category if divided.
+
+        Categories are divided as in the layer of categories, or not at all.
+        """
+        if (
+            not isinstance(tree, CubeTree)
+            or self.slices is None
+            or isinstance(self.plane.tree, RegionTree)
+            or tree.axes != self.axes
+            or (tree.boxes != self.plane.tree.boxes[0]).any()
+        ):
+            raise ParameterError(
+                "a layer of times must be of all places, with the slices of a cube without regions"
+            )
+        if self.labels is not None and self.category is not None:
+            _check_labels(tree, self.category)
+        of_leaf, leaf = np.array(self.sizes), tree.is_leaf
+        of_leaf[0 if self.labels is None else slice(None)] = 1
+        loss = np.unique(tree.loss[leaf])
+        is_once = len(loss) == 1 and loss[0] > 0 and not tree.loss[~leaf].any()
+        if not is_once or (tree.lengths[leaf] != of_leaf).any():
+            raise ParameterError("a layer of times must measure each slice once, with one loss")
 
     @cached_property
     def parts(self) -> tuple[CubeRecord, ...]:
@@ -159,17 +183,15 @@ class CubeRecord(SharedRecord):
         assert isinstance(plane, CubeTree)  # is checked before
         for label in range(self.category.size):
             inside, of_plane = (_is_of_label(tree, label) for tree in (joint, plane))
-            tree = CubeTree(
-                **_below(joint, inside),
-                spans=joint.spans[inside, :-2],
-                axes=joint.axes[:-1],
-                cap=joint.cap,
-            )
+            times = self.times
+            if times is not None:
+                times = replace(times, tree=_of_label(times.tree, label))
             found.append(
                 CubeRecord(
                     slices=self.slices,
-                    joint=replace(self.joint, tree=tree),
+                    joint=replace(self.joint, tree=_of_label(joint, label)),
                     plane=replace(self.plane, tree=Tree(**_below(plane, of_plane))),
+                    times=times,
                     refined=(self.cells, self.label_nodes[of_plane], self.nodes[inside]),
                 )
             )
@@ -178,7 +200,7 @@ class CubeRecord(SharedRecord):
     @property
     def layers(self) -> tuple[ReleaseRecord, ...]:
         """The layers, in the order of the file: the plane first, the joint one last."""
-        others = () if self.labels is None else (self.labels,)
+        others = (each for each in (self.labels, self.times) if each is not None)
         return (self.plane, *others, self.joint)
 
     @property
@@ -243,11 +265,46 @@ class CubeRecord(SharedRecord):
         return ""
 
 
+def other_layers(
+    layers: Sequence[ReleaseRecord],
+) -> tuple[ReleaseRecord | None, ReleaseRecord | None]:
+    """Layers of categories and of times of a cube, of those between its plane and the joint one."""
+    labels = times = None
+    for layer in layers:
+        tree = layer.tree
+        assert isinstance(tree, CubeTree)  # over some axes
+        is_of_times = tree.axes[0].name == "time"
+        if (times if is_of_times else labels) is not None:
+            raise ParameterError("a cube must have one layer of each kind at most")
+        labels, times = (labels, layer) if is_of_times else (layer, times)
+    return labels, times
+
+
 def _is_of_label(tree: CubeTree, label: int) -> NDArray[np.bool_]:
     """Which nodes have the records of one category alone, (n,)."""
     first, stop = tree.spans[:, -2:].T
     is_of_label: NDArray[np.bool_] = (first == label) & (stop == label + 1)
     return is_of_label
+
+
+def _of_label(tree: Tree, label: int) -> CubeTree:
+    """The tree over time of one category, of one over time and categories."""
+    assert isinstance(tree, CubeTree)  # `CubeRecord` checks it
+    inside = _is_of_label(tree, label)
+    spans, axes = tree.spans[inside, :-2], tree.axes[:-1]
+    return CubeTree(**_below(tree, inside), spans=spans, axes=axes, cap=tree.cap)
+
+
+def _check_labels(tree: CubeTree, category: CategoryAxis) -> None:
+    """Refuse a layer without a node of all of space and time for each category."""
+    for label in range(category.size):
+        inside = _is_of_label(tree, label)
+        top, found = np.argmax(inside), inside.any()
+        found &= (tree.boxes[top] == tree.boxes[0]).all()
+        if not found or (tree.spans[top, :-2] != tree.spans[0, :-2]).any():
+            raise ParameterError(
+                "the layers of a cube over categories must be divided by category first"
+            )
 
 
 def _below(tree: CubeTree, inside: NDArray[np.bool_]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The file of a cube: the release file with a column ``layer`` and the spans of the further axes.
 
 Footer key ``psd-cube``: strict JSON of slices, category, and one header for all layers. Nodes of
-the plane come first, those of the joint layer last; ``layers``: 3 with one between.
+the plane come first, those of the joint layer last; ``layers``: 3 or 4 with others between.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from psd._util.arrays import to_arrow
 from psd._util.atomic_write import write_file
@@ -20,7 +21,7 @@ from psd._util.json_toml import strict_json
 from psd._util.parquet_bytes import check_size, footer_keys, open_parquet
 from psd.errors import ReleaseFormatError
 from psd.privacy.unit import squared_sensitivity
-from psd.release.cube import CubeRecord
+from psd.release.cube import CubeRecord, other_layers
 from psd.release.file import (
     CUBE_KEY,
     NODES,
@@ -81,6 +82,9 @@ def schema_of_axes(*axes: str) -> pa.Schema:
 
 CUBE_SCHEMA = schema_of_axes("time")
 """Names and types of the columns of a cube over time."""
+
+# Without others, and with the layer of categories, that of times or both.
+_LAYERS = (2, 3, 4)
 
 _OF_TIME = {"by", "time_zone", "slices"}
 _OF_CATEGORY = {"column", "labels", "parents", "other"}
@@ -157,8 +161,8 @@ def _header(cube: CubeRecord) -> dict[str, Any]:
             "parents": list(category.parents),
             "other": category.has_other,
         }
-    if cube.labels is not None:
-        header["layers"] = 3
+    if len(cube.layers) > _LAYERS[0]:
+        header["layers"] = len(cube.layers)
     return {**header, "release": record_header(cube.plane)}
 
 
@@ -189,7 +193,7 @@ def decode_cube(
         regions = unpack_fields(fields, footer)
         axes = axes if regions is None else (*axes, RegionAxis(regions))
         noise = fields.pop("noise")
-        layers = read_layers(file, noise, header.get("layers", 2), names)
+        layers = read_layers(file, noise, header.get("layers", _LAYERS[0]), names)
         (plane, whole), *others, (joint, spans) = layers
         if not (whole == _whole(axes)).all():
             raise ReleaseFormatError(
@@ -207,21 +211,31 @@ def decode_cube(
         ):
             raise ReleaseFormatError("its noise is not that of its unit")
         tree = CubeTree(**_nodes_of(joint), spans=spans, axes=axes, cap=cap)
-        labels = None
-        for other, whole in others:
-            if not (whole[:, :-2] == _whole(axes[:-1])).all():
-                raise ReleaseFormatError("a node of the layer of categories is not of all slices")
-            by_label = CubeTree(**_nodes_of(other), spans=whole[:, -2:], axes=axes[-1:])
-            labels = ReleaseRecord(tree=by_label, **fields)
+        between = [
+            ReleaseRecord(tree=_other_tree(each, spans, axes, cap), **fields)
+            for each, spans in others
+        ]
         plane = plane if regions is None else named_tree(plane, regions, PAIRS)
+        labels, times = other_layers(between)
         cube = CubeRecord(
             slices=slices,
             category=category,
             joint=ReleaseRecord(tree=tree, **fields),
             plane=ReleaseRecord(tree=plane, **fields),
             labels=labels,
+            times=times,
         )
         return cube, check_digest(footer, _digest(header, cube))
+
+
+def _other_tree(
+    tree: Tree, spans: NDArray[np.int32], axes: tuple[Axis, ...], cap: SliceCap | None
+) -> CubeTree:
+    """Tree of a layer of categories, whose cells have all slices, or of a layer of times."""
+    whole = np.array(_whole(axes))
+    if axes[-1].name == "category" and (spans[:, :-2] == whole[:-2]).all():
+        return CubeTree(**_nodes_of(tree), spans=spans[:, -2:], axes=axes[-1:])
+    return CubeTree(**_nodes_of(tree), spans=spans, axes=axes, cap=cap)
 
 
 def _nodes_of(tree: Tree) -> dict[str, Any]:
@@ -234,7 +248,9 @@ def _cube_fields(header: Any) -> tuple[TimeSlices | None, CategoryAxis | None, d
     check_format(header, MARK, ("cube", 0), "cube")
     stated = header.keys() - {MARK, "release", "layers"}
     if "layers" in header and (
-        type(header["layers"]) is not int or header["layers"] != 3 or "category" not in stated
+        type(header["layers"]) is not int
+        or header["layers"] not in _LAYERS[1:]
+        or "slices" not in stated
     ):
         raise ReleaseFormatError("its header has other layers than that of a cube")
     if stated not in (_OF_TIME, {"category"}, {*_OF_TIME, "category"}) or "release" not in header:

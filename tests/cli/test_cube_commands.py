@@ -41,7 +41,7 @@ def folder(prepared, here):
     return here
 
 
-def test_info_names_both_layers():
+def test_info_names_all_layers():
     facts = as_json("info c")
     assert facts["method"] == "cube"
     assert facts["parameters"] == dict(psd.load("c").record.plane.parameters)
@@ -49,14 +49,15 @@ def test_info_names_both_layers():
     assert facts["slices"] == "2024-01-01T00..2024-01-02T23"
     assert facts["digest"] == psd.load("c").digest
     record = psd.load("c").record
-    assert [layer["layer"] for layer in facts["layers"]] == ["space", "space and time"]
-    sizes = [len(record.plane.tree), len(record.joint.tree)]
+    assert [layer["layer"] for layer in facts["layers"]] == ["space", "time", "space and time"]
+    sizes = [len(record.plane.tree), len(record.times.tree), len(record.joint.tree)]
     assert [layer["cells"] for layer in facts["layers"]] == sizes
     assert sum(float(layer["largest_epsilon"]) for layer in facts["layers"]) == pytest.approx(1)
     table = passes("info c")
     assert table.splitlines()[0].split() == ["method", "cube"]
-    assert [line.strip().split("  ")[0] for line in table.splitlines()[-2:]] == [
+    assert [line.strip().split("  ")[0] for line in table.splitlines()[-3:]] == [
         "space",
+        "time",
         "space and time",
     ]
 

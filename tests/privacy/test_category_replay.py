@@ -73,6 +73,18 @@ def test_no_answer_of_three_layers_tells_more_than_the_loss(loss, k, monkeypatch
     check_pairs(space, CUBE, 1, sets=2, users=5)
 
 
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("has_labels", [True, False], ids=["each category", "all categories"])
+@LOSSES
+def test_no_answer_with_a_layer_of_times_tells_more_than_the_loss(loss, has_labels, k, monkeypatch):
+    monkeypatch.setattr("psd.decompositions.cube.CUBE_LABEL_SIGNAL", 10**9 * (-1) ** has_labels)
+    monkeypatch.setattr("psd.decompositions.cube._is_coarse", lambda *_: True)
+    space, noise = Categories(2, 2, user(k), "series", loss), RecordingSampler()
+    (curator, _), _ = space.build(CUBE, [], noise)
+    assert curator.layers == 3 + has_labels
+    check_pairs(space, CUBE, 1, sets=2, users=5)
+
+
 @DEEP
 @pytest.mark.parametrize("number", [3, 4])
 @LOSSES
@@ -83,7 +95,7 @@ def test_no_answer_tells_more_than_the_loss(method, slices, loss, number):
     check_pairs(space, METHODS[method], 2, sets=8, users=10)
 
 
-@pytest.mark.parametrize("slices", [0, 1, 5])
+@pytest.mark.parametrize("slices", [0, 1, 5, 20])
 @pytest.mark.parametrize("number", [1, 2, 8])
 @pytest.mark.parametrize("data", [[], [(0, 3)] * 500, "everywhere"], ids=["none", "one", "all"])
 def test_every_path_of_all_layers_spends_epsilon(data, number, slices):

@@ -25,6 +25,22 @@ def town(records=3_000, slices=SLICES, seed=1):
     return pd.DataFrame({"lon": point[:, 0], "lat": point[:, 1], "time": when, "user": user})
 
 
+TEN_DAYS = psd.TimeSlices.parse("hour", "2024-01-01T00..2024-01-10T23")
+
+
+def rush(records=12_000, slices=TEN_DAYS):
+    """A town of ten days whose places are all full from 7 to 9, and half as full around it."""
+    data, rng = town(records, slices), np.random.default_rng(2)
+    hour = rng.choice([5, 6, 7, 8, 9, 10], records, p=[0.1, 0.15, 0.3, 0.3, 0.1, 0.05])
+    data["time"] = data["time"].dt.floor("D") + pd.to_timedelta(hour, "h")
+    return data.assign(purpose=rng.choice(["work", "home"], records))
+
+
+def of_rush(slices=TEN_DAYS, **options):
+    """A cube of these hours, which its cells do not tell apart; its layer of times does."""
+    return cube(data=rush(slices=slices), slices=slices, **{"epsilon": 0.3, **options})
+
+
 def cube(seed=1, data=None, slices=SLICES, **options):
     """A cube of the town with draws of a seed, which a file may be made of."""
     how = {"domain": DOMAIN, "epsilon": 1, "method": "cube", **options}

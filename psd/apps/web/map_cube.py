@@ -37,7 +37,8 @@ def cube_arrays(fit: CubeFit) -> Arrays:
     published ``count`` of the leaves unless it is that of least squares; ``node``, of the plane,
     with the box of each node; of each axis ``first`` and ``stop`` of the spans, less those of the
     parents, and ``profile``, the records of its cells; ``phi``, the overdispersion of windows, by
-    their width along each axis, by level of the plane and by category; ``outside``, the leaves of
+    their width along each axis, by level of the plane and by category; ``times``, the counts of
+    the layer of times; ``outside``, the leaves of
     the plane in which no record can lie; ``ground``, the area of the lowest regions. A cube for
     each category has those of each with ``part`` and its number before names, and no joint layer;
     with categories those of the plane alone have ``own.``.
@@ -74,6 +75,8 @@ def _joint_arrays(fit: CubeFit) -> Arrays:
     for axis, profile in enumerate(fit.profiles):
         joint[f"first{axis}"], joint[f"stop{axis}"] = offsets.T[2 * axis : 2 * axis + 2].copy()
         joint[f"profile{axis}"] = profile
+    if fit.times is not None:
+        joint["times"] = fit.times[0]
     outside, plane = fit.plane.record.outside, fit.plane.tree
     if isinstance(plane, RegionTree):
         joint["ground"] = fit.ground[plane.is_leaf]
@@ -95,6 +98,7 @@ def cube_numbers(fit: CubeFit, threshold: Threshold = 0.3) -> dict[str, Any]:
             "peers": POOLING_PEERS,
             "signed": fit.published_covariance is fit.estimates,
             "lump": fit.cluster_size,
+            "times": None if fit.times is None else fit.times[1],
             "labels": None if fit.record.category is None else fit.labels,
             # Of the nodes of each level that are more than one slice of one category.
             "spread": [float(fit.time_overdispersion[level].max()) for level in levels],

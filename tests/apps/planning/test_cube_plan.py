@@ -113,11 +113,12 @@ def test_records_keep_their_places_and_get_a_slice(kind, count, monkeypatch):
 
 
 def test_epsilon_for_an_error():
-    found = small(epsilon=None, windows=[24], for_relative_error=0.15)
+    # The mean of five builds, since errors of single ones differ by their draws.
+    found = small(epsilon=None, windows=[24], for_relative_error=0.15, runs=5)
     people = found.table[found.table["centres"] == "on data"]
     assert people["mean_error"].max() <= 0.15
     assert people["epsilon"].tolist() == [str(found.solved)]
-    assert found.solved < 5
+    assert 2 < found.solved < 8
     assert f"epsilon {found.solved} gives this error" in plan_sentences(found)
     with pytest.raises(ParameterError, match=r"which epsilon 0\.01 gives"):
         small(epsilon="0.01", windows=[24], for_relative_error=0.01)

@@ -9,7 +9,7 @@ from psd.estimation.density import SmoothDensity
 from psd.query.answer_table import QUALITIES
 from psd.space.time_slices import TimeWindow
 from psd.testing.data import release_from_counts
-from support.cubes import cube, of_labels, town
+from support.cubes import SLICES, cube, of_labels, of_rush, town
 from support.map_engine import (
     COLUMNS,
     KINDS,
@@ -224,6 +224,8 @@ def test_cells_of_a_window_of_a_cube_have_the_answers_of_the_library(when, level
     assert [each["quality"] for each in result["answers"]] == ranks
 
 
+PURPOSE = {"category": "purpose", "labels": ["work", "home"], "other_labels": "drop"}
+
 CUBES = {
     "hours": (cube, 1_000),
     "hours and categories": (of_labels, 500),
@@ -236,6 +238,9 @@ CUBES = {
     ),
     "signed": (lambda: viewed(cube(), estimate="signed"), 200),
     "least squares": (lambda: viewed(cube(), estimate="least-squares"), 200),
+    "a layer of times": (of_rush, 500),
+    "times of all categories": (lambda: of_rush(SLICES, epsilon=0.15, **PURPOSE), 200),
+    "times of each category": (lambda: of_rush(epsilon=1, **PURPOSE), 200),
     "regions": (cube_of_wards, 500),
     "regions and a gap": (lambda: cube_of_wards(gaps="outside", data=town(600)), 200),
 }  # fmt: skip

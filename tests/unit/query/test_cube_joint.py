@@ -41,7 +41,7 @@ SIGNED = PostProcessing(estimate="signed", density="uniform")
 
 @pytest.fixture(scope="module")
 def data():
-    return cube()
+    return cube(7)
 
 
 @pytest.fixture(scope="module")

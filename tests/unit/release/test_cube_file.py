@@ -177,13 +177,13 @@ def test_headers_are_read_strictly(small, subtests):
 
 
 def test_layers_spend_at_most_epsilon_together(small, gaussian):
-    """Each layer alone spends less than epsilon; only both together are too much."""
+    """Each layer alone spends less than epsilon; only all together are too much."""
     for made, largest in ((small, 10**9), (gaussian, None)):
         record = made.record
-        both = [layer.tree.max_path_loss for layer in (record.plane, record.joint)]
+        each = [layer.tree.max_path_loss for layer in record.layers]
         largest = largest or record.plane.loss.rho
-        assert max(both) < sum(both) <= largest
-        assert sum(both) > largest * 0.999
+        assert max(each) < sum(each) <= largest
+        assert sum(each) > largest * 0.999
     loss = table_of(encode_cube(small.record))["loss"].to_pylist()
     more = with_loss(small, loss[0] + 1)
     refuses(more, "the layers of a cube must spend at most epsilon 1 together, got 1.000000001")
@@ -232,9 +232,9 @@ def test_tables_are_read_strictly(small, subtests):
         ("a gap in time", "do not tile|span is empty", put("t1", halved, span[0][halved] + 1)),
         ("root of some slices", "not all of each axis", put("t1", planes, len(SLICES) - 1)),
         ("plane of some", "plane is not of all slices", put("t1", 0, len(SLICES) - 1)),
-        ("exchanged", "sorted by layer", column("layer", lambda v: 1 - v)),
+        ("exchanged", "sorted by layer", column("layer", lambda v: 2 - v)),
         ("one layer", "a layer has none", lambda t: t.slice(0, planes)),
-        ("third layer", "sorted by layer", put("layer", last, 2)),
+        ("one more layer", "sorted by layer", put("layer", last, 3)),
         ("a row less", "tile", lambda t: t.slice(0, last)),
         ("negative loss", "loss|epsilon", put("loss", last, -1)),
     ):
@@ -244,7 +244,7 @@ def test_tables_are_read_strictly(small, subtests):
 
 def test_boxes_are_cut_where_the_plane_is_cut(small):
     """The joint layer alone has all its edges at the middle of the lattice moved by a line."""
-    joint = table_of(encode_cube(small.record))["layer"].to_numpy() == 1
+    joint = table_of(encode_cube(small.record))["layer"].to_numpy() == 2
 
     def moved(table):
         for name in ("x0", "x1"):

@@ -24,6 +24,7 @@ const psdCubes = (() => {
       this.whole = nodeVariances(this, this.noise);
       this.published = this.meta.signed ? this.noise
         : publishedNoise(this, { ...noise, whole: this.whole }, this.count, meta.empty);
+      this.times = own("times"); // counts of slices of all places, if there is a layer of them
       this.profiles = this.meta.sizes.map((_, axis) => own(`profile${axis}`));
       this.phi = own("phi");
       this.mass = plane.count.map((value) => Math.max(value, 0));
@@ -61,9 +62,35 @@ const psdCubes = (() => {
           share[node] *= (sums[stop[node]] - sums[first[node]]) / (stop[node] - first[node]);
         }
       });
-      return { isOne: widths.every((width) => width === 1), share, part,
+      const window = { isOne: widths.every((width) => width === 1), share, part,
         isWhole: labels !== null && widths.every((width, axis) => width === sizes[axis]),
         phi: this.phi.subarray(row * levels, (row + 1) * levels) };
+      const isOfTime = widths.every((width, axis) => axis === 0 || width === sizes[axis]);
+      return { ...window, told: this.told(window, isOfTime ? inside[0] : null) };
+    }
+
+    /** What the layer of times tells of a window with some slices of all categories. */
+    told(window, inside) {
+      if (!this.times || !inside) {
+        return { weight: 0, gap: 0, signedGap: 0, noise: 0, uneven: 0, left: 1 };
+      }
+      const walk = this.walk(window, { node: [] }), slope = this.visit(walk, 0);
+      let records = 0, slices = 0;
+      inside.forEach((isInside, slice) => {
+        records += isInside * this.times[slice];
+        slices += isInside;
+      });
+      const noise = slope ** 2 * this.noise.root + walk.rest + this.meta.times * slices;
+      const weight = walk.common / Math.max(noise + walk.inTime + walk.common ** 2, TINY);
+      return { weight, gap: records - (window.isOne ? walk.count : walk.signed),
+        signedGap: records - walk.signed, noise, uneven: walk.inTime,
+        left: 1 - weight * walk.common };
+    }
+
+    /** Sums of a walk over the joint nodes, all 0; pairs: of nodes of the plane, see `meet`. */
+    walk(window, pairs) {
+      return { window, pairs, count: 0, signed: 0, beyond: 0, inTime: 0, common: 0, rest: 0,
+        slope: 0, otherRest: 0, inCut: new Float64Array(pairs.node.length), ofLabels: new Map() };
     }
 
     /** Totals of a shape in a window. */
@@ -74,9 +101,7 @@ const psdCubes = (() => {
       region.ofPlane = region.ofPlane || totalsOfPlane(this, shape);
       const { met: pairs, ofPlane } = region;
       if (window.isWhole) return ofPlane; // records of all categories in all time
-      const walk = { window, pairs, count: 0, signed: 0, beyond: 0, inTime: 0,
-        common: 0, rest: 0, slope: 0, otherRest: 0, inCut: new Float64Array(pairs.node.length),
-        ofLabels: new Map() };
+      const walk = this.walk(window, pairs);
       pairs.node.forEach((node, pair) => { this.pairOf[node] = pair; });
       const slope = this.visit(walk, 0);
       for (const node of pairs.node) this.pairOf[node] = -1;
@@ -85,17 +110,22 @@ const psdCubes = (() => {
       this.placeSpread(walk).forEach((spread, pair) => {
         moved += spread * pairs.share[pair] * (1 - pairs.share[pair]);
       });
-      const place = this.placeVariance(walk);
-      const noise = slope ** 2 * this.noise.root + walk.rest + place;
-      const other = walk.slope ** 2 * this.published.root + walk.otherRest + place;
+      // What all places have in common in time is corrected by the layer of times.
+      const { told } = window, byTimes = walk.common * told.weight;
+      walk.count += byTimes * told.gap;
+      walk.signed += byTimes * told.signedGap;
+      const inTime = walk.inTime + (walk.common * told.left) ** 2 + byTimes ** 2 * told.uneven;
+      const more = this.placeVariance(walk) + byTimes ** 2 * told.noise;
+      const noise = slope ** 2 * this.noise.root + walk.rest + more;
+      const other = walk.slope ** 2 * this.published.root + walk.otherRest + more;
 
       // In the leaves of the plane, in proportion to its own answer.
       const scale = Math.max(walk.signed, 0) / Math.max(ofPlane.estimate, 1);
       return {
         estimate: window.isOne ? walk.count : walk.signed, signed: walk.signed, noise,
         published: window.isOne ? other : noise, rounding: 0,
-        uneven: walk.inTime + walk.common ** 2 + moved + scale ** 2 * ofPlane.uneven,
-        edges: 0, beyond: walk.beyond,
+        uneven: inTime + moved + scale ** 2 * ofPlane.uneven,
+        edges: 0, beyond: walk.beyond, common: walk.common * told.left,
       };
     }
 
@@ -259,11 +289,21 @@ const psdCubes = (() => {
      * Of counts that may be negative nearly the answers.
      */
     counts(window) {
+      if (window.isWhole) return this.plane.count;
+      const { share, told, isOne } = window, values = isOne ? this.count : this.signed;
+      const gap = told.weight * (isOne ? told.gap : told.signedGap);
+      return this.ofCells((leaf) => {
+        const common = this.meta.common[this.level[leaf]] * share[leaf] * (1 - share[leaf]);
+        return values[leaf] * share[leaf]
+          + gap * Math.sqrt(common) * Math.max(this.count[leaf], 0);
+      });
+    }
+
+    /** Records of the joint leaves by node of the plane. */
+    ofCells(records) {
       const { plane, mass, massVariance, ground } = this, { size, parent } = plane;
-      if (window.isWhole) return plane.count;
-      const values = window.isOne ? this.count : this.signed;
       const byMass = new Float64Array(size), byArea = new Float64Array(size);
-      for (const leaf of this.leaves) byMass[this.node[leaf]] += values[leaf] * window.share[leaf];
+      for (const leaf of this.leaves) byMass[this.node[leaf]] += records(leaf);
       for (let node = 1; node < size; node++) {
         const up = parent[node];
         const weight = mass[up] ** 2 / Math.max(mass[up] ** 2 + massVariance[up], TINY);
@@ -299,8 +339,11 @@ const psdCubes = (() => {
     totals(shape, { isWhole, ofLabels }) {
       if (isWhole) return totalsOfPlane(this, shape);
       const found = ofLabels.map(({ model, window }) => model.cube.totals(shape, window));
-      return Object.fromEntries(Object.keys(found[0]).map((name) => (
+      const sums = Object.fromEntries(Object.keys(found[0]).map((name) => (
         [name, found.reduce((sum, totals) => sum + totals[name], 0)])));
+      // What places have in common in time categories have too: these deviations add up.
+      const alone = found.reduce((sum, { common }) => sum + common ** 2, 0);
+      return { ...sums, uneven: sums.uneven + sums.common ** 2 - alone };
     }
 
     counts({ isWhole, ofLabels }) {
