@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,11 +120,14 @@ def run_evaluate(
     columns = []
     for name in evaluation.summary.columns:
         values, words = evaluation.summary[name], name == "class"
-        texts = list(values) if words else [f"{100 * value:.2f}%" for value in values]
+        texts = list(values) if words else [_percent(value) for value in values]
         heading = name.replace("true_relative_", "")
         columns.append(Column(heading=heading, values=texts, left=words, folds=words))
     print_columns(columns, title="PRIVATE: mean true relative errors")
-    click.echo(f"score (geometric mean of the classes): {evaluation.score:.4f}")
+    score = f"{evaluation.score:.4f}" if math.isfinite(evaluation.score) else "none"
+    click.echo(f"score (geometric mean of the classes): {score}")
+    if score == "none":
+        click.echo("none: without a record in the window no error is relative to anything; see -o")
     click.echo(
         "For each query the parts, with their signs, add up to the error; the means of their\n"
         "sizes may exceed it. covers: 95 % intervals that contain the true count."
@@ -143,6 +147,11 @@ def run_evaluate(
         page = evaluation_page(evaluation, loaded).encode()
         write_file(report, page, overwrite=overwrite, mode=0o600)
         print_success(f"wrote {report} (PRIVATE)")
+
+
+def _percent(value: float) -> str:
+    """A mean relative error; none in a window without records."""
+    return f"{100 * value:.2f}%" if math.isfinite(value) else "none"
 
 
 @click.command("compare", cls=Command, short_help="Show true errors of methods.")

@@ -266,10 +266,11 @@ def told_by_times(fit: CubeFit, windows: Windows) -> Told:
         noise = totals.perturbation_variance + variance * inside.sum(axis=1)
         uneven = np.maximum(totals.leaf_variance - common**2, 0.0)
         weight = common / np.maximum(noise + uneven + common**2, _TINY)
+        by_times = inside @ counts
         told = {
             "weight": weight,
-            "gap": inside @ counts - totals.estimate,
-            "signed_gap": inside @ counts - totals.signed,
+            "gap": by_times - totals.estimate,
+            "signed_gap": by_times - totals.signed,
             "noise": noise,
             "uneven": uneven,
             "left": 1 - weight * common,

@@ -157,6 +157,7 @@ class CubeRecord(SharedRecord):
         if (
             not isinstance(tree, CubeTree)
             or self.slices is None
+            or len(self.slices) == 1
             or isinstance(self.plane.tree, RegionTree)
             or tree.axes != self.axes
             or (tree.boxes != self.plane.tree.boxes[0]).any()
@@ -274,8 +275,8 @@ def other_layers(
         tree = layer.tree
         assert isinstance(tree, CubeTree)  # over some axes
         is_of_times = tree.axes[0].name == "time"
-        if (times if is_of_times else labels) is not None:
-            raise ParameterError("a cube must have one layer of each kind at most")
+        if times is not None or (labels is not None and not is_of_times):
+            raise ParameterError("a cube must have a layer of categories, one of times, or both")
         labels, times = (labels, layer) if is_of_times else (layer, times)
     return labels, times
 

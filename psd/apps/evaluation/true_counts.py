@@ -140,8 +140,9 @@ def true_regions(
 
 
 def relative_base(true: NDArray[np.int64 | np.float64], total: float) -> NDArray[np.float64]:
-    """Compute the denominators of relative errors."""
-    return np.maximum(true, SANITY * total)
+    """Compute the denominators of relative errors; without a record there are none, NaN."""
+    base = np.maximum(true, SANITY * total)
+    return np.where(base > 0, base, np.nan)
 
 
 def extend_to_edges(boxes: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:

@@ -241,6 +241,14 @@ def test_the_command(command):
     }
 
 
+def test_a_window_without_records_has_no_relative_errors(command):
+    hours = pd.to_datetime(pd.read_csv("v.csv")["time"]).dt.strftime("%Y-%m-%dT%H")
+    empty = next(each for each in SLICES.names if each not in set(hours))
+    told = passes(*command, "--when", empty)
+    assert "none: without a record in the window no error is relative to anything" in told
+    assert not {"nan", "inf", "nan%", "inf%"} & set(told.split())
+
+
 @pytest.mark.deep  # a report needs matplotlib
 def test_a_report_is_left_out(command, subtests):
     table = [(2, "--report p.html", "--report must be left out for a cube")]

@@ -3,15 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from psd.errors import ParameterError
+from psd.errors import ParameterError, ReleaseFormatError
 from psd.query import cubes
 from psd.query.areas import BoxAreas
 from psd.query.cube_views import window_counts
 from psd.query.cubes import Told, Windows, cube_totals, told_by_times
 from psd.query.index import QueryIndex
+from psd.release.cube_file import decode_cube, encode_cube
 from support.cubes import SLICES, of_rush, rush
+from support.forged_releases import file_of, table_of
 
 BOXES = np.array([[0, 0, 16, 16], [1.3, 2.1, 6.7, 9.9], [1.3, 2.1, 4, 9.9], [4, 2.1, 6.7, 9.9]])
 WINDOWS = ["2024-01-02T08", "weekdays 07-09", "2024-01-02T06..2024-01-02T07", "07-08"]
@@ -191,6 +194,17 @@ def test_layers_of_times_that_are_refused():
             replace(record, times=other)
     with pytest.raises(ParameterError, match="at most epsilon"):
         replace(record, times=changed(loss=50 * tree.loss))
+
+
+def test_layers_stand_in_one_order():
+    """Else two files would have one digest."""
+    made = of_rush(**KINDS["each category"])
+    table = table_of(encode_cube(made.record))
+    layer = np.array([0, 2, 1, 3], np.int32)[table["layer"].to_numpy()]
+    moved = table.take(np.argsort(layer, kind="stable"))
+    moved = moved.set_column(0, table.schema.field(0), pa.array(np.sort(layer)))
+    with pytest.raises(ReleaseFormatError, match="a layer of categories, one of times, or both"):
+        decode_cube(file_of(moved, table.schema.metadata), "c")
 
 
 def test_categories_have_their_hours_in_common():
