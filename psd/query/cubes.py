@@ -240,6 +240,12 @@ class Told(Rows):
     uneven: Floats  # by uneven cells, without what all places have in common
     left: Floats  # part of the deviation in common that is left
 
+    @classmethod
+    def nothing(cls, size: int) -> Told:
+        """Of windows of which nothing is told."""
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: np.zeros(size) for name in names} | {"left": np.ones(size)})
+
 
 def told_by_times(fit: CubeFit, windows: Windows) -> Told:
     """What the layer of times tells of windows.
@@ -249,35 +255,37 @@ def told_by_times(fit: CubeFit, windows: Windows) -> Told:
     - J, is that of the best linear estimate if answers have d c in common with J, so it takes d^2
     c^2 / S off the variance. By the noise they have more in common, so the rest is not understated.
     """
-    names, size = [each.name for each in fields(Told)], len(windows)
-    nothing = Told(**dict(zip(names, np.zeros((6, size)), strict=True)) | {"left": np.ones(size)})
+    nothing = Told.nothing(len(windows))
     # A cube whose categories are not apart has the times of all of them together.
     asked = np.flatnonzero((windows.widths[:, 1:] == fit.record.sizes[1:]).all(axis=1))
     if fit.times is None or not len(asked):
         return nothing
-    found = {name: getattr(nothing, name).copy() for name in names}
     (counts, variance), every = fit.times, windows[asked]
     boxes = fit.plane.domain.from_lattice(fit.plane.tree.boxes[:1].astype(np.float64))
-    for _, begin, batch in _batches(
-        fit, BoxAreas(given=None, boxes=boxes, ids=[0]), every, nothing
-    ):
-        at, totals = asked[begin : begin + len(batch.totals)], concatenate(batch.totals)
-        common, inside = batch.common[0], np.diff(every.before[0][begin : begin + len(at)])
-        noise = totals.perturbation_variance + variance * inside.sum(axis=1)
-        uneven = np.maximum(totals.leaf_variance - common**2, 0.0)
-        weight = common / np.maximum(noise + uneven + common**2, _TINY)
-        by_times = inside @ counts
-        told = {
-            "weight": weight,
-            "gap": by_times - totals.estimate,
-            "signed_gap": by_times - totals.signed,
-            "noise": noise,
-            "uneven": uneven,
-            "left": 1 - weight * common,
-        }
-        for name, each in told.items():
-            found[name][at] = each
-    return Told(**found)
+    everywhere = BoxAreas(given=None, boxes=boxes, ids=[0])
+    of_windows: list[QueryTotals] = []
+    deviations: list[Floats] = []
+    for *_, batch in _batches(fit, everywhere, every, nothing):  # windows ascend
+        of_windows += batch.totals
+        deviations.append(batch.common[0])
+    totals, common = concatenate(of_windows), np.concatenate(deviations)
+
+    by_times = np.array([counts[inside > 0].sum() for inside in np.diff(every.before[0])])
+    noise = totals.perturbation_variance + variance * every.widths[:, 0]
+    uneven = np.maximum(totals.leaf_variance - common**2, 0.0)
+    weight = common / np.maximum(noise + uneven + common**2, _TINY)
+    told = {
+        "weight": weight,
+        "gap": by_times - totals.estimate,
+        "signed_gap": by_times - totals.signed,
+        "noise": noise,
+        "uneven": uneven,
+        "left": 1 - weight * common,
+    }
+    found = Told.nothing(len(windows))
+    for name, values in told.items():
+        getattr(found, name)[asked] = values
+    return found
 
 
 def cube_batches(
