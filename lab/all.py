@@ -89,6 +89,8 @@ STUDIES = (
           "measured/data/README.md", 12),
     Study("categories", "--records 30000 --epsilons 1 --builds 1 --queries 5",
           "--records 140000 --queries 20", "measured/data/README.md", 10),
+    Study("times", "--records 60000 --epsilons 0.3 --builds 1 --queries 5", "",
+          "measured/data/README.md", 2),
     Study("region_cubes", "--records 30000 --epsilons 1 --builds 1 --wards 8", "",
           "measured/data/README.md", 12),
     Study("bounds", "--sets seoul --epsilons 1 --runs 1", "", "guide/units.md", 9),
