@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from psd.errors import ParameterError, ReleaseFormatError
-from psd.query import cubes
+from psd.query import cube_covariance, cubes
 from psd.query.areas import BoxAreas
 from psd.query.cube_views import window_counts
 from psd.query.cubes import Told, Windows, cube_totals, told_by_times
@@ -109,11 +109,30 @@ def test_joint_answers_are_the_single_ones(made):
         assert noise[halves].sum() == pytest.approx(noise[at + 1, at + 1], rel=1e-9)
 
 
-def test_windows_that_share_hours_share_their_noise():
+def test_windows_that_share_hours_share_their_noise(monkeypatch):
     made = of_rush()
     when = ["weekdays 07-09", "weekdays 08-10", "weekdays 12-14"]
     noise = made.query(BOXES[:1], when=when).joint().perturbation_covariance
-    assert noise[0, 1] > noise[0, 2]
+    fit = made._cube.fit
+    windows = Windows.of_cells([cells(made, each) for each in when], made.record.sizes)
+    told, variance = told_by_times(fit, windows), fit.times[1]
+    # Of the whole area, the deviation in common is (1 - left) / weight.
+    part = np.where(told.weight > 0, 1 - told.left, 0.0)
+    for module in (cubes, cube_covariance):
+        monkeypatch.setattr(module, "told_by_times", nothing)
+    plain = made.query(BOXES[:1], when=when).joint().perturbation_covariance
+    shared = np.intersect1d(*(cells(made, each) for each in when[:2]))
+    assert len(shared) == 8
+    more = part[0] * part[1] * variance * len(shared)
+    assert more > 1
+    assert noise[0, 1] - plain[0, 1] == pytest.approx(more, rel=1e-6)
+    assert noise[0, 2] == pytest.approx(plain[0, 2], abs=1e-6)
+
+
+def test_what_a_cube_is_about_is_that_of_all_layers(made):
+    titled = made.replace(about={"title": "Rush hours"})
+    assert {layer.about.title for layer in titled.record.layers} == {"Rush hours"}
+    assert decode_cube(encode_cube(titled.record))[1] == titled.digest
 
 
 def test_cells_have_the_answers_to_their_boxes(made):
