@@ -38,10 +38,9 @@ def cube_arrays(fit: CubeFit) -> Arrays:
     with the box of each node; of each axis ``first`` and ``stop`` of the spans, less those of the
     parents, and ``profile``, the records of its cells; ``phi``, the overdispersion of windows, by
     their width along each axis, by level of the plane and by category; ``times``, the counts of
-    the layer of times; ``outside``, the leaves of
-    the plane in which no record can lie; ``ground``, the area of the lowest regions. A cube for
-    each category has those of each with ``part`` and its number before names, and no joint layer;
-    with categories those of the plane alone have ``own.``.
+    the layer of times; ``outside``, the leaves of the plane in which no record can lie; ``ground``,
+    the area of the lowest regions. A cube for each category has those of each with ``part`` and its
+    number before names, and no joint layer; with categories those of the plane alone have ``own.``.
     """
     arrays = fit_arrays(fit.plane)
     if fit.own_plane is not fit.plane:
