@@ -137,7 +137,7 @@ def cube_covariance(fit: CubeFit, areas: Areas, windows: Windows) -> CubeCovaria
     in_time, in_boxes = [], []
     scale, common = np.zeros((2, len(windows), size))
     told = told_by_times(fit, windows)
-    for first, begin, batch in cube_batches(fit, areas, windows):
+    for first, begin, batch in cube_batches(fit, areas, windows, told):
         for window, found in enumerate(batch.totals, begin):
             parts[window].append(found)
         asked, number = batch.scale.shape

@@ -265,7 +265,7 @@ def told_by_times(fit: CubeFit, windows: Windows) -> Told:
     everywhere = BoxAreas(given=None, boxes=boxes, ids=[0])
     of_windows: list[QueryTotals] = []
     deviations: list[Floats] = []
-    for *_, batch in _batches(fit, everywhere, every, nothing):  # windows ascend
+    for *_, batch in cube_batches(fit, everywhere, every, nothing):  # windows ascend
         of_windows += batch.totals
         deviations.append(batch.common[0])
     totals, common = concatenate(of_windows), np.concatenate(deviations)
@@ -289,19 +289,13 @@ def told_by_times(fit: CubeFit, windows: Windows) -> Told:
 
 
 def cube_batches(
-    fit: CubeFit, areas: Areas, windows: Windows
+    fit: CubeFit, areas: Areas, windows: Windows, told: Told | None = None
 ) -> Iterator[tuple[int, int, CubeBatch]]:
     """Totals of some areas in some windows each, with the number of the first of both.
 
-    Areas ascend in each window.
+    Areas ascend in each window. told: by the layer of times, if it is known.
     """
-    yield from _batches(fit, areas, windows, told_by_times(fit, windows))
-
-
-def _batches(
-    fit: CubeFit, areas: Areas, windows: Windows, told: Told
-) -> Iterator[tuple[int, int, CubeBatch]]:
-    """As `cube_batches`, with what the layer of times tells."""
+    told = told_by_times(fit, windows) if told is None else told
     of_plane = areas.totals(QueryIndex.of_fit(fit.own_plane))
     regions = areas.overlaps(fit.plane)
     for start, traversal in regions.traversals():
